@@ -10,15 +10,15 @@ from typing import Any, TypeVar, cast
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 
 T = TypeVar("T")
-# Of containers in one another; JAX takes a tree apart by recursion, and some 900 levels end that.
+# The deepest nesting of containers; JAX flattens trees recursively, and fails at about 900 levels.
 DEEPEST = 100
 
 
 def flag(name: str, value: Any) -> bool:
-    """A bool, of Python or NumPy.
+    """Check that a value is a bool, of Python or NumPy.
 
     Raises:
-        OperandError: for anything else; a `TypeError`.
+        OperandError: if it is not; a `TypeError`.
 
     >>> flag("nesterov", "no")
     Traceback (most recent call last):
@@ -32,10 +32,10 @@ def flag(name: str, value: Any) -> bool:
 
 
 def chosen(what: str, value: Any, choices: Iterable[str]) -> Any:
-    """One of a few names.
+    """Check that a value is one of a few names.
 
     Raises:
-        UnknownNameError: for anything else, with the near ones; a `ValueError`.
+        UnknownNameError: if it is not; the message suggests similar names; a `ValueError`.
 
     >>> chosen("mode", "maxx", ("auto", "min", "max"))
     Traceback (most recent call last):
@@ -49,10 +49,10 @@ def chosen(what: str, value: Any, choices: Iterable[str]) -> Any:
 
 
 def text(name: str, value: Any) -> str:
-    """A string.
+    """Check that a value is a string.
 
     Raises:
-        OperandError: for anything else; a `TypeError`.
+        OperandError: if it is not; a `TypeError`.
     """
     if not isinstance(value, str):
         raise OperandError(f"{name} must be a str, got {shown(value)}")
@@ -60,15 +60,15 @@ def text(name: str, value: Any) -> str:
 
 
 def mapping(name: str, value: Any, example: str) -> Any:
-    """A mapping, whatever is in it.
+    """Check that a value is a mapping, whatever its entries.
 
     Args:
-        name: what it is called.
-        value: what was given.
-        example: one that would do.
+        name: the name of the argument.
+        value: the argument.
+        example: a valid value.
 
     Raises:
-        OperandError: for anything else; a `TypeError`.
+        OperandError: if it is not; a `TypeError`.
 
     >>> mapping("arrays", 2, "{'kernel': kernel}")
     Traceback (most recent call last):
@@ -81,15 +81,15 @@ def mapping(name: str, value: Any, example: str) -> Any:
 
 
 def iterable(name: str, value: Any, what: str) -> Any:
-    """Something to go through, whatever is in it.
+    """Check that a value is iterable, whatever its items.
 
     Args:
-        name: what it is called.
-        value: what was given.
-        what: what is in it, in the plural.
+        name: the name of the argument.
+        value: the argument.
+        what: the items, in the plural.
 
     Raises:
-        OperandError: for what is not iterable, and for texts; a `TypeError`.
+        OperandError: if the value is not iterable, or is a string; a `TypeError`.
 
     >>> iterable("layers", None, "layers")
     Traceback (most recent call last):
@@ -102,20 +102,20 @@ def iterable(name: str, value: Any, what: str) -> Any:
 
 
 def is_iterable(value: Any) -> bool:
-    """Whether there is something to go through; in texts, bytes and arrays without dimensions there is not."""
+    """Whether a value is iterable; strings, bytes and arrays without dimensions do not count."""
     return not isinstance(value, (str, bytes)) and getattr(value, "ndim", None) != 0 and isinstance(value, Iterable)
 
 
 def function(name: str, value: Any, example: str) -> Callable[..., Any]:
-    """Something that can be called.
+    """Check that a value is callable.
 
     Args:
-        name: what it is called.
-        value: what was given.
-        example: one that would do.
+        name: the name of the argument.
+        value: the argument.
+        example: a valid value.
 
     Raises:
-        OperandError: for anything else; a `TypeError`.
+        OperandError: if it is not; a `TypeError`.
 
     >>> function("activation", None, "jnp.tanh")
     Traceback (most recent call last):
@@ -128,16 +128,16 @@ def function(name: str, value: Any, example: str) -> Callable[..., Any]:
 
 
 def instance(name: str, value: Any, kind: type[T], what: str) -> T:
-    """A value of a class.
+    """Check that a value is an instance of a class.
 
     Args:
-        name: what it is called.
-        value: what was given.
+        name: the name of the argument.
+        value: the argument.
         kind: the class.
-        what: what is accepted, in words.
+        what: the accepted values, in words.
 
     Raises:
-        OperandError: for a value of another class; a `TypeError`.
+        OperandError: if it is not; a `TypeError`.
 
     >>> instance("layer", None, int, "a layer, such as nn.Dense(10)")
     Traceback (most recent call last):
@@ -150,10 +150,10 @@ def instance(name: str, value: Any, kind: type[T], what: str) -> T:
 
 
 def real_number(name: str, value: Any) -> float:
-    """A number of any real type, 0-d arrays included, as a float; one too large for a float is infinite.
+    """Convert a real number of any type, also a 0-d array, to a float; a number too large for a float becomes infinite.
 
     Raises:
-        OperandError: for what is no real number, bools included; the message names the argument.
+        OperandError: if the value is not a real number, or is a bool; the message names the argument.
 
     >>> import numpy as np
     >>> real_number("scale", np.float16(2.0))
@@ -169,18 +169,18 @@ def real_number(name: str, value: Any) -> float:
 
 
 def real_within(name: str, value: Any, smallest: float, largest: float, bounds: str = "") -> float:
-    """A number of any real type within bounds, as a float.
+    """Convert a real number of any type to a float, and check its bounds.
 
     Args:
-        name: what it is called.
-        value: what was given.
-        smallest: the smallest.
-        largest: the largest.
-        bounds: how the message says so; `"from 0 to 1"`, of the numbers, if it is left out.
+        name: the name of the argument.
+        value: the argument.
+        smallest: the lower bound, included.
+        largest: the upper bound, included.
+        bounds: the bounds in the message; by default `"from 0 to 1"` with the given numbers.
 
     Raises:
-        OperandError: for what is no real number, bools included.
-        ArgumentError: for one out of bounds, NaN too; a `ValueError`.
+        OperandError: if the value is not a real number, or is a bool.
+        ArgumentError: if the value is out of bounds or NaN; a `ValueError`.
 
     >>> real_within("momentum", 2, 0, 1)
     Traceback (most recent call last):
@@ -194,11 +194,11 @@ def real_within(name: str, value: Any, smallest: float, largest: float, bounds: 
 
 
 def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:
-    """An integer of any integer type within bounds, as an `int`.
+    """Convert an integer of any type to an `int`, and check its bounds.
 
     Raises:
-        OperandError: for what is no integer, bools and floats included.
-        ArgumentError: for one out of bounds; a `ValueError`.
+        OperandError: if the value is not an integer, or is a bool.
+        ArgumentError: if the value is out of bounds; a `ValueError`.
 
     >>> import numpy as np
     >>> whole_number("period", np.int8(3), 1, 10)
@@ -209,7 +209,7 @@ def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:
         raise OperandError(f"{name} must be a whole number, got {shown(value)}")
     number = int(number)
     if not smallest <= number <= largest:
-        # Python refuses to print integers of more than 4300 digits, and nobody wants to read 400.
+        # Python refuses to print integers of more than 4300 digits, and 400 digits are unreadable.
         raise ArgumentError(f"{name} must be from {smallest} to {largest}, got {shown(number)}")
     return number
 
@@ -220,23 +220,23 @@ def _item(name: str, value: Any) -> Any:
         return value
     try:
         return value.item()
-    except TypeError as error:  # what JAX raises of a value that it traces
+    except TypeError as error:  # JAX raises this for a traced value
         raise OperandError(f"{name} must be known before tracing, got {value}; use a Python number") from error
 
 
 def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[str]) -> dict[str, Any]:
-    """A mapping from names, as a dict, with no key unknown and none missing.
+    """Check the keys of a mapping, and return it as a dict.
 
     Args:
-        what: what the mapping is, such as `"config of a policy"`.
+        what: a description of the mapping, such as `"config of a policy"`.
         given: the mapping.
-        known: every key it may have.
-        required: those it must have.
+        known: every key that it may have.
+        required: the keys that it must have.
 
     Raises:
-        OperandError: for what is no mapping.
-        UnknownNameError: for an unknown key, with the near ones.
-        ArgumentError: for missing keys; like the last a `ValueError`.
+        OperandError: if `given` is not a mapping.
+        UnknownNameError: if a key is unknown; the message suggests similar keys; a `ValueError`.
+        ArgumentError: if keys are missing; a `ValueError`.
     """
     if not isinstance(given, Mapping):
         raise OperandError(f"a {what} must be a mapping, got {shown(given)}")
@@ -252,15 +252,15 @@ def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[s
 
 
 def pytree(name: str, tree: Any) -> Any:
-    """A tree of containers that JAX can take apart.
+    """Check that JAX can flatten a tree of containers.
 
     Args:
-        name: what it is called.
-        tree: anything; what is no list, tuple or dict is not looked into.
+        name: the name of the tree in error messages.
+        tree: anything; only lists, tuples and dicts are searched.
 
     Raises:
-        ArgumentError: for a container within itself, which JAX does not survive, for one with more than 100 levels, or
-            for a dict with keys that have no order; a `ValueError`.
+        ArgumentError: if a container contains itself, which crashes JAX, if the tree has more than 100 levels, or if a
+            dict has keys that cannot be sorted; a `ValueError`.
 
     >>> loop = []
     >>> loop.append(loop)

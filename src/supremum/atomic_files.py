@@ -19,7 +19,7 @@ from supremum.errors import FileError, OperandError, shortened, shown
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-# Name, ending; the letters in between are those of `tempfile`.
+# Groups: the name and the ending; `tempfile` makes the letters in between.
 _TEMPORARY = re.compile(r"\.(.*)\.partial-[a-z0-9_]{8}(\.[^.]*|)", re.DOTALL)
 
 
@@ -28,19 +28,19 @@ E = TypeVar("E", bound=FileError)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_FOLDER = {errno.ENOENT, errno.ENOTDIR, errno.EEXIST}
-# The handles of a process, by which a shell redirects its output: what is behind them is written to, not replaced.
-_HANDLES = re.compile(r"/proc/[^/]+(/task/[^/]+)?/fd|/dev/fd")
+# The file descriptors of a process, which shells use to redirect output: their targets are written to, not replaced.
+_DESCRIPTORS = re.compile(r"/proc/[^/]+(/task/[^/]+)?/fd|/dev/fd")
 
 
 def as_path(path: str | os.PathLike[str]) -> Path:
-    """The path that a user gave, with `~` as the home folder.
+    """Convert a path from a user, with `~` expanded to the home folder.
 
     Args:
-        path: a text or a path.
+        path: a string or a path.
 
     Raises:
-        OperandError: for anything else; a `TypeError`.
-        FileError: for the home folder of a user that there is not.
+        OperandError: if `path` is neither; a `TypeError`.
+        FileError: if the path has a NUL in it, or `~` has no home folder to stand for.
     """
     try:
         found = Path(path).expanduser()
@@ -50,13 +50,13 @@ def as_path(path: str | os.PathLike[str]) -> Path:
         what = FileNotFoundError(errno.ENOENT, str(error))
         raise described_error(FileError, Path(path), what, str(error), "write the folder out") from error
     if "\0" in str(found):
-        what = OSError(errno.EINVAL, "a path has no NUL in it")
-        raise described_error(FileError, found, what, "a path has no NUL in it", "give another name")
+        what = OSError(errno.EINVAL, "a path must not contain NUL")
+        raise described_error(FileError, found, what, "a path must not contain NUL", "give another name")
     return found
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file at a path, however impossible its name."""
+    """Whether there is a regular file at a path; False for a path that no file can have."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -65,20 +65,20 @@ def is_file(path: Path) -> bool:
 
 @contextmanager
 def whole_file(path: Path) -> Generator[Path]:
-    """A path to write to; what is there when the block ends without error replaces `path` at once.
+    """Write a file atomically: the temporary file replaces `path` when the block ends without an error.
 
-    A symbolic link stays, and the file that it points to is replaced. A FIFO, a device or an open file handle such as
-    `/dev/stdout` is not replaced: it gets the bytes when the block ends. What a killed writer of the same path left
-    behind is removed first.
+    A symbolic link is kept, and the file that it points to is replaced. A FIFO, a device or an open file descriptor
+    such as `/dev/stdout` is not replaced: the bytes are written to it when the block ends. Temporary files that killed
+    writers of the same path left behind are removed first.
 
     Args:
-        path: where the file must be; its folder is made if need be.
+        path: the path of the file; its folder is created if needed.
 
     Yields:
-        A temporary path with the same ending, in the same folder if `path` is to be a file.
+        A temporary path with the same ending, in the same folder if `path` is a regular file or new.
 
     Raises:
-        OSError: where it cannot be written.
+        OSError: if the file cannot be written.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> with whole_file(folder / "a.txt") as temporary:
@@ -111,13 +111,13 @@ def whole_file(path: Path) -> Generator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise now what `whole_file` would raise later; nothing is made, changed or removed.
+    """Raise early if `whole_file` would fail; no file is created, changed or removed.
 
     Args:
-        path: what is to be written.
+        path: the file to write later.
 
     Raises:
-        FileError: where it cannot be written, as far as can be known before the work is done.
+        FileError: if the file cannot be written, as far as that can be known in advance.
     """
     try:
         place = _place(path)
@@ -135,12 +135,12 @@ def check_writable(path: Path) -> None:
 
 
 def writing_error(path: Path, error: OSError, kind: type[E] = FileError) -> E:
-    """What to raise when a file cannot be written; the one that was there, if any, is as it was.
+    """Make the error for a file that cannot be written; an existing file has not changed.
 
     Args:
         path: the file.
-        error: what the file system said.
-        kind: the class of what to raise.
+        error: the error of the file system.
+        kind: the class of the new error.
     """
     if error.errno in _FULL:
         fix = "make room, or give a path on another disk; nothing was changed"
@@ -160,19 +160,19 @@ def writing_error(path: Path, error: OSError, kind: type[E] = FileError) -> E:
 
 
 def reason(error: OSError) -> str:
-    """What the file system said, without the path."""
+    """The message of the file system, without the path."""
     return error.strerror or str(error)
 
 
 def described_error(kind: type[E], path: Path, error: OSError, what: str, fix: str) -> E:
-    """An error about a file, with the attributes that errors of the file system have.
+    """Make an error about a file with the attributes of a file system error.
 
     Args:
-        kind: its class.
+        kind: the class of the error.
         path: the file.
-        error: what the file system said.
-        what: what cannot be done.
-        fix: what helps; empty where nothing is known.
+        error: the error of the file system.
+        what: the problem.
+        fix: how to fix it; empty if unknown.
     """
     described = kind(f"{shortened(str(path))}: {what}{': ' if fix else ''}{fix}")
     described.errno, described.strerror, described.filename = error.errno, error.strerror, str(path)
@@ -180,14 +180,14 @@ def described_error(kind: type[E], path: Path, error: OSError, what: str, fix: s
 
 
 def _place(path: Path) -> Path | None:
-    """Where the file is or will be, behind all symbolic links; None for what takes bytes and is not replaced.
+    """The path of the file with symbolic links resolved; None for a FIFO, device or descriptor, which is not replaced.
 
     Raises:
-        OSError: for what is neither, a folder for one.
+        OSError: if the path is a folder, cannot be written, or cannot be a path of a file.
     """
     if "\0" in str(path):
-        raise OSError(errno.EINVAL, "its name has a NUL in it")
-    # The name that a file has while it is written is the longer one.
+        raise OSError(errno.EINVAL, "its name contains NUL")
+    # Check the temporary name, which is longer than the final one.
     with suppress(FileNotFoundError):
         os.lstat(path.parent / f".{path.stem}.partial-xxxxxxxx{path.suffix}")
     try:
@@ -198,13 +198,13 @@ def _place(path: Path) -> Path | None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return Path(os.path.realpath(path)) if stat.S_ISREG(mode) and not _is_handle(path) else None
+    return Path(os.path.realpath(path)) if stat.S_ISREG(mode) and not _is_descriptor(path) else None
 
 
-def _is_handle(path: Path) -> bool:
+def _is_descriptor(path: Path) -> bool:
     """Whether a path leads through the open files of a process."""
     while True:
-        if _HANDLES.fullmatch(os.path.realpath(path.parent)):
+        if _DESCRIPTORS.fullmatch(os.path.realpath(path.parent)):
             return True
         if not path.is_symlink():
             return False
@@ -212,7 +212,7 @@ def _is_handle(path: Path) -> bool:
 
 
 def _mode(place: Path) -> int:
-    """The permissions of the file that is there, else those of a new one."""
+    """The permissions of the existing file, or those of a new file."""
     try:
         return stat.S_IMODE(place.stat().st_mode)
     except FileNotFoundError:
@@ -220,15 +220,15 @@ def _mode(place: Path) -> int:
 
 
 def remove_leftovers(folder: Path, names: str) -> None:
-    """Remove the temporary files of writers that were killed; those of writers that still live stay.
+    """Remove the temporary files of killed writers; those of running writers stay.
 
     Args:
         folder: where to look.
-        names: a regular expression for the names that the whole files would have had.
+        names: a regular expression for the names of the final files.
     """
     if sys.platform == "win32":
-        return  # no telling who lives
-    # In a folder that may not be listed nothing is found; of one file, another may be faster, or the writer done.
+        return  # no way to tell which writers still run
+    # Ignore a folder that cannot be listed, and a file that another process removed or its writer renamed meanwhile.
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = _TEMPORARY.fullmatch(entry.name)
@@ -250,18 +250,18 @@ def _locked_temporary(path: Path) -> tuple[int | None, Path]:
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.stem}.partial-", suffix=path.suffix, dir=path.parent)
         if sys.platform == "win32":
-            os.close(handle)  # what is open can be neither moved nor removed there
+            os.close(handle)  # Windows can neither move nor remove an open file
             return None, Path(name)
-        with suppress(OSError):  # a file system without locks: nobody removes leftovers there
+        with suppress(OSError):  # without file locks, nobody removes leftovers
             flock(handle, LOCK_EX)
-        # Before it was locked it could have been taken for a leftover.
+        # Before the lock, another process could have removed the file as a leftover.
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:
-    # Some file systems cannot; the file is in its place whatever they say.
+    # Some file systems cannot sync folders; the file is in its place all the same.
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

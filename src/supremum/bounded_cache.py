@@ -31,13 +31,13 @@ class Bounded(dict[K, V]):
         self._most = most
 
     def __setitem__(self, key: K, value: V) -> None:
-        """Keep an entry, after forgetting all others if there is no room for it."""
+        """Store an entry; clear the cache first if it is full."""
         if len(self) >= self._most and key not in self:
             self.clear()
         super().__setitem__(key, value)
 
     def setdefault(self, key: K, default: Any = None) -> Any:
-        """The entry of a key, which is made if there is none; of two threads that make it both get the first one's."""
+        """Return the entry of a key, stored first if missing; if two threads store one, both get the first."""
         if len(self) >= self._most and key not in self:
             self.clear()
         return super().setdefault(key, default)

@@ -1,7 +1,7 @@
-"""A decision: the dtype of a result, the casts that lead there, and why; or a refusal, why, and what to do.
+"""Decisions: the dtype of a result, the casts that lead to it and the reasons; or a refusal, its reasons and a fix.
 
-There is one account of every decision. The dtype, the boolean, the exception and the printed explanation are views of
-it, so they cannot disagree.
+The dtype, the boolean, the exception and the printed explanation are all views of one `Decision`, so they cannot
+disagree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from supremum.number_conversion import NumberChange, Steps, change, converted
 from supremum.operands import Operand, weak_name
 from supremum.renamed_names import renamed_name
 
-# Of the operands of a call, as messages tell them.
+# The most operands that a message lists.
 _MOST_OPERANDS = 40
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResultType:
-    """The dtype of a result, and whether it is weak: a dtype that gives way to the next operand's."""
+    """The dtype of a result, and whether it is weak: a weak dtype gives way to the dtype of the next operand."""
 
     dtype: DType
     weak: bool = False
 
     @property
     def name(self) -> str:
-        """How tables write it, such as `"int8"`, or `"float*"` when weak."""
+        """The name in tables, such as `"int8"`, or `"float*"` when weak."""
         return weak_name(as_format(self.dtype).category) if self.weak else str(self.dtype)
 
     def __str__(self) -> str:
@@ -46,13 +46,13 @@ class FixCast(NamedTuple):
     """An explicit cast of one operand.
 
     Args:
-        position: which operand.
-        dtype: what to cast it to.
+        position: the index of the operand.
+        dtype: the dtype to cast it to.
         is_number: whether it is a Python number, which has no `astype`.
-        drops_imaginary: whether only its real part is kept, which has to be asked for.
-        through: the dtype it is cast to before its real part is taken, where NumPy does not know the parts of its own.
+        drops_imaginary: whether to keep only the real part, which needs an explicit `.real`.
+        through: the dtype to cast it to before taking its real part, if NumPy cannot take the parts of its own dtype.
         library: the library of an array that is not wrapped; tensors of PyTorch have no `astype`.
-        on_host: whether NumPy makes it, because the library does not convert its own dtype.
+        on_host: whether NumPy does the cast, because the library cannot convert the operand's dtype.
     """
 
     position: int
@@ -65,7 +65,7 @@ class FixCast(NamedTuple):
 
     @classmethod
     def of(cls, position: int, operand: Operand, dtype: DType) -> FixCast:
-        """The cast of a given operand. A truth value is that of both parts of a complex number."""
+        """Make the cast of an operand. A cast of a complex number to bool keeps both parts."""
         is_number, category = operand.is_python_scalar, as_format(dtype).category
         is_split = operand.category == "complex" and category != "complex"
         through = None if is_number or not is_split or operand.format.is_builtin else _split_as(operand.format).dtype
@@ -84,13 +84,13 @@ class FixCast(NamedTuple):
 
 
 def _split_as(row: Format) -> Format:
-    """The narrowest complex format that holds another and whose parts NumPy knows."""
+    """The narrowest complex format that holds the given one and has parts in NumPy."""
     return next(each for each in FORMATS if each.category == "complex" and each.is_builtin and each.holds(row))
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Explicit casts that make a refused call work; as text, what to type.
+    """Explicit casts that make a refused call work; `str` gives the code to type.
 
     Args:
         casts: at most one for each operand.
@@ -108,7 +108,7 @@ class Fix:
         return tuple(_cast(op, casts[i]) if i in casts else op for i, op in enumerate(operands))
 
     def expressions(self) -> dict[str, str]:
-        """What to write instead of each operand that is cast, by the operand's letter."""
+        """The code to write for each operand that is cast, by the operand's letter."""
         return {letter(cast.position): str(cast) for cast in self.casts}
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class Fix:
 
 
 def _cast(operand: Operand, conversion: FixCast) -> Operand:
-    """An operand after a cast, with the value that it then holds, for the rules that look at it."""
+    """An operand after a cast, with the value that it then holds, for rules that depend on values."""
     value = operand.held if operand.value is None else operand.value
     cast = operand.with_dtype(conversion.dtype)
     if value is None or operand.ndim != 0 or not as_format(conversion.dtype).is_builtin:
@@ -130,17 +130,17 @@ def _cast(operand: Operand, conversion: FixCast) -> Operand:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a rule set says about operands of certain types: the part of a decision that can be cached.
+    """The result of a rule set for operands of given types: the part of a decision that can be cached.
 
     Args:
         result: the type of the result; None for a refusal.
-        compute: the dtype each operand is cast to before the operation runs; empty for a refusal.
-        reason: why, one sentence each.
-        paths: for a lattice, the way each operand climbed, as node names.
-        overflow: whether it is refused because a Python number is out of range.
+        compute: the dtype that each operand is cast to before the operation runs; empty for a refusal.
+        reason: the reasons, one sentence each.
+        paths: for a lattice, the path of each operand to the result, as node names.
+        overflow: whether the call is refused because a Python number is out of range.
         number_steps: for each operand that is a Python number, the formats it is converted to before the operation
             runs; none for other operands, and for a number that the operation takes as it is.
-        stored: the dtype that the operation gives, where that is cast to be stored in something of another dtype.
+        stored: the dtype that the operation returns, if the result is then cast to be stored in another dtype.
     """
 
     result: ResultType | None
@@ -148,39 +148,39 @@ class Verdict:
     reason: tuple[str, ...]
     paths: tuple[tuple[str, ...], ...] = ()
     overflow: bool = False
-    number_steps: tuple[Steps, ...] = field(default=(), compare=False)  # of numbers, not of types
+    number_steps: tuple[Steps, ...] = field(default=(), compare=False)  # depends on numbers, not only on types
     stored: DType | None = None
 
     @classmethod
     def accept(cls, dtype: DType, count: int, *reason: str, weak: bool = False) -> Verdict:
-        """All `count` operands are cast to a dtype, and the result has it too."""
+        """Accept: all `count` operands are cast to a dtype, which is also the dtype of the result."""
         return cls(ResultType(dtype, weak), (dtype,) * count, reason)
 
     @classmethod
     def refuse(cls, *reason: str, overflow: bool = False) -> Verdict:
-        """The call is refused; the rule set looks for a fix."""
+        """Refuse the call; the rule set looks for a fix."""
         return cls(None, (), reason, overflow=overflow)
 
     def resulting_in(self, dtype: DType, *reason: str, weak: bool = False) -> Verdict:
-        """The same casts with another result dtype, as comparisons have it."""
+        """The same casts with a different result dtype, as in comparisons."""
         return replace(self, result=ResultType(dtype, weak), reason=(*self.reason, *reason))
 
 
 @dataclass(frozen=True, slots=True)
 class OperandCast:
-    """What happens to one operand: the dtype it had (None for a Python scalar) and the one it computes in."""
+    """The cast of one operand: the dtype it had (None for a Python scalar) and the dtype it is computed in."""
 
     source: DType | None
     target: DType
 
     @property
     def changes(self) -> bool:
-        """Whether the operand has to be converted."""
+        """Whether the operand is converted."""
         return self.source is None or self.source != self.target  # NumPy says that float64 == None
 
     @property
     def lossy(self) -> bool:
-        """Whether some value of the source is no value of the target."""
+        """Whether some value of the source dtype is not a value of the target dtype."""
         return self.source is not None and not as_format(self.target).holds(as_format(self.source))
 
 
@@ -189,16 +189,16 @@ _LOSS = ", not every value survives"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a rule set decided for one call; true exactly if the call is allowed.
+    """The decision of a rule set for one call; truthy exactly if the call is allowed.
 
     Args:
         rules: name of the rule set.
         operation: name of the operation.
-        operands: what was asked about.
-        verdict: what the rules said.
-        find_fix: looks for a fix of a call with some operands; it depends on the very values of Python numbers, and
-            takes longer than deciding.
-        into: what the result is written into, of which it takes the dtype; None for a new array.
+        operands: the operands of the call.
+        verdict: the verdict of the rules.
+        find_fix: looks for a fix of a call with given operands; the fix depends on the exact values of Python numbers,
+            and finding it takes longer than deciding.
+        into: the array that the result is written into, whose dtype the result takes; None for a new array.
     """
 
     rules: str
@@ -231,15 +231,15 @@ class Decision:
 
     @property
     def casts(self) -> tuple[OperandCast, ...]:
-        """What happens to each operand; empty for a refusal."""
+        """The cast of each operand; empty for a refusal."""
         pairs = zip(self.operands, self.verdict.compute, strict=False)
         return tuple(OperandCast(operand.dtype, target) for operand, target in pairs)
 
     @property
     def number_changes(self) -> tuple[NumberChange, ...]:
-        """The Python numbers that the operation computes with as another number; empty for a refusal.
+        """The Python numbers that conversion changes before the operation runs; empty for a refusal.
 
-        It is about the conversion of the numbers alone: a result may overflow where no number does.
+        This covers only the conversion of the numbers: a result may overflow although no number does.
 
         >>> from supremum import explain
         >>> explain("int8", 1000, operation="add", rules="torch").number_changes
@@ -259,40 +259,40 @@ class Decision:
 
     @property
     def stored(self) -> OperandCast | None:
-        """What happens to the result on its way into what it is written into; None where nothing does."""
+        """The cast of the result to the dtype of the array that it is written into; None if there is none."""
         given = self.verdict.stored
         return None if given is None or self.into is None else OperandCast(given, self.dtype)
 
     @property
     def reason(self) -> tuple[str, ...]:
-        """Why, one sentence each."""
+        """The reasons, one sentence each."""
         return self.verdict.reason
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
-        """For a lattice, the way each operand climbed to the result."""
+        """For a lattice, the path of each operand to the result."""
         return self.verdict.paths
 
     @property
     def fix(self) -> Fix | None:
-        """For a refusal, casts that make the call work; None where none does."""
+        """For a refusal, casts that make the call work; None if none do."""
         return None if self else self.find_fix(self.operands)
 
     def __bool__(self) -> bool:
         return self.verdict.result is not None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What a runtime would be tried on does not travel: the fix that was found does.
+        # `find_fix` cannot be pickled, so pickle the fix itself.
         known = partial(_known, self.fix)
         return (type(self), (self.rules, self.operation, self.operands, self.verdict, known, self.into))
 
     def error(self) -> PromotionError:
-        """The exception that a refusal is raised as."""
+        """The exception for this refusal."""
         return ScalarOverflowError(self) if self.verdict.overflow else PromotionError(self)
 
     def document(self) -> Document:
         """The decision as plain data for `supremum.render`."""
-        from supremum.render import Document  # only printing pays for it
+        from supremum.render import Document  # import it only to print
 
         names = [operand.name for operand in self.operands]
         call = f"{self.operation}({listed(names if self.into is None else (*names, f'into={self.into.dtype}'))})"
@@ -343,8 +343,8 @@ class PromotionError(SupremumError, TypeError):
         decision: the refusal.
         rules: name of the rule set.
         operation: name of the operation.
-        operands: what was asked about.
-        reason: why, one sentence each.
+        operands: the operands of the call.
+        reason: the reasons, one sentence each.
     """
 
     def __init__(self, decision: Decision) -> None:
@@ -355,7 +355,7 @@ class PromotionError(SupremumError, TypeError):
 
     @property
     def fix(self) -> Fix | None:
-        """Casts that make the call work; None where none does."""
+        """Casts that make the call work; None if none do."""
         return self.decision.fix
 
     def __str__(self) -> str:
@@ -366,11 +366,11 @@ class PromotionError(SupremumError, TypeError):
 
 
 class ScalarOverflowError(PromotionError, OverflowError):
-    """The rules refuse because a Python number does not fit the dtype it would take."""
+    """The rules refuse because a Python number does not fit the dtype that it would be converted to."""
 
 
 def letter(position: int) -> str:
-    """What explanations call the operand at a position: a, b, c, ... and x26, x27, ... beyond z."""
+    """The name of the operand at a position in explanations: a, b, c, ... and x26, x27, ... beyond z."""
     return chr(ord("a") + position) if position < 26 else f"x{position}"
 
 

@@ -1,15 +1,15 @@
-"""Errors, shared by every floor, the near names they suggest, and how they show values.
+"""The errors of all packages, the similar names that they suggest, and the display of values in messages.
 
 Exception
 └── SupremumError              mixed into every error of this library
     ├── ArgumentError          (ValueError) a value out of the bounds that the message states
-    ├── UnknownNameError       (ValueError) a policy, rule set, operation, ... nobody has heard of
-    │   └── UnknownDtypeError  (also TypeError) a dtype that is no number format known here
+    ├── UnknownNameError       (ValueError) an unknown policy, rule set, operation, ...
+    │   └── UnknownDtypeError  (also TypeError) a dtype that is not a number format of this library
     ├── FileError              (OSError) the file system does not let us read or write
-    ├── UnsupportedJaxError    (RuntimeError) JAX keeps something differently than in the versions known here
-    ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program casts what it was not to cast
-    ├── ScopeError             (RuntimeError) JAX traces a function for another scope than that of the task
-    ├── OperandError           (TypeError) something that cannot take part in promotion at all
+    ├── UnsupportedJaxError    (RuntimeError) the installed JAX differs from the supported versions
+    ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program makes a forbidden cast
+    ├── ScopeError             (RuntimeError) JAX traces a function for a different scope than the task's
+    ├── OperandError           (TypeError) a value that cannot be promoted at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
         └── ScalarOverflowError  (also OverflowError) because a Python number does not fit
 """
@@ -28,17 +28,17 @@ _LONGEST_LIST = 1000
 
 
 class SupremumError(Exception):
-    """Mixed into every exception this library raises on purpose."""
+    """Base of every exception that this library raises on purpose."""
 
 
 class UnknownNameError(SupremumError, ValueError):
-    """A name that is not in its list; the message has the near names.
+    """A name that is not in its list; the message suggests similar names.
 
     Args:
-        what: what kind of thing was looked up, such as `"policy"`.
+        what: the kind of thing that was looked up, such as `"policy"`.
         name: the name that was not found.
-        choices: every name that would have been.
-        where: where the name was given, such as `"argument 1"`; empty where that is plain.
+        choices: every valid name.
+        where: the place where the name was given, such as `"argument 1"`; empty if that is obvious.
 
     Attributes:
         what: as given.
@@ -65,11 +65,11 @@ class UnknownNameError(SupremumError, ValueError):
 
 
 class ArgumentError(SupremumError, ValueError):
-    """An argument with a known name and a value that makes no sense."""
+    """An argument with an invalid value."""
 
 
 class UnknownDtypeError(UnknownNameError, TypeError):
-    """A dtype that is none of the number formats in `supremum.formats`."""
+    """A dtype that is not one of the number formats in `supremum.formats`."""
 
 
 class OperandError(SupremumError, TypeError):
@@ -84,20 +84,20 @@ class FileError(SupremumError, OSError):
 
 
 class UnsupportedJaxError(SupremumError, RuntimeError):
-    """The installed version of JAX keeps something differently than the versions that this library supports."""
+    """The installed version of JAX differs from the supported versions in a part that this library needs."""
 
 
 class ModelInUseError(SupremumError, RuntimeError):
-    """A model is to be changed while another thread trains it."""
+    """An attempt to change a model while another thread trains it."""
 
 
 class ScopeError(SupremumError, RuntimeError):
-    """JAX traces a function for another scope than the one in force in the task or thread that runs.
+    """JAX traces a function for a different scope than the one in force in the running task or thread.
 
-    JAX keeps what it traces for by thread. It does not follow tasks across `await`, nor into new tasks and threads.
+    JAX stores its scope per thread. It does not follow tasks across `await`, nor into new tasks and threads.
 
     Args:
-        fix: what is in force, and how a function is traced for it.
+        fix: the scope in force, and how to trace a function for it.
     """
 
     def __init__(self, fix: str) -> None:
@@ -112,7 +112,7 @@ class ScopeError(SupremumError, RuntimeError):
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names with commas between, as messages show them: those of a long list that come first.
+    """Join names by commas for a message; a long list is cut off.
 
     >>> listed(["float16", "bfloat16"])
     'float16, bfloat16'
@@ -130,7 +130,7 @@ def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:
     >>> near_names("mixed_flaot16", ["float32", "mixed_float16", "mixed_bfloat16"])
     ('mixed_float16', 'mixed_bfloat16')
     """
-    import difflib  # only a failing call pays for it
+    import difflib  # import it only for an error
 
     if len(name) > LONGEST:
         return ()
@@ -140,10 +140,10 @@ def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: its `repr`, of bounded length, and made in bounded time.
+    """Show a value in a message: its `repr`, with bounded length and computed in bounded time.
 
     Args:
-        value: anything, also what has a broken `repr`.
+        value: anything, even with a broken `repr`.
 
     >>> shown("mixed_flaot16")
     "'mixed_flaot16'"
@@ -156,7 +156,7 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text as messages show it: its start and its end, if it is long.
+    """Shorten a text for a message: a long text keeps its start and its end.
 
     >>> shortened("a" * 150 + "b" * 150)[95:105]
     'aaaa...bbb'
@@ -166,7 +166,7 @@ def shortened(text: str) -> str:
 
 
 class _Repr(reprlib.Repr):
-    """The standard library's bounded `repr`, which lets through what fits, and numbers with too many digits."""
+    """The bounded `repr` of the standard library, with higher limits; it also shows ints with too many digits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,14 +176,14 @@ class _Repr(reprlib.Repr):
         self.maxstring = self.maxlong = self.maxother = LONGEST
 
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
-        # In its own order, where the standard library sorts.
+        # Keep the order of the dict; the standard library sorts the keys.
         if x and level <= 0:
             return "{...}"
         pairs = [f"{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}" for key in islice(x, self.maxdict)]
         return "{" + ", ".join(pairs + ["..."] * (len(x) > self.maxdict)) + "}"
 
     def repr_int(self, x: int, level: int) -> str:
-        # Beyond some thousands of digits Python refuses to write a number out.
+        # Python refuses to print a number of more than a few thousand digits.
         return super().repr_int(x, level) if x.bit_length() < 10_000 else f"an int of {x.bit_length():,} bits"
 
 

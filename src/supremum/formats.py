@@ -1,10 +1,10 @@
-"""Number formats: one row each, everything else about dtypes derived from the rows.
+"""Number formats: a table with one row for each, from which everything else about dtypes is derived.
 
 NumPy's own `dtype.kind` and type tree are wrong about the formats of ml_dtypes (bfloat16 has kind "V", float8_e5m2
-kind "f"), so nothing in this library asks them: it asks this table. Adding a format is adding a row.
+kind "f"), so this library uses this table instead. To add a format, add a row.
 
 The bit layouts are those of IEEE 754, of the OCP Microscaling and 8-bit floating point specifications, and, for the
-`fnuz` and `b11` variants, of the ml_dtypes documentation; the tests hold every derived number against `ml_dtypes`.
+`fnuz` and `b11` variants, of the ml_dtypes documentation; the tests compare every derived number with `ml_dtypes`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DType: TypeAlias = np.dtype[Any]
 
 
 class Kind(enum.Enum):
-    """What sort of number a format holds, in the order in which promotion climbs."""
+    """The kind of number that a format holds, in the order of promotion."""
 
     BOOL = "bool"
     UNSIGNED = "unsigned integer"
@@ -35,7 +35,7 @@ class Kind(enum.Enum):
 
     @property
     def category(self) -> str:
-        """The kind with signedness forgotten, one of `"bool"`, `"integer"`, `"float"` and `"complex"`."""
+        """The kind without its signedness, one of `"bool"`, `"integer"`, `"float"` and `"complex"`."""
         return _CATEGORY[self]
 
 
@@ -47,7 +47,7 @@ _CATEGORY = {
     Kind.COMPLEX: "complex",
 }
 CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
-"""Categories from the lowest to the highest; Python scalars know no more than this."""
+"""Categories from the lowest to the highest; this is all that the type of a Python scalar determines."""
 
 
 class Nan(enum.Enum):
@@ -65,15 +65,15 @@ class Format:
 
     Args:
         name: the name NumPy prints for its dtype.
-        kind: what sort of number it holds.
-        bits: width of one value in bits, both components of a complex one counted.
+        kind: the kind of number that it holds.
+        bits: width of one value in bits, counting both components of a complex number.
         exponent: exponent bits of a float (of one component of a complex number).
-        mantissa: stored mantissa bits, likewise.
+        mantissa: stored mantissa bits (of one component of a complex number).
         nan: which patterns are NaN.
         inf: whether it has infinities.
         signed: whether it has negative numbers.
         zero: whether it has a zero (and, for floats, subnormals).
-        bias: exponent bias where it is not `2**(exponent - 1) - 1`.
+        bias: exponent bias if it is not `2**(exponent - 1) - 1`.
         code: short name for narrow tables; empty means `name`.
     """
 
@@ -91,7 +91,7 @@ class Format:
 
     @property
     def dtype(self) -> DType:
-        """The NumPy dtype of this format (of ml_dtypes where NumPy has none)."""
+        """The NumPy dtype of this format (from ml_dtypes if NumPy has none)."""
         return _DTYPE_BY_NAME[self.name]
 
     @property
@@ -106,7 +106,7 @@ class Format:
 
     @property
     def is_builtin(self) -> bool:
-        """Whether the dtype is one of NumPy's own rather than of ml_dtypes."""
+        """Whether the dtype comes from NumPy itself rather than from ml_dtypes."""
         return self.dtype.isbuiltin == 1
 
     @property
@@ -128,7 +128,7 @@ class Format:
     @property
     def min_exponent(self) -> int:
         """Power of two of the smallest normal number."""
-        # Without zero and subnormals the lowest exponent code is a number like any other.
+        # Without zero and subnormals the lowest exponent code stands for normal numbers.
         return (1 if self.zero else 0) - self._bias
 
     @property
@@ -145,14 +145,14 @@ class Format:
             return 1
         if not self.is_inexact:
             return 2 ** (self.bits - (self.kind is Kind.SIGNED)) - 1
-        # In units of the last place; the all-ones pattern is lost where it means NaN.
-        pattern_lost = self.nan is Nan.ALL_ONES and self.mantissa > 0
-        significand = 2 ** (self.mantissa + 1) - 1 - pattern_lost
+        # In units of the last place; the all-ones pattern is not available if it means NaN.
+        top_is_nan = self.nan is Nan.ALL_ONES and self.mantissa > 0
+        significand = 2 ** (self.mantissa + 1) - 1 - top_is_nan
         return significand * 2.0 ** (self.max_exponent - self.mantissa)
 
     @property
     def min(self) -> int | float:
-        """Smallest (most negative) finite number, likewise."""
+        """Smallest (most negative) finite number (of one component of a complex number)."""
         if self.is_inexact:
             return -self.max if self.signed else self.smallest_subnormal
         return -(2 ** (self.bits - 1)) if self.kind is Kind.SIGNED else 0
@@ -194,7 +194,7 @@ class Format:
         return self.mantissa + 1 >= value_bits and self.max >= max(other.max, -other.min)
 
     def covers(self, other: Format) -> bool:
-        """Whether every finite value of `other` is in the range of this format: it is rounded at most.
+        """Whether every finite value of `other` is in the range of this format, where conversion rounds it at most.
 
         >>> as_format("float32").covers(as_format("int64")), as_format("float16").covers(as_format("bfloat16"))
         (True, False)
@@ -284,16 +284,16 @@ def _format_of_name(name: str) -> Format | None:
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name in _KIND_NAMES:
-        return None  # NumPy would say 64 bits, which is exactly the silent choice this library exists to avoid
+        return None  # NumPy would silently choose 64 bits
     scalar = np.sctypeDict.get(name)
     if scalar is not None:
         return _BY_DTYPE.get(np.dtype(scalar))
-    # NumPy itself reads control characters as numbers of types, warns of some letters, and crashes on "0T".
+    # NumPy reads control characters as type numbers, warns about some letters, and crashes on "0T".
     return _BY_DTYPE.get(np.dtype(name.lstrip("<>=|"))) if _NUMPY_CODE.fullmatch(name) else None
 
 
 def as_format(dtype: Any) -> Format:
-    """The format of anything that names a dtype.
+    """Look up the format of a dtype, however it is named.
 
     Args:
         dtype: a `Format`, a name such as `"bfloat16"` or `"f4"`, an `np.dtype`, a scalar type (`np.float32`,
@@ -303,7 +303,7 @@ def as_format(dtype: Any) -> Format:
         The row of the table.
 
     Raises:
-        UnknownDtypeError: if it names none; it is both a `TypeError` and a `ValueError`.
+        UnknownDtypeError: if `dtype` names no format; both a `TypeError` and a `ValueError`.
 
     >>> as_format("bfloat16").max_exponent, as_format(np.float16).max
     (127, 65504.0)

@@ -1,7 +1,7 @@
-"""What differs between versions of JAX, or that JAX does not promise, and how this package reads it.
+"""Access to parts of JAX that differ between versions or that JAX does not document.
 
-Everything else is public JAX and `jax.extend`. The versions are JAX 0.10.2 and 0.12.0.1; `tests/test_jax_compat.py`
-notices when one of these readings no longer holds.
+All other modules use public JAX and `jax.extend` only. The versions are JAX 0.10.2 and 0.12.0.1;
+`tests/test_jax_compat.py` fails if one of these functions no longer works.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from jax.extend.core import primitives as _primitives
 
 from supremum.errors import UnsupportedJaxError, shown
 
-# JAX's annotations are those of one version; this file reads several.
+# JAX's annotations describe one version; this file supports several.
 _jax: Any = jax
 _closed: Any = ClosedJaxpr
 
 CLOSED_IS_OPEN: bool = _closed is Jaxpr
-"""Whether there is one class for functions with and without the values of their constants.
+"""Whether JAX has one class for functions with and without the values of their constants.
 
-To JAX 0.10 a `ClosedJaxpr` holds a `Jaxpr` and its constants. From 0.12 on there is one class with both names: its
-constants are operands, the first ones, and those with a value attached are `constvars`.
+In JAX 0.10 a `ClosedJaxpr` holds a `Jaxpr` and its constants. From 0.12 on, one class has both names: the constants are
+its first operands, and those with a value attached are its `constvars`.
 """
 
 
 class _Primitives:
-    """The primitives of `jax.extend.core.primitives`, with an error that names JAX's version for those it lacks."""
+    """The primitives of `jax.extend.core.primitives`; the error for a missing one names JAX's version."""
 
     def __getattr__(self, name: str) -> Any:
         try:
             return getattr(_primitives, name)
         except AttributeError:
-            if not name.endswith("_p"):  # what Python and its tools ask of any object
+            if not name.endswith("_p"):  # Python and its tools look up such names on any object
                 raise
             raise _unsupported(f"there is no primitive {shown(name.removesuffix('_p'))}") from None
 
@@ -46,14 +46,14 @@ primitives = _Primitives()
 
 
 INLINE: Any = _jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
-"""For `jax.jit(function, inline=INLINE)`: a function that leaves nothing in the jaxpr of the function that calls it.
+"""The value for `jax.jit(function, inline=INLINE)` with which no call appears in the jaxpr of the caller.
 
-Until JAX 0.10 that is `inline=True`. From 0.11 on True means that the call is inlined when the jaxpr is lowered.
+Until JAX 0.10 this is `inline=True`. From 0.11 on True means that the call is inlined when the jaxpr is lowered.
 """
 
 
 def parameter(equation: JaxprEqn, name: str) -> Any:
-    """A parameter of an equation.
+    """Return a parameter of an equation.
 
     JAX renames parameters without notice: `scan` has no `num_consts`, `num_carry` and `linear` from 0.12 on.
 
@@ -87,16 +87,16 @@ def _unsupported(what: str) -> UnsupportedJaxError:
 
 
 def open_jaxpr(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
-    """The program of a function, whether or not it comes with the values of its constants.
+    """Return the jaxpr of a function, with or without the values of its constants.
 
     Args:
-        function: what a parameter of an equation holds, or what `jax.make_jaxpr` gives.
+        function: the value of a parameter of an equation, or the result of `jax.make_jaxpr`.
     """
     return function.jaxpr if isinstance(function, ClosedJaxpr) else function
 
 
 def with_constants(jaxpr: Jaxpr, constants: Sequence[Any]) -> ClosedJaxpr:
-    """A function with the values of its constants.
+    """Attach the values of its constants to a function.
 
     Args:
         jaxpr: the function; from JAX 0.12 on its first operands are the constants.
@@ -106,7 +106,7 @@ def with_constants(jaxpr: Jaxpr, constants: Sequence[Any]) -> ClosedJaxpr:
 
 
 def without_constants(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
-    """A function whose constants have no values: JAX keeps those of derivative rules beside them.
+    """Remove the values of its constants from a function; JAX stores them separately for derivative rules.
 
     Args:
         function: a function with or without the values of its constants.
@@ -115,10 +115,10 @@ def without_constants(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
 
 
 def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
-    """The code objects, and the offsets of the instructions in them, that were running when an equation was made.
+    """Return the code objects, with instruction offsets, that were running when an equation was made.
 
-    They are in `source_info.traceback`, which no document promises. Where it is not, or looks different, there are
-    none: casts are then of unknown origin, and nothing else changes.
+    They come from `source_info.traceback`, which JAX does not document. If it is missing or looks different, there are
+    none: the origin of casts is then unknown, and nothing else changes.
 
     Args:
         equation: the equation.
@@ -135,7 +135,7 @@ def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
 def scope_names(stack: Any) -> tuple[str, ...]:
     """The names of the `jax.named_scope` blocks in the name stack of an equation, outermost first.
 
-    Its entries are of private classes, `Scope` and `Transform`.
+    The entries of the stack are instances of private classes, `Scope` and `Transform`.
 
     Args:
         stack: `equation.source_info.name_stack`.
@@ -145,7 +145,7 @@ def scope_names(stack: Any) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def is_transposed(stack: Any) -> bool:
-    """Whether the name stack of an equation has it in a backward pass.
+    """Whether an equation belongs to a backward pass, by its name stack.
 
     Args:
         stack: `equation.source_info.name_stack`.
@@ -154,7 +154,7 @@ def is_transposed(stack: Any) -> bool:
 
 
 def function_name(jaxpr: Jaxpr) -> str:
-    """The name of the Python function that a jaxpr was traced from; empty where JAX does not keep it.
+    """The name of the Python function that a jaxpr was traced from; empty if JAX does not keep it.
 
     Args:
         jaxpr: the function.
@@ -163,7 +163,7 @@ def function_name(jaxpr: Jaxpr) -> str:
 
 
 def function_place(jaxpr: Jaxpr) -> str:
-    """Where the Python function that a jaxpr was traced from is written, as `file:line`; empty where JAX does not say.
+    """The place of the Python function that a jaxpr was traced from, as `file:line`; empty if JAX does not keep it.
 
     Args:
         jaxpr: the function.

@@ -32,7 +32,7 @@ class KeywordSignature:
 
 
 def _merged(constructors: list[Any]) -> dict[str, Parameter]:
-    """The parameters of the first constructor, and those of the next ones that its `**options` may hold."""
+    """The parameters of the first constructor, and the inherited ones that its `**options` accepts."""
     if not constructors:
         return {}
     own = _parameters(constructors[0])
@@ -40,7 +40,7 @@ def _merged(constructors: list[Any]) -> dict[str, Parameter]:
     if options is None or not constructors[1:]:
         return own
     inherited = _merged(constructors[1:])
-    if any(each.kind is Parameter.VAR_POSITIONAL for each in own.values()):  # it passes on all that it is given
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in own.values()):  # it passes on all its arguments
         return inherited
     given = [each.__optional_keys__ for each in get_args(options.annotation) if hasattr(each, "__optional_keys__")]
     keys = given[0] if given else inherited

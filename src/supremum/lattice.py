@@ -1,4 +1,4 @@
-"""An order written as edges: its joins, the way up to a join, and the check of its laws."""
+"""A partial order given by edges: its joins, its paths, and a check of its laws."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Join = Callable[[str, str], "str | None"]
 
 
 class Lattice:
-    """A partial order given by the edges from each node to the nodes just above it.
+    """A partial order given by the edges from each node to the nodes directly above it.
 
-    It need not have a join for every pair: where the common upper bounds have no least one, `join` says None, and no
-    rank or tie-break settles it.
+    A pair may have no join: if none of the common upper bounds is the least, `join` returns None, without any rank or
+    tie-break.
 
     Args:
-        edges: for each node, the nodes directly above it. A node that is only mentioned as an upper one has none.
+        edges: for each node, the nodes directly above it. A node that appears only in these has no nodes above it.
 
     Raises:
-        ValueError: if the edges go round in a circle; the message shows the circle.
+        ValueError: if the edges form a cycle; the message shows the cycle.
 
     >>> order = Lattice({"u1": ["u2", "i2"], "i1": ["i2"], "u2": ["i4"], "i2": ["i4"]})
     >>> order.join("u1", "i1"), order.join("u2", "i2")
@@ -47,7 +47,7 @@ class Lattice:
         return self._bounds[node]
 
     def __eq__(self, other: object) -> bool:
-        """Whether it has the same edges, in whatever order they were given."""
+        """Whether both have the same edges, in any order."""
         return self._edges() == other._edges() if isinstance(other, Lattice) else NotImplemented
 
     def __hash__(self) -> int:
@@ -58,7 +58,7 @@ class Lattice:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes, in the order in which the edges name them."""
+        """The nodes, in the order of the edges."""
         return tuple(self.edges)
 
     def upper_bounds(self, *nodes: str) -> frozenset[str]:
@@ -67,22 +67,22 @@ class Lattice:
         return bounds[0].intersection(*bounds[1:])
 
     def join(self, *nodes: str) -> str | None:
-        """The least upper bound of all the given nodes at once, or None where there is none."""
+        """The least upper bound of all the given nodes at once, or None if there is none."""
         common = self.upper_bounds(*nodes)
         least = [node for node in common if common <= self._bounds[node]]
-        return least[0] if least else None  # two least ones would be above each other: a circle
+        return least[0] if least else None  # two least nodes would be above each other: a cycle
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """A shortest way up from one node to another, both included; empty where there is none."""
+        """A shortest path up from one node to another, including both; empty if there is none."""
         paths: list[tuple[str, ...]] = [(start,)]
-        for path in paths:  # grows while it is walked: breadth first
+        for path in paths:  # breadth first: the list grows during the loop
             if path[-1] == end:
                 return path
             paths.extend((*path, upper) for upper in self.edges[path[-1]] if end in self._bounds[upper])
         return ()
 
     def minimal(self, nodes: Iterable[str]) -> tuple[str, ...]:
-        """Those of the given nodes that are above none of the others, in the order of the edges."""
+        """The given nodes that are not above any other given node, in the order of the edges."""
         among = set(nodes)
         return tuple(
             node
@@ -92,12 +92,12 @@ class Lattice:
 
 
 class Counterexample(NamedTuple):
-    """A place where a law fails.
+    """A case in which a law fails.
 
     Args:
         law: `"idempotent"`, `"commutative"` or `"associative"`.
-        nodes: the one, two or three names it fails for.
-        left, right: the two results that should have been equal; None is a refusal.
+        nodes: the one, two or three names for which it fails.
+        left, right: the two results, which should be equal; None is a refusal.
     """
 
     law: str
@@ -115,13 +115,13 @@ class Counterexample(NamedTuple):
 
 
 def counterexamples(join: Join, nodes: Sequence[str]) -> Iterator[Counterexample]:
-    """Every place where a join breaks its laws, over every node, pair and triple, refusals included.
+    """Yield every case in which a join breaks its laws, over all nodes, pairs and triples, including refusals.
 
     A refusal inside a grouping makes that grouping a refusal.
 
     Args:
         join: the operation, on two names.
-        nodes: the names it is asked about.
+        nodes: the names to check.
 
     >>> for found in counterexamples(lambda x, y: x, ["a", "b"]):
     ...     print(found)

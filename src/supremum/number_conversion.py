@@ -1,8 +1,8 @@
 """The conversion of Python numbers to formats, and the changes of their values.
 
-Frameworks take a number through one or more formats, and round it in each of them: JAX makes an int64 or a float64 of
-it first, PyTorch reaches 16 bits by way of float32. `converted` does the same, exactly, for any format; the rule sets
-say through which formats it goes.
+Frameworks convert a number through one or more formats, and round it in each: JAX converts to int64 or float64 first,
+PyTorch converts to 16 bits through float32. `converted` does the same, exactly, for any formats; the rule sets name
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Steps = tuple[Format, ...]
 """The formats that a number is converted to, one after the other; real ones, for each component of a complex number."""
 HOWS: tuple[str, ...] = ("wraps", "overflows", "underflows", "rounds")
-"""How a number changes, the worst first; see `NumberChange`."""
+"""The ways in which a number changes, worst first; see `NumberChange`."""
 _FLOAT32, _FLOAT64, _BFLOAT16 = (as_format(name) for name in ("float32", "float64", "bfloat16"))
 
 
@@ -28,14 +28,14 @@ class NumberChange(NamedTuple):
     """A Python number that an operation computes with as another number.
 
     Args:
-        position: which operand it is.
+        position: the index of the operand.
         value: the number.
         becomes: what the operation computes with instead.
         how: `"wraps"` for an int that an integer format does not hold; `"overflows"` for a number that becomes
             infinite, NaN, or the largest number of a format that has neither; `"underflows"` for one that becomes
             zero; `"rounds"` for an int that a float format does not hold exactly, and for a float so small that it
-            keeps fewer digits than the format has for others (1e-7 in float16). That a float is rounded to the
-            nearest number of its new format, as 0.1 is in float32, is no change.
+            keeps fewer digits than the format has for others (1e-7 in float16). Rounding a float to the nearest
+            number of its new format, such as 0.1 to float32, does not count as a change.
     """
 
     position: int
@@ -48,11 +48,11 @@ class NumberChange(NamedTuple):
 
 
 def usual_steps(category: str, target: Format) -> Steps:
-    """The way that NumPy and ml_dtypes take, for which constructing a scalar of the dtype is enough.
+    """The formats through which NumPy and ml_dtypes convert a number when they make a scalar of it.
 
     Args:
-        category: of the number.
-        target: the format it is to have.
+        category: the category of the number.
+        target: the format to convert to.
 
     Source: measured with NumPy 2 and ml_dtypes 0.6.
     """
@@ -63,10 +63,10 @@ def usual_steps(category: str, target: Format) -> Steps:
 
 
 def converted(value: Scalar, steps: Sequence[Format]) -> Scalar:
-    """What a number becomes after conversion to some formats, one after the other.
+    """Convert a number to several formats, one after the other.
 
-    Integer formats wrap around. Float formats round to nearest, ties to even; where they have no infinity they
-    overflow to NaN, and where they have no NaN either, to their largest number.
+    Integer formats wrap around. Float formats round to nearest, ties to even; without an infinity they
+    overflow to NaN, and without NaN too, to their largest number.
 
     Args:
         value: the number.
@@ -85,12 +85,12 @@ def converted(value: Scalar, steps: Sequence[Format]) -> Scalar:
 
 
 def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
-    """How a number is changed, as `NumberChange` names it; None where it is not.
+    """The way in which a number changes, as in `NumberChange.how`; None if it does not change.
 
     Args:
         value: the number.
-        becomes: what it becomes.
-        target: the format it ends up in.
+        becomes: the converted number.
+        target: the last format of the conversion.
     """
     if isinstance(value, complex) or isinstance(becomes, complex):
         pairs = ((value.real, becomes.real), (value.imag, becomes.imag))
@@ -100,7 +100,7 @@ def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
 
 
 def _change(value: int | float, becomes: int | float, target: Format) -> str | None:
-    from fractions import Fraction  # only the numbers of a call load it
+    from fractions import Fraction  # import it only if a call has numbers
 
     if value == becomes or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -141,7 +141,7 @@ def _rounded(value: int | float, row: Format) -> float:
     from fractions import Fraction
 
     exact = Fraction(value)
-    # The power of two below it, or the last one that has digits; a format without zero rounds to its smallest number.
+    # The exponent of the value or of the subnormals; a format without zero rounds to its smallest number.
     exponent = max(_exponent(abs(exact)), row.min_exponent)
     unit = Fraction(2) ** (exponent - row.mantissa)
     nearest = round(exact / unit) * unit

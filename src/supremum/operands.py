@@ -1,4 +1,4 @@
-"""What can be promoted: arrays, dtypes and Python scalars, all seen as one `Operand`."""
+"""Operands: arrays, dtypes and Python scalars in one form, `Operand`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ OperandLike: TypeAlias = Any
 """An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`."""
 
 WEAK_NAMES: dict[str, str] = {"int*": "integer", "float*": "float", "complex*": "complex"}
-"""How weak kinds are written, and the category each stands for."""
+"""The names of weak kinds, and the category that each stands for."""
 _WEAK_NAME_OF_CATEGORY = {category: name for name, category in WEAK_NAMES.items()}
 # Exact types only: np.float64 is a subclass of float, an IntEnum of int, and neither is weak.
 _CATEGORY_OF_TYPE: dict[type, str] = {int: "integer", float: "float", complex: "complex"}
 TYPE_OF_CATEGORY: dict[str, type[Any]] = {CATEGORIES[0]: bool} | {c: kind for kind, c in _CATEGORY_OF_TYPE.items()}
-"""The type of Python's numbers of each category; `bool` is one of them although it is not weak."""
+"""The Python type of each category; it includes `bool`, although `bool` is not weak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Operand:
 
     Args:
         category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
-        dtype: its dtype; None for a Python scalar, whose dtype each rule set chooses.
-        weak: whether it has no dtype of its own, only a category: Python scalars, and JAX arrays made of them.
-        ndim: number of dimensions; None where only a dtype is known, which counts as an array.
-        value: the value of a Python scalar, where it is known.
-        held: the value of a 0-d NumPy array or NumPy scalar, for the rules of old that look at it.
-        library: the library of an array that is not wrapped, such as `"torch"`, for what explanations tell to type.
+        dtype: its dtype; None for a Python scalar, whose dtype the rule set chooses.
+        weak: whether it has only a category and no fixed dtype: Python scalars, and JAX arrays made of them.
+        ndim: number of dimensions; None if only a dtype is known, which counts as an array.
+        value: the value of a Python scalar, if it is known.
+        held: the value of a 0-d NumPy array or NumPy scalar, for older rules that depend on values.
+        library: the library of an array that is not wrapped, such as `"torch"`, for the code in explanations.
     """
 
     category: str
@@ -48,17 +48,17 @@ class Operand:
 
     @property
     def is_python_scalar(self) -> bool:
-        """Whether this is a Python number, or stands for any of its type; a Python `bool` is one although not weak."""
+        """Whether this is a Python number, or the type of one; a Python `bool` counts, although it is not weak."""
         return self.dtype is None or self.value is not None
 
     @property
     def format(self) -> Format:
-        """The format of the dtype of anything but a Python scalar."""
+        """The format of the dtype; a Python scalar without a dtype has none."""
         return as_format(self.dtype)
 
     @property
     def name(self) -> str:
-        """How the operand is written in tables, such as `"int8"` or `"float*"`."""
+        """The name of the operand in tables, such as `"int8"` or `"float*"`."""
         if self.weak:
             return _WEAK_NAME_OF_CATEGORY[self.category]
         return self.format.name
@@ -78,28 +78,28 @@ class Operand:
 
 
 def _shown(value: Scalar) -> str:
-    # Python refuses to print integers of more than 4300 digits, and nobody wants to read 400.
+    # Python refuses to print integers of more than 4300 digits, and 400 digits are unreadable.
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"
     return repr(value)
 
 
 def weak_name(category: str) -> str:
-    """How the weak kind of a category is written, `"int*"` for `"integer"`."""
+    """The name of the weak kind of a category, such as `"int*"` for `"integer"`."""
     return _WEAK_NAME_OF_CATEGORY[category]
 
 
 def as_operand(value: OperandLike, position: int | None = None) -> Operand:
-    """See anything that can be promoted as an operand.
+    """Convert anything that can be promoted to an operand.
 
     Args:
         value: an array (NumPy, JAX, PyTorch, or anything with `dtype` and `ndim`), a dtype or the name of one, a
             Python scalar, one of the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
-        position: which argument it was, counted from 0; the error says so.
+        position: the index of the argument, counted from 0, for error messages.
 
     Raises:
-        OperandError: for what has no dtype to promote: lists, None, datetime or structured arrays, ...
-        UnknownDtypeError: for a string that names no dtype.
+        OperandError: if the value has no dtype to promote: lists, None, datetime or structured arrays, ...
+        UnknownDtypeError: if a string names no dtype.
 
     >>> as_operand(np.zeros(3, np.int8))
     Operand(category='integer', dtype=dtype('int8'), weak=False, ndim=1, value=None)
@@ -134,11 +134,11 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
 
 
 _LIBRARIES = {"numpy": "numpy", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
-"""By the package that the class of an array is from."""
+"""The library for the top-level package of an array's class."""
 
 
 def library_of(value: object) -> str:
-    """The library of an array that is not wrapped; empty for others, and for what wraps arrays."""
+    """The library of an array; empty for other libraries and for wrapped arrays."""
     return next((_LIBRARIES[kind] for kind in map(_package, type(value).__mro__) if kind in _LIBRARIES), "")
 
 
@@ -147,7 +147,7 @@ def _package(kind: type[object]) -> str:
 
 
 def _item(value: object) -> Scalar | None:
-    """The value of what NumPy holds, in an `Array` too; other libraries' may be far away, or not computed yet."""
+    """The value of a NumPy scalar or array, also in an `Array`; other libraries' may be remote or not computed yet."""
     unwrap = _attribute(value, "unwrap")
     value = unwrap() if callable(unwrap) else value
     return cast("Any", value).item() if isinstance(value, (np.ndarray, np.generic)) else None
@@ -156,19 +156,19 @@ def _item(value: object) -> Scalar | None:
 def _attribute(value: object, name: str) -> Any:
     try:
         return getattr(value, name, None)
-    except Exception:  # what a stranger's property raises says only that it is no operand
+    except Exception:  # if a property of an unknown class raises, the value is not an operand
         return None
 
 
 def parse_operand(text: str) -> Operand:
-    """The operand that a text stands for, as it is typed at a command line.
+    """Parse an operand as it is typed on a command line.
 
     Args:
         text: a Python number such as `256`, `-1.5`, `1j`, `inf` or `True`; a weak kind such as `int*`; a dtype, which
             stands for an array with dimensions; or a dtype and `[]`, which stands for a 0-d array.
 
     Raises:
-        UnknownDtypeError: for anything else.
+        UnknownDtypeError: if `text` is anything else.
 
     >>> [str(parse_operand(text)) for text in ("uint8", "uint8[]", "256", "1e3", "True", "float*")]
     ['uint8', 'uint8[]', 'int* (256)', 'float* (1000.0)', 'bool (True)', 'float*']

@@ -1,8 +1,8 @@
-"""The operations that rule sets are asked about: one row each.
+"""The operations that rule sets know, as a table with one row for each.
 
-Names are those of the Python array API standard where it has the function, else NumPy's, else PyTorch's; other
-frameworks' names are aliases. `accepts` is what the standard takes; a framework that takes more or less says so in its
-own rule set.
+Names come from the Python array API standard if it has the function, else from NumPy, else from PyTorch; the names of
+other frameworks are aliases. `accepts` is what the standard accepts; the rule set of a framework that accepts more or
+less says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from supremum.formats import CATEGORIES
 
 
 class Result(enum.Enum):
-    """How the dtype of a result follows from the dtype the operands meet in."""
+    """How the dtype of a result follows from the common dtype of the operands."""
 
     COMMON = "the dtype the operands meet in"
     FLOAT = "the dtype the operands meet in, or a float where that is an integer or bool"
@@ -46,10 +46,10 @@ class Operation:
 
     Args:
         name: its name.
-        arity: how many operands it takes; None for any number.
-        result: how the result dtype follows.
+        arity: the number of operands; None for any number.
+        result: how the dtype of the result follows.
         accepts: the categories the array API standard defines it for.
-        aliases: what other frameworks call it.
+        aliases: its names in other frameworks.
         types_only: whether it is a question about types alone, not about values that a runtime would hold; JAX, for
             one, answers `promote_types("int64", "int8")` with int64 although it cannot hold one with x64 off.
         family: what kind of function it is.
@@ -65,7 +65,7 @@ class Operation:
 
     @property
     def gives_negative(self) -> bool:
-        """Whether operands that are never negative may have a negative result, which unsigned integers wrap around."""
+        """Whether nonnegative operands may have a negative result, which wraps around in unsigned integers."""
         return self.name in _GIVING_NEGATIVE
 
 
@@ -136,26 +136,26 @@ _ROWS: tuple[Operation, ...] = (
     *_whole("solve", 2, Result.FLOAT, _INEXACT),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
-"""Every operation that computes, by its name."""
+"""Every operation but `ASSIGN`, by its name."""
 ASSIGN = Operation("assign", 1, Result.COMMON, _ANY)
 """Assignment to elements, `array[index] = value`: its operand is the value, and it computes nothing."""
 ELEMENTWISE: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.ELEMENTWISE}
-"""Those that compute element by element."""
+"""The operations that compute element by element."""
 REDUCTIONS: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.REDUCTION}
-"""Those of one array, along its dimensions."""
+"""The operations along the dimensions of one array."""
 TABLED: dict[str, Operation] = {row.name: row for row in _ROWS if row.arity != 1 and row.family is not Family.QUESTION}
-"""Those that can be asked about every pair of types."""
+"""The computing operations that can take a pair of types."""
 _BY_ANY_NAME = OPERATIONS | {ASSIGN.name: ASSIGN} | {alias: row for row in _ROWS for alias in row.aliases}
 
 
 def as_operation(operation: Any) -> Operation:
-    """The row of an operation; None means no particular one, `"result_type"`.
+    """Look up the row of an operation; None stands for `"result_type"`.
 
     Args:
         operation: a name or alias, a row, or None.
 
     Raises:
-        UnknownNameError: for a name that has no row.
+        UnknownNameError: if no row has this name.
 
     >>> as_operation("truediv").name, as_operation(None).name
     ('divide', 'result_type')

@@ -29,23 +29,23 @@ def explain(
     into: OperandLike = None,
     rules: str | RuleSet | None = None,
 ) -> Decision:
-    """The decision for a call, with its account; it prints a few plain lines and renders in notebooks.
+    """Decide a call and explain the decision, which prints as a few plain lines and renders in notebooks.
 
     Args:
         operands: arrays, dtypes or their names, Python scalars, or the types `int`, `float`, `complex`.
-        operation: name of the operation, or None where no particular one is meant.
-        into: what the result is written into, an array or a dtype, which it keeps: `a` for `a += b`, the argument for
-            `out=`. `array[index] = value` is the operation "assign" of the value, into the array.
-        rules: a rule set or its name; None for the rules in force, `"jax"` unless others are set. `"jax"` stands for
-            what JAX's own flags say, as for JAX's arrays and for dtypes; given arrays of other libraries alone it
-            stands for `"jax-x64"`, as their operators do.
+        operation: the name of the operation, or None for no particular one.
+        into: the array that the result is written into, or its dtype, which stays the same: `a` for `a += b`, the
+            argument for `out=`. `array[index] = value` is the operation "assign" of the value, into the array.
+        rules: a rule set or its name; None for the rules in force, `"jax"` unless others are set. `"jax"` follows
+            JAX's flags for JAX arrays and for dtypes; if all arrays are of other libraries, it means `"jax-x64"`, as
+            their operators do.
 
     Returns:
-        The decision, or the refusal; this function raises only for what is no operand or no name.
+        The decision, which may be a refusal; this function raises only for invalid operands and unknown names.
 
     Raises:
         OperandError: if an argument cannot be promoted at all.
-        UnknownNameError: for an unknown dtype, operation or rule set.
+        UnknownNameError: if a dtype, operation or rule set is unknown.
 
     >>> print(explain("int8", "uint8", rules="jax-x64"))
     result_type(int8, uint8) -> int16   [rules jax-x64]
@@ -75,32 +75,32 @@ def explain(
 
 
 def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
-    """Whether JAX would hold what is computed of operands: unless all arrays among them are of other libraries."""
+    """Whether JAX would hold the result: not if there are arrays and all of them are of other libraries."""
     arrays = [array for operand in operands if (array := _array(operand)) is not None]
     if not arrays:
         return True
-    import array_api_compat  # only arrays load it
+    import array_api_compat  # import it only if there are arrays
 
-    compat: Any = array_api_compat  # most of its annotations are unknown where a library is not installed
+    compat: Any = array_api_compat  # most of its annotations are unknown if a library is not installed
     return not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
 
 
 def _array(operand: OperandLike) -> Any:
-    """The array that an operand is or wraps; None for a number, a dtype, or an `Operand`, which no library holds."""
+    """The array that an operand is or wraps; None for a number, a dtype or an `Operand`."""
     raw = operand.unwrap() if hasattr(operand, "unwrap") else operand
     is_description = isinstance(raw, (Operand, type))
     return raw if not is_description and hasattr(raw, "dtype") and hasattr(raw, "ndim") else None
 
 
 def _runtime(operands: Sequence[OperandLike]) -> Runtime:
-    """What a fix is tried on: an `Array` says so itself."""
+    """The runtime on which to try a fix; an `Array` knows its own."""
     classes = [cast("type[Any]", type(each)) for each in operands]
     found = next((each for each in classes if hasattr(each, "runtime_beside")), None)
     return UNWRAPPED if found is None else found.runtime_beside(operands)
 
 
 def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> DType:
-    """The dtype that operands meet in, all of them at once.
+    """The common dtype of operands, decided for all of them at once.
 
     Args:
         operands: as for `explain`; at least one.
@@ -126,7 +126,7 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
         found = known[left.dtype, right.dtype, left.weak_type, right.weak_type]
         return found() if found.__class__ is Following else found
     except (ValueError, KeyError, AttributeError, TypeError):
-        pass  # not two arrays of one library, or not known yet, or it depends on more
+        pass  # not two arrays of one library, not cached yet, or it depends on more than dtypes
     decision = explain(*operands, rules=asked)
     if decision and len(operands) == 2:
         remember(asked, *operands)
@@ -134,14 +134,14 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
 
 
 def promote_types(a: OperandLike, b: OperandLike, rules: str | RuleSet | None = None) -> DType:
-    """The dtype that two types meet in, whether or not the runtime holds it.
+    """The common dtype of two types, whether or not the runtime holds it.
 
-    It differs from `result_type` where a runtime holds less than it names: with JAX's x64 off, `promote_types("int64",
-    "int8")` is int64 and `result_type("int64", "int8")` is int32, as JAX's own functions of these names say.
+    It differs from `result_type` if the runtime does not hold that dtype: with JAX's x64 off, `promote_types("int64",
+    "int8")` is int64 and `result_type("int64", "int8")` is int32, as with JAX's functions of these names.
 
     Args:
-        a: the one type, given as for `explain`.
-        b: the other.
+        a: the first type, given as for `explain`.
+        b: the second type.
         rules: a rule set or its name; None for the default, `"jax"`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Public names that were renamed: the old ones work for this version, with a warning that says the new one."""
+"""Public names that were renamed: in this version the old ones still work, with a warning that names the new one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODULES: dict[str, str] = dict.fromkeys(
     ),
     "supremum.analysis",
 )
-"""Modules, and the package that has their names now."""
+"""Old modules, and the package that now has their names."""
 NAMES: dict[str, str] = {
     "supremum.Variable": "supremum.ArrayVariable",
     "supremum.arrays.Variable": "supremum.arrays.ArrayVariable",
@@ -50,24 +50,24 @@ NAMES: dict[str, str] = {
         )
     },
 }  # fmt: skip
-"""Names, with their packages, and what they are called now."""
+"""Old names and new names, each with its package."""
 ARGUMENTS: dict[str, dict[str, str]] = {
     "supremum.mixed_precision.autocast": {"honour_casts": "respect_explicit_casts"},
 }
-"""Functions, and the arguments of theirs that were renamed."""
+"""Functions, with the old and new names of their renamed arguments."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def renamed_name(package: str, name: str) -> Any:
-    """What a name that was renamed stands for; to be called by the `__getattr__` of a package.
+    """Return the value of a renamed name; the `__getattr__` of a package calls this.
 
     Args:
-        package: the package it is looked up in.
-        name: the name.
+        package: the package in which the name is looked up.
+        name: the old name.
 
     Raises:
-        AttributeError: for a name that the package never had.
+        AttributeError: if the package never had this name.
     """
     new = NAMES.get(f"{package}.{name}")
     if new is None:

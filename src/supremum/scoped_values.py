@@ -1,9 +1,9 @@
-"""What `with` blocks put in force, in each task and thread by itself, in whatever order the blocks end.
+"""Values that `with` blocks put in force, separately in each task and thread, whatever the order in which blocks end.
 
-A context variable of Python restores what it held when a block began, and so does JAX. That is wrong where blocks do
-not nest: of two tasks that take turns, the one that began first may end first; a generator that is closed late ends
-its block inside of others, and perhaps in another thread. So what is in force is a list, from which a block takes what
-it put there and nothing else, and JAX is then told what is in force.
+A context variable of Python restores the value from before the block, and so does JAX. That is wrong if blocks do not
+nest: of two tasks that take turns, the one that began first may end first; a generator that is closed late ends its
+block inside other blocks, perhaps in a different thread. Values in force are therefore a list; a block that ends
+removes only its own entry, and then tells JAX the value in force.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 
 class Block(ABC):
-    """What one block puts in force.
+    """An entry that one `with` block puts in force.
 
     Args:
-        owner: whoever takes it away again; one that is entered twice has two blocks.
-        outer: what is in force around it; None for what always is.
-        key: what JAX keeps traced functions by, where it changes them; None for what it is outside of all blocks.
+        owner: the object that removes the entry; an owner that is entered twice has two entries.
+        outer: the entry around it; None for the default.
+        key: JAX's cache key for traced functions, if the entry changes them; None for the key outside all blocks.
     """
 
     __slots__ = ("key", "outer", "owner")
@@ -52,12 +52,12 @@ B = TypeVar("B", bound=Block)
 
 
 def without(block: B, owner: object) -> B:
-    """What is in force when the innermost block of an owner has ended.
+    """Return the entry in force after the innermost block of an owner ends.
 
     Args:
-        block: what is in force now.
-        owner: whose block ends. A context that has none of the owner's, because it began in another one, stays as it
-            is.
+        block: the entry in force now.
+        owner: the owner of the block that ends. If the owner has no block in this context, because the block began in a
+            different one, nothing changes.
     """
     inner: list[B] = []
     ended = block
@@ -67,14 +67,14 @@ def without(block: B, owner: object) -> B:
         inner.append(ended)
         ended = ended.outer
     left = ended.outer
-    assert left is not None  # what always is in force has no owner
+    assert left is not None  # the default has no owner
     for each in reversed(inner):
         left = each.within(left)
     return left
 
 
 class _Thread(threading.local, Generic[B]):
-    """What JAX was told in this thread, and the blocks that were entered in it and have not ended."""
+    """The entry that JAX was told in this thread, and the blocks that are still open in it."""
 
     def __init__(self, told: B) -> None:
         self.told = told
@@ -82,20 +82,20 @@ class _Thread(threading.local, Generic[B]):
 
 
 class Blocks(Generic[B]):
-    """Blocks of one kind, of which the innermost is in force. Where they change what JAX traces, JAX is told.
+    """Blocks of one kind, of which the innermost is in force; JAX is told if they change what it traces.
 
-    JAX keeps its part for each thread, not for each task. A task that waits inside of a block leaves it there, and
-    what is traced meanwhile would be kept for the wrong block: asking what is in force is then an error.
+    JAX stores its state per thread, not per task. A task that waits inside a block leaves that state in place, and JAX
+    would cache what is traced meanwhile for the wrong block, so `current` raises then.
 
     Args:
-        name: what they are called in a debugger.
-        always: what is in force outside of all blocks.
-        fix: how a function is traced for what a block puts in force, for the error; None where JAX need not know.
+        name: the name in a debugger.
+        always: the entry in force outside all blocks.
+        fix: how to trace a function for an entry, for the error; None if JAX need not know.
     """
 
     def __init__(self, name: str, always: B, fix: Callable[[B], str] | None = None) -> None:
         self.innermost: ContextVar[B] = ContextVar(name, default=always)
-        """What is in force, for who asks often and does not trace."""
+        """The entry in force, without the check, for fast reads outside of tracing."""
         self._always = always
         self._thread: _Thread[B] = _Thread(always)
         self._fix = fix
@@ -103,10 +103,10 @@ class Blocks(Generic[B]):
         self._as_made: Any = None
 
     def current(self) -> B:
-        """What is in force.
+        """Return the entry in force.
 
         Raises:
-            ScopeError: if JAX is tracing for something else.
+            ScopeError: if JAX is tracing for a different one.
         """
         block = self.innermost.get()
         if self._thread.told is not block and self._thread.told.key != block.key:
@@ -120,7 +120,7 @@ class Blocks(Generic[B]):
         self._tell(block)
 
     def leave(self, owner: object) -> None:
-        """Take away the innermost block of an owner, and nothing else."""
+        """Remove the innermost block of an owner, and no other."""
         left = without(self.innermost.get(), owner)
         self.innermost.set(left)
         opened = self._thread.open
@@ -128,15 +128,15 @@ class Blocks(Generic[B]):
             if opened[index].owner is owner:
                 del opened[index]
                 break
-        # Nobody would take back in this thread what a task inherited from a block that has ended since.
+        # A task may have inherited a block that has ended since; nothing in this thread would remove it again.
         self._tell(left if any(each.owner is left.owner for each in opened) else self._always)
 
     @coroutine
     def run(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Await a coroutine with a block in force while it runs, and what was before while it waits.
+        """Await a coroutine with a block in force while it runs, and the previous one while it waits.
 
         Args:
-            block: the block; what the coroutine puts in force inside of it comes and goes with it.
+            block: the block; blocks that the coroutine enters inside it are suspended and resumed with it.
             awaited: the coroutine.
         """
         inside = block
@@ -157,11 +157,11 @@ class Blocks(Generic[B]):
                 self._tell(told)
             try:
                 step = partial(awaited.send, (yield wanted))
-            except BaseException as error:  # whatever is thrown in, being cancelled or closed included
+            except BaseException as error:  # any error thrown in, also on cancel or close
                 step = partial(awaited.throw, error)
 
     def tell_all_threads(self, key: Hashable) -> None:
-        """Tell JAX what holds outside of all blocks, for all threads."""
+        """Tell JAX the key outside all blocks, for all threads."""
         if self._found_jax():
             self._context.set_global(key)
 
@@ -175,10 +175,10 @@ class Blocks(Generic[B]):
             self._context(block.key).__enter__()
 
     def _found_jax(self) -> bool:
-        """Whether JAX is loaded. What it traced in a block in which it was loaded is not found afterwards."""
+        """Whether JAX is loaded. What is traced in the block that loads it is traced again later."""
         if self._context is None and (jax := sys.modules.get("jax")) is not None and hasattr(jax, "make_user_context"):
             self._context = jax.make_user_context(default_value=None)
-            # What a thread has that was told nothing: it is left instead of what was there when a block began.
+            # The state of a thread that was told nothing; exiting it restores that state.
             self._as_made = self._context(None)
             self._as_made.__enter__()
             self._as_made.__exit__(None, None, None)
@@ -203,16 +203,16 @@ def calls_within(
     holding: Callable[[], AbstractContextManager[Any]],
     run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]],
 ) -> Callable[P, R]:
-    """A function whose every call is in a block; of a coroutine function, whose every awaited body is.
+    """Wrap a function to run every call in a block; for a coroutine function, every awaited body.
 
     Args:
         function: the function.
-        scope: the name of what decorates it, for the error.
+        scope: the name of the decorator, for the error.
         holding: makes the block.
         run: awaits a coroutine in the block.
 
     Raises:
-        OperandError: for a generator function, whose body runs after the call.
+        OperandError: if it is a generator function, whose body runs after the call.
     """
     if inspect.iscoroutinefunction(function):
 
@@ -251,9 +251,9 @@ class BlockValue(Generic[T]):
     """A value that blocks put in force.
 
     Args:
-        name: what it is called in a debugger.
-        default: what holds outside of all blocks.
-        fix: as for `Blocks`, given the value.
+        name: the name in a debugger.
+        default: the value outside all blocks.
+        fix: as for `Blocks`, but called with the value.
 
     >>> color = BlockValue("color", "white")
     >>> color.enter("first", "red"), color.enter("second", "blue")
@@ -273,32 +273,32 @@ class BlockValue(Generic[T]):
         """The value in force.
 
         Raises:
-            ScopeError: if JAX is tracing for another one.
+            ScopeError: if JAX is tracing for a different one.
         """
         return self._blocks.current().value
 
     @property
     def key(self) -> Hashable:
-        """What JAX is told of the value in force."""
+        """The key of the value in force, as JAX is told."""
         return self._blocks.innermost.get().key
 
     def enter(self, owner: object, value: T, key: Hashable = None) -> None:
         """Put a value in force until its owner leaves.
 
         Args:
-            owner: whoever leaves.
+            owner: the object that leaves.
             value: the value.
             key: as for `Block`.
         """
         self._blocks.enter(_Held(owner, self._blocks.innermost.get(), key, value))
 
     def leave(self, owner: object) -> None:
-        """Take away the innermost value of an owner, and nothing else."""
+        """Remove the innermost value of an owner, and no other."""
         self._blocks.leave(owner)
 
     @contextmanager
     def holding(self, value: T, key: Hashable = None) -> Generator[None]:
-        """Put a value in force for the time of a block; the arguments are those of `enter`."""
+        """Put a value in force for a `with` block; the arguments are as for `enter`."""
         owner = object()
         self.enter(owner, value, key)
         try:
@@ -307,7 +307,7 @@ class BlockValue(Generic[T]):
             self.leave(owner)
 
     def run(self, value: T, key: Hashable, awaited: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
-        """Await a coroutine with a value in force while it runs; the other arguments are those of `enter`."""
+        """Await a coroutine with a value in force while it runs; the other arguments are as for `enter`."""
         return self._blocks.run(_Held(object(), self._blocks.innermost.get(), key, value), awaited)
 
     def tell_all_threads(self, key: Hashable) -> None:

@@ -1,7 +1,7 @@
-"""The user's line that led here, past our own frames and those of the libraries that call us.
+"""The line of the user's code that led here, found by skipping the frames of Supremum and of other libraries.
 
-What is installed by Python's package manager is a library, such as one whose `jit` traces the user's function. Where
-nobody else called us, the library is the user.
+An installed package is a library, such as one whose `jit` traces the user's function. If only libraries called
+Supremum, the calling library counts as the user.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def _frame() -> FrameType:
 
 
 def users_line() -> str:
-    """The line of the program that led here, as `file:line`."""
+    """The line of the user's program that led here, as `file:line`."""
     frame = _frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn of what the user's line does, wherever in us it is noticed.
+    """Warn about the user's line, from any depth in Supremum.
 
     Args:
-        message: what to say.
+        message: the text of the warning.
         category: the class of the warning.
     """
     frame = _frame()

@@ -1,4 +1,4 @@
-"""Data to train on: batches of arrays or of iterables, and the checks of what losses and metrics are given."""
+"""Training data: batches from arrays or iterables, and checks of the inputs of losses and metrics."""
 
 from supremum.training.data.array_data import ArrayData
 from supremum.training.data.batch import Batch, Part, Rows, Selection

@@ -1,4 +1,4 @@
-"""Batches of arrays, which are kept on the device where they fit."""
+"""Batches cut from arrays, which stay on the device if they fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from supremum.training.data.batch import Batch, Part, Rows, Selection, rows_of
 from supremum.training.data.conversion import as_arrays, common_length
 
 ON_DEVICE_BYTES = 2**31
-"""Arrays up to this size in all are put on the device once, larger ones batch by batch."""
+"""The largest total size of arrays that are put on the device once; larger data goes there batch by batch."""
 
 
 class ArrayData:
@@ -25,15 +25,15 @@ class ArrayData:
 
     Args:
         x: inputs, a tree of arrays.
-        y: labels, likewise, or None.
+        y: labels, a tree of arrays, or None.
         sample_weight: shape (examples,), or None.
-        batch_size: examples in a batch.
-        steps: how many batches an epoch has; None for all there are.
+        batch_size: the number of examples in a batch.
+        steps: the number of batches in an epoch; None for all of them.
 
     Raises:
-        ArgumentError: for no examples, arrays of different lengths, a batch size below 1, or fewer batches than steps;
-            a `ValueError`.
-        OperandError: for anything but arrays; a `TypeError`.
+        ArgumentError: if there are no examples, if the arrays have different lengths, if the batch size is below 1, or
+            if there are fewer batches than steps; a `ValueError`.
+        OperandError: if a leaf is not an array; a `TypeError`.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class ArrayData:
         self.steps = most if steps is None else steps
 
     def split(self, share: float) -> tuple[Batch, Batch]:
-        """The first examples, and the last ones.
+        """Split the examples in two: the first ones, and the last ones.
 
         Args:
-            share: of the examples, how many are the last ones, between 0 and 1.
+            share: the fraction of the examples that goes to the second part, between 0 and 1.
 
         Raises:
-            ArgumentError: if there would be none of one kind; a `ValueError`.
+            ArgumentError: if one part would be empty; a `ValueError`.
         """
         kept = self.examples - int(self.examples * share)
         if not 0 < kept < self.examples:
@@ -79,11 +79,11 @@ class ArrayData:
         """Yield the batches of an epoch.
 
         Args:
-            shuffler: draws the order of the examples; None keeps the order of the data.
-            on_host: whether arrays stay on the host, to be cut for several devices.
+            shuffler: shuffles the examples; None keeps their order.
+            on_host: whether the arrays stay on the host, to be split over several devices.
         """
         size = self._batch_size
-        # On the host: XLA sorts for a permutation, which takes 4.7 ms for 12,800 examples, six steps of a perceptron.
+        # Shuffle on the host: XLA permutes by sorting, which takes 4.7 ms for 12,800 examples (six perceptron steps).
         order = np.arange(self.examples) if shuffler is None else shuffler.permutation(self.examples)
         order = order.astype(np.int32 if self.examples < 2**31 else np.int64)[: self.steps * size]
         count = len(order) // size
@@ -103,5 +103,5 @@ class ArrayData:
 
 
 def host_is_the_device() -> bool:
-    """Whether rows are better taken by NumPy: on CPU XLA takes them one by one, 0.7 us each."""
+    """Whether NumPy should select the rows: on a CPU, XLA copies them one by one, 0.7 us each."""
     return jax.default_backend() == "cpu"

@@ -1,4 +1,4 @@
-"""A batch, many batches of the same arrays, and what gives them."""
+"""A batch, and blocks of many batches that share the same arrays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 
 class Batch(NamedTuple):
-    """What one step learns from.
+    """The data of one training step.
 
     Attributes:
-        x: the inputs of the model: an array, or what structure of arrays it takes.
-        y: the labels; None where the model's own losses are all there is.
-        sample_weight: how much each example counts, shape (batch,); None for all alike.
+        x: the inputs of the model: an array, or the structure of arrays that the model takes.
+        y: the labels; None if all losses come from the model itself.
+        sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
     """
 
     x: Any
@@ -24,12 +24,12 @@ class Batch(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Batches of arrays that are on the device: which examples of them.
+    """Batches of arrays on the device, given as the indices of their examples.
 
     Attributes:
         data: all examples.
-        order: the examples of each batch, shape (batches, batch_size).
-        position: the number of the first batch.
+        order: the indices of the examples of each batch, shape (batches, batch_size).
+        position: the index of the first batch.
     """
 
     data: Batch
@@ -38,35 +38,35 @@ class Selection(NamedTuple):
 
 
 def rows_of(batch: Batch, which: Any) -> Batch:
-    """Some of the examples of a batch.
+    """Select examples of a batch.
 
     Args:
-        batch: all of them.
-        which: what the arrays are indexed with.
+        batch: the batch.
+        which: the index of the examples, as for any array.
     """
     return jax.tree.map(itemgetter(which), batch)
 
 
 class Rows(NamedTuple):
-    """Batches of arrays that are on the host: which examples of them.
+    """Batches of arrays on the host, given as the indices of their examples.
 
     Attributes:
-        data: all examples, NumPy's arrays.
-        order: the examples of each batch, shape (batches, batch_size).
+        data: all examples, as NumPy arrays.
+        order: the indices of the examples of each batch, shape (batches, batch_size).
     """
 
     data: Batch
     order: np.ndarray
 
     def block(self, start: int, count: int) -> Batch:
-        """Some batches, one after the other along a first axis.
+        """Select consecutive batches, stacked along a new first axis.
 
         Args:
-            start: the number of the first.
-            count: how many.
+            start: the index of the first batch.
+            count: the number of batches.
         """
         return rows_of(self.data, self.order[start : start + count])
 
 
 Part: TypeAlias = "Batch | Selection | Rows"
-"""What an epoch is given in: one batch, or many of them."""
+"""A piece of an epoch: one batch, or many batches."""

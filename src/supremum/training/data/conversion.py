@@ -1,4 +1,4 @@
-"""What `fit` and iterables give, as batches of arrays in dtypes that JAX holds."""
+"""Conversion of the data of `fit` and of iterables to batches of arrays in dtypes that JAX holds."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from supremum.user_frame import warn_user
 
 
 def as_batch(batch: Any, *, copies: bool = False) -> Batch:
-    """What an iterable gave, as a batch of arrays.
+    """Convert an item of an iterable to a batch of arrays.
 
     Args:
-        batch: what it gave.
-        copies: whether arrays that can change are copied.
+        batch: the item.
+        copies: whether to copy mutable arrays.
 
     Raises:
-        ArgumentError: for a tuple of more than three; a `ValueError`.
-        OperandError: for anything but arrays; a `TypeError`.
+        ArgumentError: if the tuple is empty or has more than three parts; a `ValueError`.
+        OperandError: if a leaf is not an array; a `TypeError`.
     """
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
     if not 1 <= len(parts) <= 3:
@@ -40,38 +40,38 @@ def as_batch(batch: Any, *, copies: bool = False) -> Batch:
 
 
 def as_arrays(name: str, tree: Any, *, copies: bool = False) -> Any:
-    """A tree with arrays of NumPy or JAX as leaves, in dtypes that JAX holds.
+    """Convert the leaves of a tree to NumPy or JAX arrays in dtypes that JAX holds.
 
-    Floats that JAX narrows, those of 64 bits with its x64 off, are narrowed with a warning; integers have to fit.
+    With JAX's x64 off, 64-bit floats are narrowed with a warning; integers must fit.
 
     Args:
-        name: what the tree is called, for errors.
-        tree: what is given.
-        copies: whether arrays that can change, and that were not made here, are copied.
+        name: the name of the tree in error messages.
+        tree: the tree.
+        copies: whether to copy mutable arrays that were not created here.
     """
     if tree is None:
         return None
     given = pytree(name, tree)
     if isinstance(tree, list):
         tree = _list_as_array(name, tree)
-    is_ours = isinstance(given, list) and tree is not given
+    is_new = isinstance(given, list) and tree is not given
 
     def held(leaf: Any) -> Any:
         array = _as_array(name, leaf)
         found = _as_held(name, array)
-        can_change = found is array and not is_ours and not isinstance(leaf, jax.Array)
+        can_change = found is array and not is_new and not isinstance(leaf, jax.Array)
         return _copied(found) if copies and can_change else found
 
     return jax.tree.map(held, tree)
 
 
 def _copied(array: Any) -> Any:
-    """A copy that is there when this returns; JAX's own copies may read the memory later."""
+    """Copy an array before returning; a plain copy by JAX may read the memory later."""
     return jnp.array(array, copy=True).block_until_ready() if isinstance(array, jax.Array) else np.array(array)
 
 
 def _list_as_array(name: str, tree: list[Any]) -> Any:
-    """A list of numbers as an array; one of arrays is what a model of several inputs takes."""
+    """Convert a list of numbers to an array; keep a list of arrays, the inputs of a model with several inputs."""
     refuse_masked(name, tree)
     if tree and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in tree):
         return tree
@@ -81,7 +81,7 @@ def _list_as_array(name: str, tree: list[Any]) -> Any:
         raise OperandError(
             f"{name} must not be a list of parts of different lengths; pad them and use np.asarray(...)"
         ) from None
-    # Python's numbers have no width of their own.
+    # Python numbers have no width, so they get JAX's default.
     is_inexact = _is_number(array.dtype) and as_format(array.dtype).is_inexact
     return array.astype(canonicalize_dtype(array.dtype)) if is_inexact else array
 
@@ -94,7 +94,7 @@ def _as_array(name: str, leaf: Any) -> Any:
         try:
             array = np.asarray(leaf)
         except (TypeError, RuntimeError, ValueError):
-            # Tensors of other libraries that NumPy cannot read: those of other devices, bfloat16 of PyTorch.
+            # NumPy cannot read some tensors of other libraries: those on other devices, and PyTorch's bfloat16.
             array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
     if not _is_number(array.dtype):
         held = f"{array.dtype}{list(array.shape)}" if array is leaf else type(leaf).__name__
@@ -134,10 +134,10 @@ def _as_held(name: str, array: Any) -> Any:
 
 
 def common_length(batch: Batch) -> int:
-    """How many examples all arrays of a batch have.
+    """Return the number of examples in a batch.
 
     Raises:
-        ArgumentError: for arrays of different lengths, or of none; a `ValueError`.
+        ArgumentError: if the arrays have different lengths, or no examples; a `ValueError`.
     """
     found = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
     if len(found) != 1:

@@ -1,4 +1,4 @@
-"""The data that the arguments of `fit`, `evaluate` and `predict` stand for."""
+"""Conversion of the arguments of `fit`, `evaluate` and `predict` to data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from supremum.training.data.array_data import ArrayData
 from supremum.training.data.iterable_data import IterableData
 
 Data: TypeAlias = ArrayData | IterableData
-"""Batches, epoch after epoch."""
+"""A source of batches for every epoch."""
 
 
 def as_data(x: Any, y: Any, sample_weight: Any, *, batch_size: int | None, steps: int | None = None) -> Data:
-    """The data that the arguments of `fit` stand for.
+    """Convert the arguments of `fit` to data.
 
     Raises:
-        ArgumentError: for options that the data have no use for; a `ValueError`.
+        ArgumentError: if an iterable comes with an option for arrays; a `ValueError`.
     """
     if isinstance(x, (ArrayData, IterableData)):
         return x
@@ -39,7 +39,7 @@ def as_one_batch(x: Any, y: Any = None, sample_weight: Any = None) -> ArrayData:
 
 
 def as_validation_data(given: Any, batch_size: int | None) -> Data | None:
-    """What `validation_data` stands for; None for None."""
+    """Convert `validation_data` to data; None stays None."""
     if given is None:
         return None
     pytree("validation_data", given)
@@ -49,15 +49,16 @@ def as_validation_data(given: Any, batch_size: int | None) -> Data | None:
 
 
 def split_validation(arrays: tuple[Any, Any, Any], share: float, validation_data: Any) -> tuple[Any, Any]:
-    """The examples to train on, `(x, y, sample_weight)`, and the validation data.
+    """Return the examples to train on, `(x, y, sample_weight)`, and the validation data.
 
     Args:
         arrays: `(x, y, sample_weight)`.
-        share: how many of the examples, the last ones, to validate on; 0 for those of `validation_data`.
+        share: the fraction of the examples, taken from the end, to validate on; 0 to use `validation_data`.
         validation_data: as for `fit`.
 
     Raises:
-        ArgumentError: for a share that is not between 0 and 1, or with `validation_data`; a `ValueError`.
+        ArgumentError: if the share is not between 0 and 1, or if both it and `validation_data` are given; a
+            `ValueError`.
     """
     if not real_number("validation_split", share):
         return arrays, validation_data
@@ -69,9 +70,9 @@ def split_validation(arrays: tuple[Any, Any, Any], share: float, validation_data
 
 
 def is_tree_of_arrays(x: Any) -> bool:
-    """Whether something is arrays, or dicts, tuples and lists of them, and no iterable of batches.
+    """Whether a value is an array, or dicts, tuples and lists of arrays, rather than an iterable of batches.
 
-    A list of tuples or dicts is one of batches; one of arrays is several inputs.
+    A list of tuples or dicts counts as batches, a list of arrays as the inputs of a model with several inputs.
     """
     if isinstance(x, dict):
         return all(is_tree_of_arrays(part) for part in x.values())

@@ -18,18 +18,18 @@ from supremum.rules import held_dtype
 
 
 def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
-    """Arrays of JAX, those that are real floating in one dtype; integers, bools and complex numbers are not cast.
+    """Convert inputs to JAX arrays and cast real floating ones to a dtype; other dtypes are not cast.
 
-    An array that is cast is still known to come from a softmax or sigmoid: `supremum.nn.logits_registry`.
+    A cast array is still known to come from a softmax or sigmoid: `supremum.nn.logits_registry`.
 
     Args:
-        tree: an array, a Python number, lists of those, or a container of arrays, which stays one.
-        dtype: the dtype; None for the ones that JAX gives them.
-        what: what it is called, for errors.
+        tree: an array, a Python number, lists of numbers, or a container of arrays, which keeps its structure.
+        dtype: the dtype; None for the dtypes that JAX gives them.
+        what: the name of the input in error messages.
 
     Raises:
-        OperandError: for anything but numbers.
-        NarrowingError: for integers of NumPy beyond those that JAX holds.
+        OperandError: if a leaf does not hold numbers.
+        NarrowingError: if NumPy integers do not fit the integers that JAX holds.
 
     >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
     (dtype('float16'), dtype('int32'))
@@ -50,15 +50,15 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
 
 
 def as_array(value: Any, what: str) -> Any:
-    """An array of JAX, or floating numbers of NumPy, which have yet to be brought to a dtype of JAX.
+    """Convert a value to a JAX array; floats of NumPy stay NumPy arrays, still to be cast to a dtype of JAX.
 
     Args:
         value: an array of any library, or a Python number.
-        what: what it is called, for errors.
+        what: its name in error messages.
 
     Raises:
-        OperandError: for anything but numbers.
-        NarrowingError: for integers of NumPy beyond those that JAX holds.
+        OperandError: if a leaf does not hold numbers.
+        NarrowingError: if NumPy integers do not fit the integers that JAX holds.
     """
     if isinstance(value, Variable):
         return value.value
@@ -84,14 +84,14 @@ def _as_held(array: np.ndarray) -> jax.Array:
 
 
 def refuse_masked(what: str, value: Any) -> None:
-    """Raise if a value is a masked array of NumPy, or a list with one in it, whose mask would be lost.
+    """Raise if a value is a NumPy masked array, or a list that contains one: its mask would be lost.
 
     Args:
-        what: what it is called.
+        what: the name of the value in error messages.
         value: anything.
 
     Raises:
-        OperandError: if it is one; a `TypeError`.
+        OperandError: if the value is masked; a `TypeError`.
 
     >>> refuse_masked("x", np.ma.masked_invalid([1.0, np.nan]))
     Traceback (most recent call last):
@@ -121,7 +121,7 @@ def _is_of_numbers(values: Any) -> bool:
 
 
 def _from_python(values: Any, what: str) -> Any:
-    """Python numbers as an array; floats are float64 there, and integers what JAX holds."""
+    """Convert Python numbers to an array: floats to float64, integers to the widest dtype that JAX holds."""
     try:
         found = np.asarray(values)
     except ValueError:
@@ -134,15 +134,15 @@ def _from_python(values: Any, what: str) -> Any:
 
 
 def one_array(name: str, what: str, value: Any) -> jax.Array:
-    """The one real array that a loss or metric takes.
+    """Check that a loss or metric got one real array.
 
     Args:
-        name: of the loss or metric.
-        what: `"y_true"` or `"y_pred"`.
-        value: what it was given.
+        name: the name of the loss or metric.
+        what: the name of the argument, such as `"y_true"` or `"y_pred"`.
+        value: the argument.
 
     Raises:
-        OperandError: for several arrays, and complex numbers.
+        OperandError: if it is several arrays, or complex.
     """
     if not isinstance(value, jax.Array):
         raise OperandError(
@@ -156,55 +156,55 @@ def one_array(name: str, what: str, value: Any) -> jax.Array:
 
 
 def array_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
-    """Labels and outputs as real arrays; as `one_array`."""
+    """Check labels and outputs with `one_array`."""
     return one_array(name, "y_true", y_true), one_array(name, "y_pred", y_pred)
 
 
 def same_shaped_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
-    """Labels and outputs as real arrays of one shape; as `check_same_shape`."""
+    """Check labels and outputs with `one_array` and `check_same_shape`."""
     y_true, y_pred = array_pair(name, y_true, y_pred)
     check_same_shape(name, y_true, y_pred)
     return y_true, y_pred
 
 
 def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
-    """Weights of examples in a dtype, integers and bools too.
+    """Convert sample weights to a dtype, also from integers and bools.
 
     Args:
-        name: of the loss or metric.
+        name: the name of the loss or metric.
         weights: an array, or Python numbers.
         dtype: the dtype.
 
     Raises:
-        OperandError: for anything but an array of real numbers.
+        OperandError: if the weights are not one array of real numbers.
     """
     return one_array(name, "sample_weight", as_inputs(weights, dtype, "sample_weight")).astype(dtype)
 
 
 def check_has_axes(name: str, y_pred: jax.Array) -> None:
-    """Refuse a number, which has no axis to add up over.
+    """Raise if the outputs are a single number, which has no axis to sum over.
 
     Args:
-        name: of the loss or metric.
-        y_pred: what came out.
+        name: the name of the loss or metric.
+        y_pred: the outputs.
 
     Raises:
-        ArgumentError: if it is one; a `ValueError`.
+        ArgumentError: if they have no axis; a `ValueError`.
     """
     if y_pred.ndim < 1:
         raise ArgumentError(f"{name} takes arrays of shape (..., n), got numbers: give y_true[None] and y_pred[None]")
 
 
 def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
-    """Refuse shapes that differ, of which broadcasting would make a wrong number.
+    """Raise if the shapes of labels and outputs differ; broadcasting them would give a wrong number.
 
     Args:
-        name: of the loss or metric.
-        y_true: what should have come out.
-        y_pred: what did.
+        name: the name of the loss or metric.
+        y_true: the labels.
+        y_pred: the outputs.
 
     Raises:
-        ArgumentError: if they differ; a `ValueError`.
+        ArgumentError: if the shapes differ; a `ValueError`.
 
     >>> check_same_shape("mse", jnp.ones(3), jnp.ones((3, 1)))
     Traceback (most recent call last):
@@ -225,16 +225,16 @@ broadcast to every example against every other: give y_true[..., None]
 
 
 def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
-    """Refuse labels that are not class numbers, one for each row of outputs.
+    """Raise unless the labels are class numbers, one for each row of outputs.
 
     Args:
-        name: of the loss or metric.
+        name: the name of the loss or metric.
         y_true: labels, shape (...).
         y_pred: outputs, shape (..., classes).
 
     Raises:
-        OperandError: for labels that are not integers.
-        ArgumentError: for shapes that do not fit.
+        OperandError: if the labels are not integers.
+        ArgumentError: if the shapes do not match.
     """
     row = as_format(y_true.dtype)
     if row.category != "integer":

@@ -1,4 +1,4 @@
-"""Batches that an iterable gives."""
+"""Batches from an iterable."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NO_BATCH: Final = object()
 
 
 class IterableData:
-    """Batches that something else makes: a list, a generator, a DataLoader of PyTorch, Grain or tf.data.
+    """Batches from any iterable: a list, a generator, a PyTorch DataLoader, Grain or tf.data.
 
-    A batch is x alone, or a tuple or list of x, y and sample weights, of which the last ones may be left out; its
-    leaves are anything that NumPy or DLPack reads. What can be iterated again is, in every epoch; what cannot, such as
-    a generator, goes on where it was. The iterable may use the memory of a batch again for the next one: batches are
-    copied, but for arrays of JAX, which cannot change.
+    A batch is x alone, or a tuple or list (x,), (x, y) or (x, y, sample_weight); its leaves are anything that NumPy or
+    DLPack reads. Every epoch iterates over the iterable again; an iterator, such as a generator, continues where it
+    stopped. The iterable may reuse the memory of a batch for the next one, because batches are copied, except for JAX
+    arrays, which are immutable.
 
     Args:
         batches: the iterable.
-        steps: how many batches make an epoch; None for all there are. If there are fewer, a `TrainingWarning` says so:
-            an epoch then has those that there are, or, of what can be iterated again, some of them twice.
+        steps: the number of batches in an epoch; None for all of them. If the iterable has fewer, there is a
+            `TrainingWarning`: an epoch then repeats batches, or is shorter if the iterable cannot be iterated again.
 
     Raises:
-        OperandError: for what cannot be iterated; a `TypeError`.
+        OperandError: if `batches` is not iterable; a `TypeError`.
     """
 
     def __init__(self, batches: Iterable[Any], *, steps: int | None = None) -> None:
@@ -45,12 +45,12 @@ class IterableData:
 
     @property
     def steps(self) -> int | None:
-        """How many batches an epoch has; None for as many as come."""
+        """The number of batches in an epoch; None if it is not known."""
         return len(self._batches) if self._steps is None and isinstance(self._batches, Sized) else self._steps
 
     @property
     def first(self) -> Batch:
-        """The next batch, which stays the next one."""
+        """The next batch, without consuming it."""
         if self._peeked is None:
             self._peeked = self._next()
         if self._peeked is None:
@@ -58,7 +58,7 @@ class IterableData:
         return self._peeked
 
     def epoch(self, shuffler: np.random.Generator | None, *, on_host: bool = False) -> Iterator[Part]:  # noqa: ARG002 (the data shuffles itself)
-        """The next batches."""
+        """Yield the batches of an epoch."""
         if isinstance(self._batches, Sized):
             self._warn_of_repetition(len(self._batches))
         given, last_pass = 0, None

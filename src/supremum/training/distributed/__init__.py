@@ -1,4 +1,4 @@
-"""Training on several devices and processes: where arrays lie, and how gradients come together."""
+"""Training on several devices and processes: placement of arrays, and reduction of gradients."""
 
 from supremum.training.distributed.distribution import DataParallel, FullyShardedDataParallel
 from supremum.training.distributed.process_init import initialize_processes

@@ -1,6 +1,6 @@
-"""Training on several devices: what each computes of its part, and how gradients come together.
+"""Training on several devices: what each device computes, and how gradients are combined.
 
-Keras RFC 293, mixed precision, "All-reduce dtype" and "All-reducing in float16". All communication is JAX's own.
+Keras RFC 293, mixed precision, "All-reduce dtype" and "All-reducing in float16". JAX does all communication.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from supremum.training.losses import replicas
 
 
 class DataParallel(Placement):
-    """Every device trains on its part of each batch, with all weights; gradients are averaged.
+    """Data parallelism: every device has all weights and trains on its part of each batch; gradients are averaged.
 
-    Gradients travel in the dtype that the optimizer and the policy ask for (`docs/distributed.md`): float16 and still
-    scaled under `"mixed_float16"`, otherwise in at least float32. A batch that the number of devices does not divide,
-    the last one of an epoch say, is computed by every device as a whole.
+    Gradients are sent in the dtype that the optimizer and the policy ask for (`docs/distributed.md`): float16 and still
+    scaled under `"mixed_float16"`, otherwise at least float32. If the number of devices does not divide a batch, such
+    as the last one of an epoch, every device computes the whole batch.
 
     Args:
-        mesh: the devices, of one axis; None for all there are, of all processes, along an axis called `"data"`.
-        batches: `"global"` if every process is given the same data, of which it takes its part, or `"per_process"` if
-            each is given data of its own, in batches of one size, which together are the batch.
+        mesh: the devices, with one axis; None for all devices of all processes, along an axis called `"data"`.
+        batches: `"global"` if every process gets the same data and takes its part of it, or `"per_process"` if every
+            process gets different data, in batches of the same size, which together are the batch.
 
     Raises:
-        OperandError: for anything but a mesh; a `TypeError`.
-        ArgumentError: for a mesh of several axes; a `ValueError`.
-        UnknownNameError: for other batches; a `ValueError`.
+        OperandError: if `mesh` is not a mesh; a `TypeError`.
+        ArgumentError: if the mesh has several axes; a `ValueError`.
+        UnknownNameError: if `batches` has any other value; a `ValueError`.
 
     >>> import numpy as np
     >>> from supremum import nn
@@ -54,15 +54,16 @@ class DataParallel(Placement):
     """
 
     def aggregate(self, reduce_dtype: DType | None, shapes: Mapping[str, tuple[int, ...]]) -> Callable[[Any], Any]:
-        """A function that adds up gradients over the devices, in a replica.
+        """Return a function that sums gradients over the devices, to be called in a replica.
 
         Args:
-            reduce_dtype: what they travel in; None for at least float32.
-            shapes: of the variables, by key; those that are cut have been added up in the backward pass.
+            reduce_dtype: the dtype that gradients are sent in; None for at least float32.
+            shapes: the shapes of the variables, by key; the backward pass has already summed the gradients of sharded
+                variables.
         """
 
         def aggregated(gradients: Mapping[str, Any]) -> dict[str, Any]:
-            if self.replicas == 1:  # nothing travels
+            if self.replicas == 1:  # nothing to send
                 return dict(gradients)
             whole = {key: each for key, each in gradients.items() if self.spec(shapes[key]) == P()}
             return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
@@ -72,41 +73,42 @@ class DataParallel(Placement):
     def laid(
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
     ) -> dict[str, Any]:
-        """What is laid over variables in a replica.
+        """Return the values that replace the variables' values in a replica.
 
         Args:
-            values: what the device has of each, by key.
-            shapes: of the variables.
+            values: this device's part of each variable, by key.
+            shapes: the shapes of the whole variables.
             reduce_dtype: as for `aggregate`.
         """
         made: dict[str, Any] = {}
         for key, value in values.items():
             spec = self.spec(shapes[key])
             axis = len(spec) - 1 if len(spec) else None
-            gather = None if axis is None else _gathering(self.axis_name, axis, reduce_dtype)
+            gather = None if axis is None else _gather_function(self.axis_name, axis, reduce_dtype)
             made[key] = value if gather is None else Shard(value, shapes[key], gather)
         return made
 
     def on_each_device(
         self, backward: Callable[..., Any], *, keeps_gradients_apart: bool = False
     ) -> Callable[..., Any]:
-        """A function of a whole batch that runs one of a part of it on each device.
+        """Turn a function of part of a batch into a function of the whole batch that runs on all devices.
 
         Args:
-            backward: a function of the optimizer's state, trainable and other values, a batch and the data of a random
-                key, or None, which gives a loss, other values and outputs of its part, and aggregated gradients.
-            keeps_gradients_apart: whether gradients are not aggregated, and get a first axis for those of each device.
+            backward: a function of the optimizer's state, trainable and other values, a batch, and the data of a random
+                key or None. It returns the loss, other values and outputs of its part, and aggregated gradients.
+            keeps_gradients_apart: whether gradients are not aggregated, but stacked along a new first axis, one entry
+                for each device.
 
         Returns:
-            Such a function of the whole, whose loss is the mean; so are floating values that are not trainable, and
-            outputs are one after the other.
+            A function of the same arguments for the whole batch. Its loss and non-trainable floating values are means
+            over the devices; its outputs are concatenated.
         """
 
         def distributed(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
             is_cut = self.divides(examples_in(batch))
 
             def local(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
-                if key is not None and is_cut and self.replicas > 1:  # what is random differs from part to part
+                if key is not None and is_cut and self.replicas > 1:  # each part has different random numbers
                     key = jax.random.fold_in(key, lax.axis_index(self.axis_name))
                 with replicas(self.axis_name) if is_cut else nullcontext():
                     value, after, outputs, gradients = backward(optimizer, trainable, other, batch, key)
@@ -121,20 +123,20 @@ class DataParallel(Placement):
                 mesh=self.mesh,
                 in_specs=(self.specs(optimizer), cut, P(), self._batch_specs(batch, is_cut), P()),
                 out_specs=(P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
-                # Loops of a user's layer start from zeros that are the same everywhere, and go on with what is not:
-                # with the check on JAX refuses them. Nothing here is differentiated from outside.
+                # A loop in a user's layer may start from zeros, which are the same on all devices, and continue with
+                # values that differ; with the check on, JAX refuses that. No caller differentiates through this.
                 check_vma=False,
             )(optimizer, trainable, other, batch, key)
             value, after, outputs, gradients = made
-            return value, after, jax.tree.map(_one_after_the_other if is_cut else itemgetter(0), outputs), gradients
+            return value, after, jax.tree.map(_concatenated if is_cut else itemgetter(0), outputs), gradients
 
         return distributed
 
     def mean_of_apart(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """A function of gradients that were kept apart, and of a state, that runs one of the gradients of each device.
+        """Turn a function of one device's gradients into a function of the stacked gradients of all devices.
 
         Args:
-            mean: a function of one device's gradients and the state that gives what all have together.
+            mean: a function of one device's gradients and a state that returns the mean over all devices.
         """
 
         def local(apart: Any, state: Any) -> Any:
@@ -143,7 +145,7 @@ class DataParallel(Placement):
         return jax.shard_map(local, mesh=self.mesh, in_specs=(P(self.axis_name), P()), out_specs=P(), check_vma=False)
 
     def scope(self) -> AbstractContextManager[None]:
-        """The time in which `minimize`, `get_gradients` and `apply_gradients` of optimizers work on these devices.
+        """Make optimizers use these devices in a `with` block: `minimize`, `get_gradients` and `apply_gradients`.
 
         >>> import numpy as np
         >>> from supremum import nn
@@ -168,22 +170,23 @@ class DataParallel(Placement):
         def mean(leaf: jax.Array) -> jax.Array:
             if as_format(leaf.dtype).is_inexact:
                 return lax.pmean(widen(leaf), self.axis_name).astype(leaf.dtype)
-            return lax.pmax(leaf, self.axis_name)  # such as a count, the same everywhere
+            return lax.pmax(leaf, self.axis_name)  # such as a count, which is the same on all devices
 
         return jax.tree.map(mean, tree)
 
 
 class FullyShardedDataParallel(DataParallel):
-    """As `DataParallel`, with variables and what the optimizer keeps for them cut into a piece for each device.
+    """Data parallelism with variables and optimizer state sharded over the devices.
 
-    A variable is put together when a layer reads it, in the dtype that it is read in, and its gradient is added up and
-    cut again in one step, a reduce-scatter (Rajbhandari and others, 2020, "ZeRO: Memory Optimizations Toward Training
-    Trillion Parameter Models", stage 3). Each is cut along its longest axis that the number of devices divides.
+    A layer that reads a variable gathers its shards, in the dtype that the layer reads. The gradient is summed and
+    sharded again in one step, a reduce-scatter (Rajbhandari and others, 2020, "ZeRO: Memory Optimizations Toward
+    Training Trillion Parameter Models", stage 3). Each variable is sharded along the longest axis that the number of
+    devices divides.
 
     Args:
         mesh: as for `DataParallel`.
-        batches: likewise.
-        smallest: variables of fewer elements stay whole on every device.
+        batches: as for `DataParallel`.
+        smallest: variables with fewer elements stay whole on every device.
 
     >>> FullyShardedDataParallel(smallest=100).smallest
     100
@@ -194,7 +197,7 @@ class FullyShardedDataParallel(DataParallel):
         self.smallest = positive_int("smallest", smallest)
 
     def scope(self) -> AbstractContextManager[None]:
-        """Refused: `minimize` has whole variables on every device.
+        """Not supported: `minimize` needs whole variables on every device.
 
         Raises:
             ArgumentError: always; a `ValueError`.
@@ -202,7 +205,7 @@ class FullyShardedDataParallel(DataParallel):
         raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
 
     def spec(self, shape: tuple[int, ...]) -> P:
-        """How variables, and what optimizers keep for them, are cut."""
+        """The partition of a variable and of its optimizer state."""
         lengths = [length if length % self.replicas == 0 else 0 for length in shape]
         if self.replicas == 1 or not max(lengths, default=0) or np.prod(shape) < self.smallest:
             return P()
@@ -210,22 +213,22 @@ class FullyShardedDataParallel(DataParallel):
         return P(*(None,) * axis, self.axis_name)
 
 
-def _one_after_the_other(leaf: jax.Array) -> jax.Array:
-    """The outputs of all parts, which had an axis of their own; what has no examples is that of the first part."""
+def _concatenated(leaf: jax.Array) -> jax.Array:
+    """Concatenate the stacked outputs of all parts; of an output without examples, take the first part's."""
     return leaf[0] if leaf.ndim == 1 else leaf.reshape(-1, *leaf.shape[2:])
 
 
-def _gathering(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:
-    """What puts the pieces of a variable together, and adds up its gradient and cuts it.
+def _gather_function(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:
+    """Return the function that gathers the shards of a variable; its derivative sums and shards the gradient.
 
     Args:
-        axis_name: the axis of the mesh that the devices lie along.
-        axis: the axis of the variable that is cut.
-        reduce_dtype: what the gradient travels in, by a reduce-scatter; None for at least float32.
+        axis_name: the mesh axis of the devices.
+        axis: the axis along which the variable is sharded.
+        reduce_dtype: the dtype of the gradient in the reduce-scatter; None for at least float32.
 
     Returns:
-        A function of a piece, and of the dtype to cast it to before it travels, that gives the whole; runs in
-        `jax.shard_map`.
+        A function of a shard and of the dtype to cast it to before it is sent. It returns the whole variable, and runs
+        in `jax.shard_map`.
     """
 
     def gather(local: jax.Array, dtype: DType) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Where arrays lie while several devices train: variables, what the optimizer keeps for them, and batches."""
+"""Placement of variables, optimizer state and batches on several devices."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from supremum.mixed_precision import keep_64_bits
 from supremum.training.data import Batch, Rows
 
 AXIS = "data"
-"""The axis of the mesh that batches are cut along, where no mesh is given."""
+"""The mesh axis that batches are split over if no mesh is given."""
 _BATCHES = ("global", "per_process")
 
 
 class Placement:
-    """Where arrays lie: variables whole on every device, batches cut into a part for each.
+    """Placement of arrays: every device holds all variables and one part of each batch.
 
     Args:
-        mesh: the devices, of one axis; None for all there are, of all processes, along an axis called `"data"`.
-        batches: `"global"` if every process is given the same data, of which it takes its part, or `"per_process"` if
-            each is given data of its own, in batches of one size, which together are the batch.
+        mesh: the devices, with one axis; None for all devices of all processes, along an axis called `"data"`.
+        batches: `"global"` if every process gets the same data and takes its part of it, or `"per_process"` if every
+            process gets different data, in batches of the same size, which together are the batch.
 
     Raises:
-        OperandError: for anything but a mesh; a `TypeError`.
-        ArgumentError: for a mesh of several axes; a `ValueError`.
-        UnknownNameError: for other batches; a `ValueError`.
+        OperandError: if `mesh` is not a mesh; a `TypeError`.
+        ArgumentError: if the mesh has several axes; a `ValueError`.
+        UnknownNameError: if `batches` has any other value; a `ValueError`.
     """
 
     def __init__(self, mesh: Mesh | None = None, *, batches: str = "global") -> None:
@@ -53,7 +53,7 @@ class Placement:
 
     @property
     def mesh(self) -> Mesh:
-        """The devices; they are looked for when they are first needed."""
+        """The devices, looked up on first use."""
         if self._mesh is None:
             devices = np.asarray(jax.devices()) if self._given is None else self._given.devices
             names = (AXIS,) if self._given is None else self._given.axis_names
@@ -62,25 +62,25 @@ class Placement:
 
     @property
     def axis_name(self) -> str:
-        """The axis that batches are cut along."""
+        """The mesh axis that batches are split over."""
         return self.mesh.axis_names[0]
 
     @property
     def replicas(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return self.mesh.size
 
     def spec(self, shape: tuple[int, ...]) -> P:
-        """How variables, and what optimizers keep for them, are cut.
+        """The partition of a variable and of its optimizer state.
 
         Args:
-            shape: of the variable.
+            shape: the shape of the variable.
         """
         del shape
         return P()
 
     def specs(self, tree: Any) -> Any:
-        """`spec` of each array."""
+        """Return the `spec` of each array."""
 
         def spec(leaf: Any) -> P:
             return self.spec(np.shape(leaf))
@@ -88,11 +88,12 @@ class Placement:
         return jax.tree.map(spec, tree)
 
     def placed(self, tree: Any, *, whole: bool = False) -> Any:
-        """Arrays where they belong; those that are there already are left alone.
+        """Put arrays on their devices; arrays that are there already are returned as they are.
 
         Args:
-            tree: of arrays, the same on all processes.
-            whole: whether every device has the whole of each; else they are variables, or kept for them.
+            tree: a tree of arrays, the same on all processes.
+            whole: whether every device gets the whole of each array; otherwise they are placed as variables and
+                optimizer state are.
         """
 
         def put(leaf: Any) -> jax.Array:
@@ -106,30 +107,30 @@ class Placement:
         return jax.tree.map(put, tree)
 
     def held(self, tree: Any) -> Any:
-        """Traced arrays that stay where they belong.
+        """Constrain traced arrays to the placement of variables.
 
         Args:
-            tree: of arrays.
+            tree: a tree of arrays.
         """
         return lax.with_sharding_constraint(tree, jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree)))
 
     def everywhere(self, tree: Any) -> Any:
-        """Traced arrays that every device has whole.
+        """Constrain traced arrays to be whole on every device.
 
         Args:
-            tree: of arrays.
+            tree: a tree of arrays.
         """
         return lax.with_sharding_constraint(tree, NamedSharding(self.mesh, P()))
 
     # Batches
 
     def rows(self, part: Rows, start: int, count: int) -> Batch:
-        """Some batches of arrays, cut along their examples, with a first axis for the batches.
+        """Select consecutive batches, stacked along a new first axis and split along their examples.
 
         Args:
-            part: which examples of which arrays.
-            start: the number of the first batch.
-            count: how many.
+            part: the batches.
+            start: the index of the first batch.
+            count: the number of batches.
         """
         chosen = part.order[start : start + count]
         if self._is_per_process:
@@ -145,13 +146,13 @@ class Placement:
         return jax.tree.map(put, part.data)
 
     def batch(self, batch: Any) -> Any:
-        """A batch, cut along its examples.
+        """Split a batch along its examples.
 
         Args:
-            batch: the whole of it, or this process's part; what has no axis every device gets.
+            batch: the whole batch, or this process's part; every device gets all arrays without axes.
 
         Raises:
-            ArgumentError: for arrays of different numbers of examples; a `ValueError`.
+            ArgumentError: if the arrays have different numbers of examples; a `ValueError`.
         """
         host = jax.tree.map(np.asarray, batch)
         lengths = sorted({leaf.shape[0] for leaf in jax.tree.leaves(host) if leaf.ndim})
@@ -170,13 +171,13 @@ class Placement:
         return jax.tree.map(put, host)
 
     def check_steps(self, steps: int | None) -> None:
-        """Refuse processes whose epochs have different numbers of batches: one would wait for the others for ever.
+        """Raise if the processes have different numbers of batches in an epoch: some would wait forever.
 
         Args:
-            steps: how many this process has; None where that is not known.
+            steps: the number of batches in this process; None if it is not known.
 
         Raises:
-            ArgumentError: if another has another number; a `ValueError`.
+            ArgumentError: if the numbers differ; a `ValueError`.
         """
         if not self._is_per_process:
             return
@@ -197,15 +198,15 @@ class Placement:
         return NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name) if is_cut else P())
 
     def divides(self, examples: int) -> bool:
-        """Whether a batch is cut into parts of one size; else every device computes the whole.
+        """Whether a batch can be split into equal parts; if not, every device computes the whole batch.
 
         Args:
-            examples: in the batch of all processes.
+            examples: the number of examples in the batch of all processes.
         """
         return examples % self.replicas == 0
 
     def _parts(self, batch: Batch, axis: int) -> Batch:
-        """This process's part of batches."""
+        """Place this process's part of batches on its devices."""
         here = self.mesh.local_mesh.size
         examples = next((leaf.shape[axis] for leaf in jax.tree.leaves(batch) if leaf.ndim > axis), 0)
         if examples % here:
@@ -225,7 +226,7 @@ class Placement:
 
 
 def examples_in(batch: Any) -> int:
-    """How many examples a batch has, the length of its arrays' first axis."""
+    """The number of examples in a batch: the length of the first axis of its arrays."""
     return next((np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)), 0)
 
 

@@ -1,4 +1,4 @@
-"""Joining the processes of one training run: one line per process, before anything else of JAX."""
+"""Joining the processes of one training run: one call per process, before any other use of JAX."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def initialize_processes(
     *,
     heartbeat: int | None = None,
 ) -> AbstractContextManager[None]:
-    """Join the other processes of the run, so that `jax.devices()` are those of all.
+    """Join the other processes of the run, after which `jax.devices()` lists the devices of all of them.
 
-    The first line of a script: JAX must not have been used. Arguments win over what `supremum launch` says, and that
-    over the cluster that JAX detects (SLURM, Open MPI, Cloud TPU, ...). With none of them, and when called again, it
-    does nothing, so that a script runs alone, too.
+    Call it first in a script: JAX must not have been used yet. Arguments take precedence over `supremum launch`, and
+    that over the cluster that JAX detects (SLURM, Open MPI, Cloud TPU, ...). Without any of these it does nothing, and
+    the script runs as a single process. A second call does nothing.
 
-    A process that ends by an exception ends at once: JAX alone would have it wait for the others up to 300 s, and them
-    for it. As a context manager, `with initialize_processes():`, it stops doing so when the block ends without an
-    exception. No hook of Python is replaced.
+    A process that fails with an exception exits at once. With JAX alone it would wait up to 300 s for the others, and
+    they for it. When used as a context manager, `with initialize_processes():`, this stops when the block ends without
+    an exception. No Python hook is replaced.
 
     Args:
-        coordinator: `"host:port"` where process 0 listens; together with the next two, or none of the three.
-        processes: how many there are on all machines.
-        process_id: which one this is, from 0.
-        heartbeat: seconds without a heartbeat after which a process is taken for dead and the others abort, 10 to 30;
-            None is what the launcher says, or 10.
+        coordinator: `"host:port"` where process 0 listens; give this and the next two arguments, or none of the three.
+        processes: the number of processes on all machines.
+        process_id: the number of this process, from 0.
+        heartbeat: seconds without a heartbeat after which a process counts as dead and the others abort, 10 to 30;
+            None for the launcher's value, or 10.
 
     Returns:
         A context manager, which a script can ignore.
 
     Raises:
-        ArgumentError: for arguments that do not fit together, after JAX has been used, or for a port that is in use.
+        ArgumentError: if only some of the three are given, if JAX has been used already, or if the port is in use.
 
     >>> initialize_processes(processes=2, process_id=0)
     Traceback (most recent call last):
@@ -63,7 +63,7 @@ def initialize_processes(
     try:
         joined = _join_detected(seconds) if place is None else _join(place)
     except RuntimeError as error:
-        # Of what JAX raises here, errors of its service are a class of their own.
+        # JaxRuntimeError means that the distributed service failed, not that JAX was used too early.
         if isinstance(error, jax.errors.JaxRuntimeError):
             raise
         raise ArgumentError(
@@ -98,7 +98,7 @@ def _join(place: ProcessPlace) -> bool:
         place.process_id,
         heartbeat_timeout_seconds=place.heartbeat,
         cluster_detection_method="deactivate",
-        # The service has no passwords, so it listens on the local address if all processes are local.
+        # The service has no password, so it listens on the local address only if all processes are local.
         coordinator_bind_address=place.coordinator if place.is_local else None,
     )
     return True
@@ -109,7 +109,7 @@ def _join_detected(heartbeat: int) -> bool:
     try:
         jax.distributed.initialize(heartbeat_timeout_seconds=heartbeat)
     except ValueError as error:
-        # Its words where it has detected none; others are about a cluster that lacks something.
+        # JAX says this if it detected no cluster; other messages are about an incomplete one.
         if "coordinator_address should be defined" not in str(error):
             raise ArgumentError(
                 f"JAX could not join the cluster it detected ({error}): give coordinator, processes and process_id"
@@ -119,15 +119,15 @@ def _join_detected(heartbeat: int) -> bool:
 
 
 class _JoinedRun:
-    """Ends the process at once when it ends by an exception, until the context is left without one.
+    """Exit the process at once if an exception ends it, until the context is left without an exception.
 
-    JAX waits at the exit until all processes come there, while they wait in an all-reduce for the one that failed. The
-    interpreter keeps an exception that nobody caught in `sys.last_value`, so no hook has to be replaced.
+    At exit, JAX waits until all processes exit, while the others wait in an all-reduce for the failed one. The
+    interpreter stores an uncaught exception in `sys.last_value`, so no hook needs to be replaced.
     """
 
     def __init__(self) -> None:
         self._earlier = getattr(sys, "last_value", None)
-        # Runs before JAX's own exit function, which was registered when it was imported.
+        # This runs before JAX's exit function, which was registered when JAX was imported.
         atexit.register(self._end_at_once)
 
     def _end_at_once(self) -> None:

@@ -1,4 +1,4 @@
-"""Values onto the devices that others of the same name are on."""
+"""Placing values on the same devices as existing values of the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from supremum.mixed_precision import keep_64_bits
 
 
 def committed(values: Mapping[str, jax.Array]) -> dict[str, jax.ShapeDtypeStruct]:
-    """What to place values like, by name: of those that were put onto devices on purpose, not of the others.
+    """Return the shape, dtype and sharding of the values that are committed to devices, by name.
 
     Args:
         values: arrays by name.
@@ -21,10 +21,10 @@ def committed(values: Mapping[str, jax.Array]) -> dict[str, jax.ShapeDtypeStruct
 
 
 def placed(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
-    """The array itself, if it is one of JAX that is there already, or one there that shares no memory with it.
+    """Return the array itself if it is a JAX array with this sharding, otherwise a copy placed there.
 
     Args:
-        array: an array of NumPy, the same in every process, or one of JAX.
+        array: a NumPy array, the same in every process, or a JAX array.
         sharding: where its parts go.
 
     >>> placed(np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
@@ -32,7 +32,7 @@ def placed(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
     """
     if isinstance(array, jax.Array) and array.sharding == sharding:
         return array
-    # JAX may go on using the memory of what it is given, may_alias=False or not: it gets a copy.
+    # JAX may keep using the memory that it is given, even with may_alias=False, so it gets a copy.
     whole = np.array(array)
     if sharding.is_fully_addressable:
         return jax.device_put(keep_64_bits(whole), sharding)
@@ -40,11 +40,11 @@ def placed(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
 
 
 def placed_alike(tree: Any, like: Any) -> Any:
-    """A tree of arrays of JAX on the devices that those of another tree of its structure are on.
+    """Place a tree of JAX arrays on the devices of another tree with the same structure.
 
     Args:
         tree: arrays that have no other references.
-        like: what `specs` gave.
+        like: the result of `specs` for the other tree.
     """
 
     def place(spec: jax.ShapeDtypeStruct | None, array: Any) -> Any:
@@ -54,7 +54,7 @@ def placed_alike(tree: Any, like: Any) -> Any:
 
 
 def specs(tree: Any) -> Any:
-    """What to place a tree like: for each array that was put onto devices on purpose where that is, else None."""
+    """Return the shape, dtype and sharding of each array that is committed to devices, and None for the others."""
     return jax.tree.map(_spec_if_committed, tree)
 
 

@@ -1,4 +1,4 @@
-"""Losses: in one dtype, of classes and of numbers, weighted by example."""
+"""Losses for classification and regression: computed in one dtype, weighted by example."""
 
 from supremum.training.losses.compiled_loss import CompiledLoss
 from supremum.training.losses.cross_entropy import (

@@ -1,4 +1,4 @@
-"""The loss of a model: one for each output, and their sum."""
+"""The loss of a model: the sum of the losses of its outputs."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ class CompiledLoss:
     """A weighted sum of the losses of all outputs.
 
     Args:
-        losses: what `as_loss` takes; for several outputs a list or dict of it, None for outputs that have none. None
-            where layers add all the loss there is.
-        weights: a number for each, in the same structure; None for 1.
+        losses: what `as_loss` takes; for several outputs a list or dict of that, with None for outputs without a loss.
+            None if all losses come from layers.
+        weights: a number for each loss, in the same structure; None for 1.
 
     Raises:
-        ArgumentError: for weights that do not fit; a `ValueError`.
+        ArgumentError: if a weight has no loss; a `ValueError`.
     """
 
     def __init__(self, losses: Any, weights: Any = None) -> None:
         self._losses = _entries(losses)
         given = {} if weights is None else _entries(weights)
-        strangers = sorted(str(name) for name in given.keys() - self._losses.keys())
-        if strangers:
-            raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, strangers))}, which have no loss")
+        unknown = sorted(str(name) for name in given.keys() - self._losses.keys())
+        if unknown:
+            raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, unknown))}, which have no loss")
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
         self._weights = {name: given.get(name, 1.0) for name in self._losses}
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
-        """The loss of a batch.
+        """Compute the loss of a batch.
 
         Args:
             y_true: labels, in the structure of the losses.
-            y_pred: outputs, likewise.
-            sample_weight: how much each example counts, shape (batch,); None for all alike.
+            y_pred: outputs, in the structure of the losses.
+            sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
 
         Returns:
-            A floating scalar.
+            A floating-point scalar.
 
         Raises:
-            ArgumentError: for labels or outputs that the losses do not fit; a `ValueError`.
+            ArgumentError: if labels or outputs do not have the structure of the losses; a `ValueError`.
         """
         if all(function is None for function in self._functions.values()):
             return jnp.zeros((), jnp.float32)
@@ -56,7 +56,7 @@ class CompiledLoss:
             if function is not None:
                 with noting_where(f"in the loss {_name_of(function)}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
-                # Multiplying by 1 is left out: it would round.
+                # Do not multiply by 1, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         total = terms[0]
         for term in terms[1:]:
@@ -68,7 +68,8 @@ class CompiledLoss:
         needed = [name for name, function in self._functions.items() if function is not None]
         if any(name not in found or found[name] is None for name in needed):
             raise ArgumentError(
-                f"the loss is for {_told(self._losses)}, but the {what} are {_told(found)}; use the same structure"
+                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(found)}; "
+                "use the same structure"
             )
         return found
 
@@ -78,7 +79,7 @@ def _name_of(function: Any) -> str:
 
 
 def _entries(tree: Any) -> dict[Any, Any]:
-    """One thing, or those of a list or dict, by name."""
+    """The entries of a list or dict by name, or a single value under the empty name."""
     if isinstance(tree, Mapping):
         return dict(cast("Mapping[Any, Any]", tree))
     if isinstance(tree, (list, tuple)):
@@ -86,7 +87,7 @@ def _entries(tree: Any) -> dict[Any, Any]:
     return {"": tree}
 
 
-def _told(entries: Mapping[Any, Any]) -> str:
+def _names_of(entries: Mapping[Any, Any]) -> str:
     if list(entries) == [""]:
         return "nothing" if entries[""] is None else "one array"
     return ", ".join(repr(name) for name in entries)

@@ -1,4 +1,4 @@
-"""Cross entropies as losses, which find the logits that probabilities were computed from.
+"""Cross-entropy losses, which use the logits that probabilities were computed from if they are known.
 
 Keras RFC 293, mixed precision, "Softmax and cross entropy".
 """
@@ -25,19 +25,19 @@ from supremum.user_frame import warn_user
 _FLOAT32 = as_format("float32")
 
 
-# The sums of these functions are in at least float32, and the callers round them once. A label that is 0 takes no part:
-# a logit of -inf, which rules a class out, costs nothing if that class is not the label.
+# These functions sum in at least float32, and the callers round once. A label of 0 contributes nothing: a logit of
+# -inf, which rules a class out, adds no loss if that class is not the label.
 
 
 def categorical_log_probabilities(y_pred: jax.Array, axis: int, *, from_logits: bool, eps: float) -> jax.Array:
-    """The logarithms of probabilities, in at least float32.
+    """Compute the logarithms of probabilities, in at least float32.
 
     Args:
-        y_pred: logits, or probabilities, which are brought to a sum of 1 and kept at least `eps` away from 0 and 1, as
-            in Keras: float32 knows nothing between 1 and 1 - 6e-8, nor between 0 and a logarithm of `-inf`.
-        axis: of the classes.
-        from_logits: which of them it is.
-        eps: how far probabilities are kept away.
+        y_pred: logits or probabilities. Probabilities are divided by their sum and clipped to `eps` from 0 and 1, as in
+            Keras: float32 has no number between 1 - 6e-8 and 1, and the logarithm of 0 is `-inf`.
+        axis: the axis of the classes.
+        from_logits: whether `y_pred` holds logits.
+        eps: the smallest distance of probabilities from 0 and 1.
     """
     wide = y_pred.astype(at_least_float32(y_pred.dtype))
     if from_logits:
@@ -47,12 +47,12 @@ def categorical_log_probabilities(y_pred: jax.Array, axis: int, *, from_logits: 
 
 
 def categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array, axis: int = -1) -> jax.Array:
-    """`-sum(y_true * log_probabilities)` over the classes.
+    """Compute `-sum(y_true * log_probabilities)` over the classes.
 
     Args:
         y_true: probabilities, or one-hot labels.
-        log_probabilities: of the same shape.
-        axis: of the classes.
+        log_probabilities: an array of the same shape.
+        axis: the axis of the classes.
 
     >>> categorical_cross_entropy(jnp.asarray([0.0, 1.0]), jnp.asarray([-jnp.inf, -0.5]))
     Array(0.5, dtype=float32)
@@ -61,7 +61,7 @@ def categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array, a
 
 
 def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array) -> jax.Array:
-    """`-log_probabilities` at the labels, and NaN at a label that there is no class for.
+    """Take `-log_probabilities` at the labels; the result is NaN for a label outside the classes.
 
     Args:
         y_true: integers, shape (...).
@@ -78,14 +78,14 @@ def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.A
 
 
 def binary_cross_entropy(y_true: jax.Array, y_pred: jax.Array, *, from_logits: bool, eps: float) -> jax.Array:
-    """`-y_true * log(p) - (1 - y_true) * log(1 - p)` of each element, in at least float32.
+    """Compute `-y_true * log(p) - (1 - y_true) * log(1 - p)` of each element, in at least float32.
 
     Args:
         y_true: probabilities, or labels of 0 and 1.
-        y_pred: of the same shape: logits, of which `p` is the sigmoid, or `p` itself, which is kept at least `eps` away
-            from 0 and 1.
-        from_logits: which of them it is.
-        eps: how far.
+        y_pred: an array of the same shape: logits, whose sigmoid is `p`, or `p` itself, which is clipped to `eps` from
+            0 and 1.
+        from_logits: whether `y_pred` holds logits.
+        eps: the smallest distance of `p` from 0 and 1.
 
     >>> binary_cross_entropy(jnp.ones(2), jnp.asarray([100.0, -100.0]), from_logits=True, eps=0).tolist()
     [0.0, 100.0]
@@ -99,17 +99,17 @@ def binary_cross_entropy(y_true: jax.Array, y_pred: jax.Array, *, from_logits: b
 
 
 class Crossentropy(Loss):
-    """A cross entropy of what a softmax or a sigmoid gives, computed from its logits wherever they are known.
+    """A cross entropy of the output of a softmax or sigmoid, computed from its logits if they are known.
 
-    They are where the array that the loss is given is the very one that came out of `nn.Softmax`, `nn.Sigmoid`,
-    `nn.Activation` of JAX's own functions, `nn.functional.softmax` or `nn.functional.sigmoid`, or what a layer or the
-    loss cast it to. They are not after another operation, `x.astype` included, nor on the other side of a `jax.jit`,
-    `jax.vmap`, `jax.checkpoint` or `jax.lax.scan`. Probabilities of a narrow range, as of float16, then cost accuracy
-    that cannot be had back, and the loss says so, once.
+    The logits are known if the loss gets the very array that `nn.Softmax`, `nn.Sigmoid`, `nn.Activation` of JAX's own
+    functions, `nn.functional.softmax` or `nn.functional.sigmoid` returned, or that array as cast by a layer or the
+    loss. They are not known after any other operation, `x.astype` included, nor across the boundary of a `jax.jit`,
+    `jax.vmap`, `jax.checkpoint` or `jax.lax.scan`. Probabilities in a dtype of narrow range, such as float16, have then
+    lost accuracy for good, and the loss warns once.
 
     Args:
-        from_logits: whether `y_pred` are logits, and no probabilities.
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        from_logits: whether `y_pred` holds logits rather than probabilities.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
     _activation: ClassVar[str] = "softmax"
@@ -121,16 +121,16 @@ class Crossentropy(Loss):
         self._has_warned = False
 
     def class_axes(self, ndim: int) -> tuple[int, ...]:
-        """The axes that the softmax must be over; none for a sigmoid."""
+        """The axes of the softmax; none for a sigmoid."""
         return () if self.axis is None else as_axes("axis", self.axis, ndim)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
-        """The loss, as of every `Loss`."""
-        self._warn_of_narrow_probabilities(y_pred)
+        """Compute the loss; see `Loss.__call__`."""
+        self._warn_about_narrow_probabilities(y_pred)
         return super().__call__(y_true, y_pred, sample_weight)
 
     def logits_or_probabilities(self, y_pred: jax.Array) -> tuple[jax.Array, bool]:
-        """The logits in the loss's dtype where they are known or given, and whether they are."""
+        """Return logits if given or known, else probabilities, in the loss's dtype, and whether they are logits."""
         found = None if self.from_logits else self._found_logits(y_pred)
         return (y_pred.astype(self.dtype), self.from_logits) if found is None else (found.astype(self.dtype), True)
 
@@ -140,7 +140,7 @@ class Crossentropy(Loss):
             return None
         return origin.logits
 
-    def _warn_of_narrow_probabilities(self, y_pred: Any) -> None:
+    def _warn_about_narrow_probabilities(self, y_pred: Any) -> None:
         if self._has_warned or self.from_logits or not is_floating(y_pred):
             return
         row = as_format(y_pred.dtype)
@@ -159,15 +159,16 @@ class CategoricalCrossentropy(Crossentropy):
     """Cross entropy between probabilities, such as one-hot labels, and probabilities or logits of the same shape.
 
     Args:
-        from_logits: whether `y_pred` are logits. If not, and they are known not to come from a softmax, they are
-            divided by their sum, and kept away from 0 and 1 by the gap between 1 and the next number of the dtype.
-        label_smoothing: how much of each label is spread evenly over all classes, from 0 to 1 (Szegedy and others,
-            "Rethinking the Inception Architecture", 2016).
-        axis: of the classes.
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        from_logits: whether `y_pred` holds logits. If it does not, and its logits are not known, the probabilities are
+            divided by their sum, and clipped to the dtype's epsilon (the gap between 1 and the next number) from 0 and
+            1.
+        label_smoothing: the fraction of each label that is spread evenly over all classes, from 0 to 1 (Szegedy and
+            others, "Rethinking the Inception Architecture", 2016).
+        axis: the axis of the classes.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
     Raises:
-        ArgumentError: for a smoothing that is not between 0 and 1, and shapes that differ; a `ValueError`.
+        ArgumentError: if the smoothing is not from 0 to 1, or if the shapes differ; a `ValueError`.
 
     >>> from supremum.nn.functional import softmax
     >>> logits = jnp.asarray([[0.0, 20.0]], "float16")
@@ -192,7 +193,7 @@ class CategoricalCrossentropy(Crossentropy):
         return self.class_axes(ndim)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, in the shape that is left without the axis of the classes."""
+        """Compute the loss of each example; the result has the shape of `y_pred` without the axis of the classes."""
         y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
         (axis,) = self.class_axes(y_pred.ndim)
@@ -205,18 +206,18 @@ class CategoricalCrossentropy(Crossentropy):
 
 
 class SparseCategoricalCrossentropy(Crossentropy):
-    """Cross entropy between numbers of classes, shape (...), and probabilities or logits, shape (..., classes).
+    """Cross entropy between class numbers, shape (...), and probabilities or logits, shape (..., classes).
 
-    The loss of a label that there is no class for, negative ones too, is NaN, as `mode="fill"` of
-    `jax.numpy.ndarray.at` has it: a traced function cannot raise, and a number would be wrong.
+    The loss of a label outside the classes, such as a negative one, is NaN, as with `mode="fill"` of
+    `jax.numpy.ndarray.at`: a traced function cannot raise, and any number would be wrong.
 
     Args:
         from_logits: as for `CategoricalCrossentropy`.
-        ignore_class: a label whose examples have the loss 0, and do not count in a mean; None for none.
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        ignore_class: a label to ignore: its examples have a loss of 0 and do not count in a mean. None ignores none.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
     Raises:
-        OperandError: for labels that are not integers; a `TypeError`.
+        OperandError: if the labels are not integers; a `TypeError`.
         ArgumentError: for shapes that do not fit; a `ValueError`.
 
     >>> loss = SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
@@ -235,7 +236,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         self.ignore_class = ignore_class
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each label, of their shape."""
+        """Compute the loss of each label, in the shape of the labels."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
         check_labels(self.name, y_true, y_pred)
@@ -248,27 +249,27 @@ class SparseCategoricalCrossentropy(Crossentropy):
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
 
     def counts(self, y_true: Any) -> jax.Array | None:
-        """Which labels are not ignored."""
+        """Return which labels count; None if none are ignored."""
         return None if self.ignore_class is None else y_true != self.ignore_class
 
 
 class BinaryCrossentropy(Crossentropy):
     """Cross entropy between labels of 0 and 1, or probabilities, and probabilities or logits of the same shape.
 
-    It is averaged over the last axis of each example; an example of one number, shape (batch,), is its own mean.
+    The loss is averaged over the last axis of each example; for inputs of shape (batch,) there is nothing to average.
 
     Args:
-        from_logits: whether `y_pred` are logits. If not, and they are known not to come from a sigmoid, they are kept
-            away from 0 and 1 by the gap between 1 and the next number of the dtype.
+        from_logits: whether `y_pred` holds logits. If it does not, and its logits are not known, the probabilities are
+            clipped to the dtype's epsilon (the gap between 1 and the next number) from 0 and 1.
         label_smoothing: how far labels are moved towards one half, from 0 to 1.
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
     Raises:
-        ArgumentError: for a smoothing that is not between 0 and 1, and shapes that differ; a `ValueError`.
+        ArgumentError: if the smoothing is not from 0 to 1, or if the shapes differ; a `ValueError`.
     """
 
     _activation = "sigmoid"
-    axis = None  # a sigmoid is of each element
+    axis = None  # a sigmoid acts on each element
 
     def __init__(
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, **options: Unpack[LossOptions]
@@ -277,7 +278,7 @@ class BinaryCrossentropy(Crossentropy):
         self.label_smoothing = _smoothing(label_smoothing)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
+        """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
         y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         values, are_logits = self.logits_or_probabilities(y_pred)
         y_true = y_true.astype(self.dtype)

@@ -1,4 +1,4 @@
-"""Losses by name, as functions, and as they are."""
+"""Lookup of losses by name, and losses made of plain functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOSSES: tuple[Callable[[], Loss], ...] = (
     regression.Poisson,
     cross_entropy.SparseCategoricalCrossentropy,
 )
-"""The losses that have names: those of their classes, in both spellings."""
+"""The losses that can be looked up by class name, in CamelCase and snake_case."""
 
 _SHORT: dict[str, Callable[[], Loss]] = {
     "bce": cross_entropy.BinaryCrossentropy,
@@ -45,11 +45,11 @@ _NAMED = {
 
 
 class FunctionLoss:
-    """A plain function of labels and outputs as a loss; it is given both as they are, uncast.
+    """A loss made of a plain function of labels and outputs, which gets both uncast.
 
     Args:
-        function: gives a loss, or losses of which the mean is taken, in a floating dtype, which the result has too.
-        name: what it is called; None for the function's name.
+        function: returns a loss, or losses to average, in a floating dtype, which is also the dtype of the result.
+        name: the name of the loss; None for the function's name.
     """
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
@@ -57,17 +57,17 @@ class FunctionLoss:
         self.name = getattr(function, "__name__", "loss") if name is None else name
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
-        """The loss, a scalar.
+        """Compute the loss, a scalar.
 
         Args:
-            y_true: what should have come out.
-            y_pred: what did.
-            sample_weight: a weight for each of the losses that the function gives; None for 1. Where it is 0, the
-                function gets other numbers in place of inf and NaN, so that gradients are 0 too.
+            y_true: labels.
+            y_pred: outputs.
+            sample_weight: a weight for each loss that the function returns; None for 1. Where it is 0, the function
+                gets finite numbers instead of inf and NaN, because gradients must be 0 there too.
 
         Raises:
-            OperandError: if the function does not give an array of real floating numbers; a `TypeError`.
-            ArgumentError: for weights that do not fit, as of examples where the function gives one number.
+            OperandError: if the function does not return an array of real floating numbers; a `TypeError`.
+            ArgumentError: if the weights do not fit, such as weights of examples when the function returns one number.
         """
         weights = None if sample_weight is None else as_inputs(sample_weight, None, "sample_weight")
         if isinstance(weights, jax.Array):
@@ -86,18 +86,19 @@ class FunctionLoss:
 
 
 def as_loss(loss: Any) -> Any:
-    """A loss as it is, the loss of a name, or one made of a function.
+    """Return a loss from a `Loss`, a name or a function.
 
     Args:
-        loss: a `Loss`; a name, such as `"mse"`, `"mean_squared_error"` or `"MeanSquaredError"`, for the loss with its
-            usual settings; or a function of labels and outputs, which gets both uncast.
+        loss: a `Loss`, which is returned as it is; a name, such as `"mse"`, `"mean_squared_error"` or
+            `"MeanSquaredError"`, for the loss with its default settings; or a function of labels and outputs, which
+            gets both uncast.
 
     Returns:
-        A function of labels, outputs and, if wanted, weights of the examples; it has a `name`.
+        A function of labels, outputs and optional sample weights; it has a `name`.
 
     Raises:
-        UnknownNameError: for a name that no loss has, with the near ones; a `ValueError`.
-        OperandError: for anything else; a `TypeError`.
+        UnknownNameError: if no loss has this name; the message suggests similar names; a `ValueError`.
+        OperandError: if `loss` is anything else; a `TypeError`.
 
     >>> as_loss("mse")
     MeanSquaredError(reduction='mean', dtype='float32')

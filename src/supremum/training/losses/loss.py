@@ -1,6 +1,6 @@
-"""The base of losses: one dtype, the casts, the weights of examples and the reduction.
+"""The base class of losses: the dtype, the casts, the sample weights and the reduction.
 
-Keras RFC 293, mixed precision, "Loss dtype": a loss has one dtype, not a policy, and knows no global policy.
+Keras RFC 293, mixed precision, "Loss dtype": a loss has one dtype, not a policy, and ignores the global policy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from supremum.training.losses.zero_weights import IN_Y_PRED, IN_Y_TRUE, finite_w
 
 
 class LossOptions(TypedDict, total=False):
-    """What every loss takes by name; `Loss` says what it means."""
+    """The keyword arguments of every loss; see `Loss`."""
 
     reduction: str | None
     dtype: Any
@@ -31,21 +31,22 @@ class LossOptions(TypedDict, total=False):
 
 
 class Loss(ABC):
-    """A number that training makes small.
+    """A number that training minimizes.
 
-    Subclasses compute the loss of each example in `call`. Floating inputs, those of Python and NumPy too, are cast to
-    `dtype` before it; integers, such as labels, and bools never are. Models in float64 want `dtype="float64"`.
+    Subclasses compute the loss of each example in `call`. Floating inputs, also from Python and NumPy, are cast to
+    `dtype` first; integers, such as labels, and bools never are. For models in float64 use `dtype="float64"`.
 
     Args:
-        reduction: `"mean"` over all losses that `call` gives (also by Keras' name, `"sum_over_batch_size"`), `"sum"`,
-            or None to leave them as they are.
-        dtype: one real floating dtype, which the result has too. Not a policy: there are no variables to store in
-            another dtype, and sums over a batch overflow in the float16 that a policy may compute in.
-        name: what it is called; None for its class, as in `"mean_squared_error"`.
+        reduction: `"mean"` over all losses that `call` returns (also by Keras' name, `"sum_over_batch_size"`), `"sum"`,
+            or None to return them unreduced.
+        dtype: one real floating dtype, which is also the dtype of the result. It cannot be a policy: a loss has no
+            variables to store in another dtype, and sums over a batch overflow in float16, in which a policy may
+            compute.
+        name: the name of the loss; None to derive it from the class, as in `"mean_squared_error"`.
 
     Raises:
-        ArgumentError: for a policy, or a dtype that is not real floating; a `ValueError`.
-        UnknownNameError: for an unknown reduction or dtype; a `ValueError`.
+        ArgumentError: if `dtype` is a policy, or not real floating; a `ValueError`.
+        UnknownNameError: if the reduction or dtype is unknown; a `ValueError`.
 
     >>> import jax.numpy as jnp
     >>> class LogCosh(Loss):
@@ -65,7 +66,7 @@ class Loss(ABC):
 
     @property
     def dtype(self) -> DType:
-        """The dtype it computes in, which never changes."""
+        """The dtype that the loss is computed in; it never changes."""
         return self._dtype
 
     @property
@@ -75,23 +76,23 @@ class Loss(ABC):
 
     @abstractmethod
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, shape (batch, ...).
+        """Compute the loss of each example, shape (batch, ...).
 
         Args:
-            y_true: what should have come out; where it is floating, in the loss's dtype.
-            y_pred: what did, likewise.
+            y_true: labels, in the loss's dtype if they are floating.
+            y_pred: outputs, in the loss's dtype if they are floating.
         """
 
     def counts(self, y_true: Any) -> jax.Array | None:
-        """Which of the losses that `call` gives a mean divides by, as bools of their shape; None for all of them."""
+        """Return which losses count in a mean, as bools in the shape of the result of `call`; None if all do."""
         del y_true
         return None
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:
-        """Which axes of an input `call` takes away, where others follow that weights may have; none by default.
+        """Return the axes of an input that `call` reduces and that weights therefore lack; none by default.
 
         Args:
-            ndim: how many axes the input has.
+            ndim: the number of axes of the input.
         """
         del ndim
         return ()
@@ -103,22 +104,22 @@ class Loss(ABC):
         return jax.tree.map(replaced, tree)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
-        """The loss, in the loss's dtype.
+        """Compute the loss, in the loss's dtype.
 
         Args:
-            y_true: what should have come out.
-            y_pred: what did.
-            sample_weight: a weight for each example, shape (batch,), or for each of the losses that `call` gives; None
-                for 1. What has the weight 0 counts as 0, also where it is not finite, and so do its gradients. As in
-                Keras a mean is over the number of losses, not over the sum of weights.
+            y_true: labels.
+            y_pred: outputs.
+            sample_weight: a weight for each example, shape (batch,), or for each loss that `call` returns; None for 1.
+                A loss with weight 0 counts as 0 even if it is not finite, and so do its gradients. As in Keras, a mean
+                divides by the number of losses, not by the sum of the weights.
 
         Returns:
-            A scalar; with `reduction=None` the losses that `call` gives.
+            A scalar; with `reduction=None`, the losses that `call` returns.
 
         Raises:
-            ArgumentError: for shapes that do not fit; a `ValueError`.
-            OperandError: for inputs that are not numbers; a `TypeError`.
-            RuntimeDtypeError: for float64 while JAX's x64 is off.
+            ArgumentError: if the shapes do not match; a `ValueError`.
+            OperandError: if the inputs are not numbers; a `TypeError`.
+            RuntimeDtypeError: if the dtype is float64 while JAX's x64 is off.
         """
         check_held(self._dtype, f"{self.name} is computed in {self._dtype}", "give dtype='float32'")
         y_true, y_pred = as_inputs(y_true, self._dtype, "y_true"), as_inputs(y_pred, self._dtype, "y_pred")

@@ -1,4 +1,4 @@
-"""Losses between numbers: squares, absolute values, angles and counts."""
+"""Losses for regression: squared and absolute errors, angles, counts and distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from supremum.training.losses.loss import Loss, LossOptions
 
 
 def mean_of_each(values: jax.Array) -> jax.Array:
-    """The mean over the last axis, for each example; an example of one number, shape (batch,), is its own mean."""
+    """Average over the last axis of each example; values of shape (batch,) are returned as they are."""
     return jnp.mean(values, -1) if values.ndim > 1 else values
 
 
@@ -32,7 +32,7 @@ def absolute_errors(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
 
 
 def weight_times(weights: jax.Array, values: jax.Array) -> jax.Array:
-    """Their product, with 0 where the weight is 0 though the value is not finite, as in `0 * log(0)`."""
+    """Multiply weights and values; the product is 0 where the weight is 0, even if the value is not finite."""
     return jnp.where(weights == 0, jnp.zeros_like(values), weights * values)
 
 
@@ -40,11 +40,11 @@ class PairLoss(Loss):
     """A loss of two real arrays of one shape."""
 
     def pair(self, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
-        """Both arrays in the loss's dtype.
+        """Check both arrays and cast them to the loss's dtype.
 
         Raises:
             ArgumentError: if their shapes differ; a `ValueError`.
-            OperandError: for several arrays, and complex numbers; a `TypeError`.
+            OperandError: if either is several arrays, or complex; a `TypeError`.
         """
         y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         return y_true.astype(self.dtype), y_pred.astype(self.dtype)
@@ -54,40 +54,40 @@ class MeanSquaredError(PairLoss):
     """The square of the difference, averaged over the last axis of each example.
 
     Args:
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
     >>> MeanSquaredError()(jnp.zeros((2, 2)), jnp.asarray([[300.0, 0.0], [0.0, 0.0]], "float16"))
     Array(22500., dtype=float32)
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, shape (batch, ...) without the last axis, or (batch,) of inputs of that shape."""
+        """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
         return squared_errors(*self.pair(y_true, y_pred))
 
 
 class MeanAbsoluteError(PairLoss):
-    """The size of the difference, averaged over the last axis of each example.
+    """The absolute difference, averaged over the last axis of each example.
 
     Args:
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, as for `MeanSquaredError`."""
+        """Compute the loss of each example, as for `MeanSquaredError`."""
         return absolute_errors(*self.pair(y_true, y_pred))
 
 
 class Huber(PairLoss):
-    """Half the square of a difference of at most `delta`, and `delta * (size - delta / 2)` beyond; a mean likewise.
+    """Half the squared difference up to `delta`, and `delta * (size - delta / 2)` beyond, averaged over the last axis.
 
     Huber, "Robust Estimation of a Location Parameter", 1964.
 
     Args:
-        delta: where the square turns into a line.
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        delta: the size of the difference at which the loss changes from quadratic to linear.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
     Raises:
-        ArgumentError: for a delta that is not positive; a `ValueError`.
+        ArgumentError: if `delta` is not positive; a `ValueError`.
     """
 
     def __init__(self, delta: float = 1.0, **options: Unpack[LossOptions]) -> None:
@@ -97,7 +97,7 @@ class Huber(PairLoss):
         self.delta = delta
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, as for `MeanSquaredError`."""
+        """Compute the loss of each example, as for `MeanSquaredError`."""
         y_true, y_pred = self.pair(y_true, y_pred)
         size = jnp.abs(y_pred - y_true)
         near = jnp.minimum(size, self.delta)
@@ -107,43 +107,43 @@ class Huber(PairLoss):
 class Poisson(PairLoss):
     """`y_pred - y_true * log(y_pred)`, for counts with the mean `y_pred`; averaged over the last axis.
 
-    The logarithm is of `y_pred` plus the gap between 1 and the next number of the loss's dtype.
+    The logarithm is taken of `y_pred` plus the epsilon of the loss's dtype, the gap between 1 and the next number.
 
     Args:
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, as for `MeanSquaredError`."""
+        """Compute the loss of each example, as for `MeanSquaredError`."""
         y_true, y_pred = self.pair(y_true, y_pred)
         return mean_of_each(y_pred - weight_times(y_true, jnp.log(y_pred + as_format(self.dtype).eps)))
 
 
 class KLDivergence(PairLoss):
-    """`y_true * log(y_true / y_pred)`, added up over the last axis: how far one distribution is from another.
+    """`y_true * log(y_true / y_pred)`, summed over the last axis: how far one distribution is from another.
 
-    Kullback and Leibler, "On Information and Sufficiency", 1951. Both are kept between 1 and the gap between 1 and the
-    next number of the loss's dtype, as in Keras, so that the logarithms are finite.
+    Kullback and Leibler, "On Information and Sufficiency", 1951. Both are clipped to between the epsilon of the loss's
+    dtype (the gap between 1 and the next number) and 1, as in Keras, which keeps the logarithms finite.
 
     Args:
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each example, shape (batch, ...) without the last axis."""
+        """Compute the loss of each example, shape (batch, ...) without the last axis."""
         y_true, y_pred = (jnp.clip(each, as_format(self.dtype).eps, 1.0) for each in self.pair(y_true, y_pred))
         check_has_axes(self.name, y_pred)
         return jnp.sum(y_true * (jnp.log(y_true) - jnp.log(y_pred)), -1)
 
 
 class CosineSimilarity(PairLoss):
-    """Minus the cosine of the angle between two vectors, from -1 for one direction to 1 for opposite ones.
+    """Minus the cosine of the angle between two vectors: -1 for the same direction, 1 for opposite directions.
 
-    A vector of zeros has no direction: its cosine, and the gradient of it, is 0.
+    A zero vector has no direction: its cosine and the gradient of its cosine are 0.
 
     Args:
-        axis: along which the vectors lie.
-        options: those of every `Loss`: `reduction`, `dtype`, `name`.
+        axis: the axis of the vectors.
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
     """
 
     def __init__(self, axis: int = -1, **options: Unpack[LossOptions]) -> None:
@@ -155,7 +155,7 @@ class CosineSimilarity(PairLoss):
         return as_axes("axis", self.axis, ndim)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """The loss of each vector, in the shape that is left without its axis."""
+        """Compute the loss of each vector; the result has the shape of the inputs without the axis of the vectors."""
         y_true, y_pred = self.pair(y_true, y_pred)
         check_has_axes(self.name, y_pred)
         (axis,) = as_axes("axis", self.axis, y_pred.ndim)
@@ -163,7 +163,7 @@ class CosineSimilarity(PairLoss):
 
 
 def _direction(x: jax.Array, axis: int) -> jax.Array:
-    """Vectors of length one. Squares of what is divided by its largest entry neither overflow nor vanish."""
+    """Normalize vectors; dividing by the largest entry first keeps the squares from overflowing or vanishing."""
     largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0.0))
     x = x / jnp.where(largest == 0, jnp.ones_like(largest), largest)
     square = jnp.sum(x * x, axis, keepdims=True)

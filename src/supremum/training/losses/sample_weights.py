@@ -1,4 +1,4 @@
-"""Weights of examples, and what losses of examples are reduced to."""
+"""Sample weights, and the reduction of losses."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, UnknownNameError
 
-# Part of JAX's cache key: a loss that a user jitted is traced again inside of a replica.
+# Part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
 _axis: Any = jax.make_user_context(default_value=None)
 
 REDUCTIONS: Final = {"mean": "mean", "sum_over_batch_size": "mean", "sum": "sum", "none": None, None: None}
-"""What a reduction may be called, Keras' names too, and what it is."""
+"""The reductions by name; Keras' names are included."""
 
 
 def as_reduction(reduction: Any) -> str | None:
-    """`"mean"`, `"sum"` or None, from any of their names."""
+    """Look up a reduction by name: `"mean"`, `"sum"` or None."""
     if not isinstance(reduction, (str, type(None))) or reduction not in REDUCTIONS:
         raise UnknownNameError("reduction", reduction, [name for name in REDUCTIONS if name is not None])
     return REDUCTIONS[reduction]
 
 
 def spread_weights(weights: jax.Array, shape: tuple[int, ...], what: str = "sample_weight") -> jax.Array:
-    """Weights with an axis for each of those that they weight.
+    """Append axes to weights until they have as many axes as the values.
 
     Args:
-        weights: shape (), or that of the first axes of `shape`; an axis of length 1 stands for any.
-        shape: of the values.
-        what: what the weights are called.
+        weights: shape (), or the first axes of `shape`; an axis of length 1 broadcasts.
+        shape: the shape of the values.
+        what: the name of the weights in error messages.
 
     Returns:
         An array that broadcasts to `shape`.
 
     Raises:
-        ArgumentError: for another shape; a `ValueError`.
+        ArgumentError: if the weights do not fit the values; a `ValueError`.
 
     >>> spread_weights(jnp.ones(4), (4, 7)).shape
     (4, 1)
@@ -50,7 +50,7 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...], what: str = "samp
 
 
 def weighted(values: jax.Array, weights: Any) -> jax.Array:
-    """Values times weights; what has no weight counts as 0, also where it is not finite.
+    """Multiply values by weights; a value with weight 0 becomes 0 even if it is not finite.
 
     Args:
         values: shape (batch, ...).
@@ -62,25 +62,27 @@ def weighted(values: jax.Array, weights: Any) -> jax.Array:
 
 @contextmanager
 def replicas(axis_name: str) -> Generator[None]:
-    """The time in which losses are of a part of a batch.
+    """Reduce losses in the `with` block as losses of one replica's part of a batch.
 
-    A loss is reduced so that the mean over the replicas is the loss of the whole batch.
+    The mean of the reduced losses over the replicas is the loss of the whole batch.
 
     Args:
-        axis_name: the axis of the mesh that the parts lie along.
+        axis_name: the mesh axis of the replicas.
     """
     with _axis(axis_name):
         yield
 
 
 def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
-    """Their mean or sum, in their dtype; in a replica that of which the mean over the replicas is that of all values.
+    """Reduce losses to their mean or sum, in their dtype.
+
+    In a replica, the mean of the results over the replicas is the mean or sum of all values.
 
     Args:
-        values: losses of examples, weighted.
-        reduction: `"mean"`, `"sum"` or None, which leaves them as they are.
-        counts: bool, which of them a mean is over, of their shape; None for all. Those that do not count are 0, and so
-            is a mean over none.
+        values: weighted losses of examples.
+        reduction: `"mean"`, `"sum"` or None, which returns the values as they are.
+        counts: bools in the shape of the values, which values count in a mean; None for all. Values that do not count
+            must be 0. A mean of no values is 0.
     """
     if reduction is None:
         return values

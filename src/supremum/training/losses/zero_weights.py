@@ -1,6 +1,6 @@
-"""Examples of weight 0: numbers in place of their inf and NaN, which would make every gradient NaN.
+"""Replacement of inf and NaN in examples of weight 0, where they would make every gradient NaN.
 
-A gradient of 0 does not end there: on its way back it is multiplied by what was computed, and 0 times NaN is NaN.
+A gradient of 0 is not enough: the backward pass multiplies it by computed values, and 0 times NaN is NaN.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from supremum.mixed_precision import is_array, is_inexact
 from supremum.nn import origin_of, record
 from supremum.training.data import Batch
 
-# Between 0 and 1, so that logarithms and roots have a slope, those of a difference too.
+# All are between 0 and 1, and the first two differ: logarithms and roots of them and of their difference have a slope.
 IN_Y_TRUE, IN_Y_PRED, IN_X = 0.5, 0.25, 0.5
 
 
 def finite_where_left_out(tree: Any, weights: Any, value: float, axes: tuple[int, ...] = ()) -> Any:
-    """Arrays with a number in place of inf and NaN where the weight is 0; all else is as it was.
+    """Replace inf and NaN by a number where the weight is 0; everything else stays as it is.
 
-    Probabilities are still known to come from a softmax or sigmoid, of logits that are treated alike.
+    Probabilities are still known to come from a softmax or sigmoid; their logits are replaced in the same way.
 
     Args:
-        tree: arrays; integers and what is not an array are left alone.
-        weights: bools or real numbers of the first axes of the arrays, not counting `axes`; arrays that they do not fit
-            are left alone.
+        tree: arrays; integers and leaves that are not arrays are not changed.
+        weights: bools or real numbers for the first axes of the arrays, not counting `axes`; arrays that they do not
+            fit are not changed.
         value: the number.
-        axes: axes of the arrays that the weights do not have.
+        axes: axes of the arrays that the weights lack.
 
     >>> finite_where_left_out(jnp.asarray([[jnp.nan, 3.0], [jnp.nan, 3.0]]), jnp.asarray([1.0, 0.0]), 0.5).tolist()
     [[nan, 3.0], [0.5, 3.0]]
@@ -39,7 +39,7 @@ def finite_where_left_out(tree: Any, weights: Any, value: float, axes: tuple[int
     def replaced(leaf: Any) -> Any:
         if not is_inexact(leaf) or leaf.ndim == 0:
             return leaf
-        # What a plain function is given stays an array of NumPy, in its dtype.
+        # A plain loss function gets NumPy arrays as NumPy arrays, in their dtype.
         xp: Any = np if isinstance(leaf, np.ndarray) and not isinstance(weights, Tracer) else jnp
         spread = xp.asarray(weights)
         for axis in sorted(axes):
@@ -55,7 +55,7 @@ def finite_where_left_out(tree: Any, weights: Any, value: float, axes: tuple[int
 
 
 def without_left_out(batch: Batch) -> Batch:
-    """A batch with a number in place of inf and NaN in the inputs of examples whose weights are all 0.
+    """Replace inf and NaN by a number in the inputs of examples whose weights are all 0.
 
     Args:
         batch: the batch.

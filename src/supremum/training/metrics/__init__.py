@@ -1,4 +1,4 @@
-"""Metrics: what is measured over an epoch, accumulated on the device."""
+"""Metrics, accumulated over an epoch on the device."""
 
 from supremum.training.metrics.accuracy import (
     Accuracy,

@@ -1,4 +1,4 @@
-"""How often outputs are right."""
+"""Metrics that count how often outputs are correct."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from supremum.training.metrics.metric import MeanMetric, widened
 
 
 def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
-    """Whether the largest of each row of outputs is at the label; a row with a NaN is wrong.
+    """Whether the largest output of each row is at the label; a row with a NaN is wrong.
 
     Args:
         y_true: integers, shape (...).
@@ -52,7 +52,7 @@ class SparseCategoricalAccuracy(MeanMetric):
     Labels are integers of shape (...), outputs have shape (..., classes).
 
     Args:
-        name: what it is called.
+        name: the name of the metric.
 
     >>> metric = SparseCategoricalAccuracy()
     >>> metric.update_state([1, 0], jnp.asarray([[0.2, 0.8], [0.3, 0.7]], "bfloat16"))
@@ -61,33 +61,33 @@ class SparseCategoricalAccuracy(MeanMetric):
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Whether each is right."""
+        """Whether each output is correct."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         check_labels(self.name, y_true, y_pred)
         return is_best(y_true, y_pred)
 
 
 class CategoricalAccuracy(MeanMetric):
-    """How often the largest output is where the largest label is, of shape (..., classes) both.
+    """How often the largest output is where the largest label is; both have shape (..., classes).
 
     Args:
-        name: what it is called.
+        name: the name of the metric.
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Whether each is right."""
+        """Whether each output is correct."""
         return is_best(*_with_classes(self.name, *array_pair(self.name, y_true, y_pred)))
 
 
 class TopKCategoricalAccuracy(MeanMetric):
-    """How often the label is among the `k` largest outputs, where those that are equal to it do not count as larger.
+    """How often the label is among the `k` largest outputs; outputs equal to the label's do not count as larger.
 
     Args:
-        k: how many.
-        name: what it is called.
+        k: the number of largest outputs.
+        name: the name of the metric.
 
     Raises:
-        ArgumentError: for a `k` that is not a whole number of at least 1; a `ValueError`.
+        ArgumentError: if `k` is not a whole number of at least 1; a `ValueError`.
     """
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
@@ -95,7 +95,7 @@ class TopKCategoricalAccuracy(MeanMetric):
         self.k = positive_int("k", k)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Whether each is right; labels are integers, shape (...), or one-hot, shape (..., classes)."""
+        """Whether each output is correct; labels are integers, shape (...), or one-hot, shape (..., classes)."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
             return is_among_best(y_true, y_pred, self.k)
@@ -106,11 +106,11 @@ class BinaryAccuracy(MeanMetric):
     """How often an output is on the label's side of a threshold, averaged over the last axis of each example.
 
     Args:
-        threshold: above it an output says 1; 0.0 for logits.
-        name: what it is called.
+        threshold: an output above it stands for the label 1; use 0.0 for logits.
+        name: the name of the metric.
 
     Raises:
-        ArgumentError: for a threshold that is not a number; a `ValueError`.
+        ArgumentError: if the threshold is not a number; a `ValueError`.
     """
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
@@ -120,28 +120,28 @@ class BinaryAccuracy(MeanMetric):
         self.threshold = threshold
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Whether each element is right; a NaN never is."""
+        """Whether each element is correct; a NaN never is."""
         y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         return _is_on_side(y_true, y_pred, self.threshold)
 
 
 class Accuracy(MeanMetric):
-    """How often outputs are right, in the sense that shapes and dtypes ask for, as `"accuracy"` in Keras.
+    """How often outputs are correct; shapes and dtypes choose how that is measured, as for `"accuracy"` in Keras.
 
-    * Integer labels, one axis less than the outputs: `SparseCategoricalAccuracy`.
-    * The same shape, with one output for each example, (batch,) or (batch, 1): `BinaryAccuracy`, with 0.5 as threshold.
-    * The same shape, with more outputs: `CategoricalAccuracy`.
-    * Integer outputs of the shape of the labels, which are classes: whether they are equal.
+    * Integer labels with one axis less than the outputs: `SparseCategoricalAccuracy`.
+    * The same shape and one output for each example, (batch,) or (batch, 1): `BinaryAccuracy` with threshold 0.5.
+    * The same shape and more outputs: `CategoricalAccuracy`.
+    * Integer outputs in the shape of the labels, which are class numbers: whether they are equal.
 
     Args:
-        name: what it is called.
+        name: the name of the metric.
 
     Raises:
-        ArgumentError: for shapes that none of them takes; a `ValueError`.
+        ArgumentError: if the shapes match none of these; a `ValueError`.
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Whether each is right."""
+        """Whether each output is correct."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
             return is_best(y_true, y_pred)
@@ -159,7 +159,7 @@ def _are_classes(y_true: jax.Array, y_pred: jax.Array) -> bool:
 
 
 def _with_classes(name: str, y_true: jax.Array, y_pred: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One-hot labels as numbers of classes."""
+    """Convert one-hot labels to class numbers."""
     check_same_shape(name, y_true, y_pred)
     if y_pred.ndim < 1 or y_pred.shape[-1] < 1:
         raise ArgumentError(f"{name} needs y_pred of shape (..., classes), got {y_pred.shape}; use y_pred[None]")

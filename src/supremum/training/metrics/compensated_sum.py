@@ -1,7 +1,7 @@
-"""Sums in float32 that do not stall: what rounding loses is kept beside them.
+"""Compensated float32 sums: a second number keeps what rounding loses.
 
-A float32 sum of ones stands still at 2**24. Here the error of each addition is known exactly (Knuth, "The Art of
-Computer Programming", volume 2, 4.2.2, theorem B) and added up in a second number: counts are right up to 2**48.
+A plain float32 sum of ones stops at 2**24. Here the error of each addition is known exactly (Knuth, "The Art of
+Computer Programming", volume 2, 4.2.2, theorem B) and summed in a second number: counts are exact up to 2**48.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Sum(NamedTuple):
 
     Args:
         value: the sum, rounded.
-        error: what is missing from it.
+        error: what must be added to `value` for the exact sum.
     """
 
     value: jax.Array
@@ -25,12 +25,12 @@ class Sum(NamedTuple):
 
 
 def zero() -> Sum:
-    """An empty sum, in buffers of its own, which may be donated."""
+    """Return an empty sum in new buffers, which may be donated."""
     return Sum(jnp.zeros((), "float32"), jnp.zeros((), "float32"))
 
 
 def plus(total: Sum, value: Any) -> Sum:
-    """A sum with one more number.
+    """Add a number to a sum.
 
     Args:
         total: the sum before.
@@ -45,18 +45,18 @@ def plus(total: Sum, value: Any) -> Sum:
     part = new - total.value
     lost = (total.value - (new - part)) + (value - part)
     nothing = jnp.zeros_like(lost)
-    error = jnp.where(jnp.isfinite(new), total.error + lost, nothing)  # of infinity nothing is missing
-    # What has been lost is put back where it reaches the sum, so that it stays small itself.
+    error = jnp.where(jnp.isfinite(new), total.error + lost, nothing)  # an infinite sum has no error
+    # Move the error into the sum as far as the sum can hold it, so that the error stays small.
     whole = new + error
     return Sum(whole, jnp.where(jnp.isfinite(whole), error - (whole - new), nothing))
 
 
 def plus_count(total: Sum, count: Any) -> Sum:
-    """A sum with one more whole number, which may have more digits than float32.
+    """Add a whole number to a sum; the number may have more digits than float32.
 
     Args:
         total: the sum before.
-        count: an integer of Python or an integer scalar of JAX, of at least 0.
+        count: a Python integer or a JAX integer scalar, at least 0.
     """
     if isinstance(count, int):
         low = count % 2**12
@@ -67,7 +67,7 @@ def plus_count(total: Sum, count: Any) -> Sum:
 
 
 def quotient(total: Sum, count: Sum) -> jax.Array:
-    """One sum over another, 0 where that is 0; a float32 scalar."""
+    """Divide one sum by another; the result is a float32 scalar, 0 if the divisor is 0."""
     divisor = count.value + count.error
     is_empty = divisor == 0
     safe = jnp.where(is_empty, jnp.ones_like(divisor), divisor)

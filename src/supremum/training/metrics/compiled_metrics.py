@@ -1,4 +1,4 @@
-"""The metrics of a model, those of several outputs too."""
+"""The metrics of a model, with one or several outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class OutputMetric(Metric):
 
     Args:
         metric: the metric.
-        output: the number or the name of the output.
+        output: the index or name of the output.
     """
 
     def __init__(self, metric: Metric, output: Any) -> None:
@@ -28,29 +28,29 @@ class OutputMetric(Metric):
         return self._metric.init()
 
     def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The state after another batch."""
+        """The state after one more batch."""
         return self._metric.update(state, y_true[self._output], y_pred[self._output], sample_weight)
 
     def result_of(self, state: Any) -> Any:
-        """The number."""
+        """The value of the metric."""
         return self._metric.result_of(state)
 
 
 def compiled_metrics(metrics: Any) -> list[Metric]:
-    """Metrics of what `compile` was given.
+    """Convert the `metrics` argument of `compile` to a list of metrics.
 
     Args:
-        metrics: what `as_metric` takes, one or a list; for several outputs a list of lists or a dict of them.
+        metrics: what `as_metric` takes, or a list of that; for several outputs a list of lists, or a dict.
 
     Raises:
-        ArgumentError: for two metrics of one name; a `ValueError`.
+        ArgumentError: if two metrics have the same name, or one is called "loss"; a `ValueError`.
     """
     made: list[Metric] = []
     if isinstance(metrics, Mapping) or (isinstance(metrics, (list, tuple)) and any(map(_is_several, metrics))):
         outputs = metrics.items() if isinstance(metrics, Mapping) else enumerate(metrics)
         for output, each in outputs:
-            of_this = each if _is_several(each) else [] if each is None else [each]
-            made += [OutputMetric(as_metric(metric), output) for metric in of_this]
+            of_output = each if _is_several(each) else [] if each is None else [each]
+            made += [OutputMetric(as_metric(metric), output) for metric in of_output]
     else:
         made = [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
     names = [metric.name for metric in made]

@@ -1,4 +1,4 @@
-"""Metrics by name, as functions, and as they are."""
+"""Lookup of metrics by name, and metrics made of plain functions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _NAMED: dict[str, Callable[[], Metric]] = {
 
 
 def as_metric(metric: Any) -> Metric:
-    """A metric as it is, that of a name, or one made of a function.
+    """Return a metric from a `Metric`, a name or a function.
 
     Args:
-        metric: a `Metric`; a name, such as `"accuracy"`, by which the new metric is called; or a function of labels and
-            outputs, a loss for one.
+        metric: a `Metric`, which is returned as it is; a name, such as `"accuracy"`, which the new metric keeps; or a
+            function of labels and outputs, such as a loss.
 
     Raises:
-        UnknownNameError: for a name that no metric has, with the near ones; a `ValueError`.
-        OperandError: for anything else; a `TypeError`.
+        UnknownNameError: if no metric has this name; the message suggests similar names; a `ValueError`.
+        OperandError: if `metric` is anything else; a `TypeError`.
 
     >>> as_metric("mse")
     MeanSquaredError(name='mse')

@@ -1,4 +1,4 @@
-"""The base of metrics: a pure core that accumulates on the device, and a stateful shell around it."""
+"""The base classes of metrics: pure functions that accumulate on the device, and stateful methods around them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from supremum.training.metrics.compensated_sum import Sum
 
 
 class MeanState(NamedTuple):
-    """A mean while it is accumulated, four float32 scalars.
+    """The accumulated state of a mean, four float32 scalars.
 
     Args:
-        total: the sum of the values, weighted.
-        weight: the sum of their weights, or their number.
+        total: the weighted sum of the values.
+        weight: the sum of the weights, or the number of values.
     """
 
     total: Sum
@@ -33,13 +33,13 @@ class MeanState(NamedTuple):
 
 
 class Metric(ABC):
-    """Something that is measured over an epoch.
+    """A quantity measured over an epoch.
 
-    `init`, `update` and `result(state)` are pure, and run in a jitted step; the state is a pytree of float32 arrays.
-    `update_state`, `result()` and `reset_state` keep such a state in the object.
+    `init`, `update` and `result(state)` are pure and run in a jitted step; the state is a pytree of float32 arrays.
+    `update_state`, `result()` and `reset_state` keep that state in the object.
 
     Args:
-        name: what it is called; None for its class, as in `"mean_squared_error"`.
+        name: the name of the metric; None to derive it from the class, as in `"mean_squared_error"`.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -48,7 +48,7 @@ class Metric(ABC):
 
     @abstractmethod
     def init(self) -> Any:
-        """The state before anything is measured, in buffers of its own."""
+        """The state before anything is measured, in new buffers."""
 
     @abstractmethod
     def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
@@ -56,48 +56,48 @@ class Metric(ABC):
 
         Args:
             state: the state before.
-            y_true: what should have come out.
-            y_pred: what did, in the dtype that it has: it is not rounded before it is compared.
-            sample_weight: weights, of the first axes of what is measured; None for 1.
+            y_true: labels.
+            y_pred: outputs, in their own dtype: they are not rounded before they are compared.
+            sample_weight: weights for the first axes of the measured values; None for 1.
 
         Returns:
             The next state.
 
         Raises:
-            ArgumentError: for shapes that do not fit; a `ValueError`.
-            OperandError: for inputs that are not real numbers; a `TypeError`.
+            ArgumentError: if the shapes do not match; a `ValueError`.
+            OperandError: if the inputs are not real numbers; a `TypeError`.
         """
 
     @abstractmethod
     def result_of(self, state: Any) -> jax.Array:
-        """The measure in a state, a float32 scalar; what `result` gives.
+        """The value of the metric in a state, a float32 scalar; `result` returns it.
 
         Args:
-            state: of `update`.
+            state: a result of `init` or `update`.
         """
 
     def result(self, state: Any = None) -> jax.Array:
-        """The measure, a float32 scalar; 0 where nothing was measured, as in Keras.
+        """The value of the metric, a float32 scalar; 0 if nothing was measured, as in Keras.
 
         Args:
-            state: of `update`; None for that of the object.
+            state: a result of `init` or `update`; None for the state in the object.
         """
         if state is not None:
             return self.result_of(state)
         return self.result_of(self.init() if self._state is None else self._state)
 
     def update_state(self, *inputs: Any, sample_weight: Any = None) -> None:
-        """Measure one more batch, as `update` does.
+        """Add a batch to the state in the object, as `update` does.
 
         Args:
-            inputs: `y_true` and `y_pred`; the values alone for `Mean`.
+            inputs: `y_true` and `y_pred`; for `Mean`, only the values.
             sample_weight: as for `update`.
         """
         state = self.init() if self._state is None else self._state
         self._state = self.update(state, *inputs, sample_weight=sample_weight)
 
     def reset_state(self) -> None:
-        """Forget what was measured."""
+        """Reset the state in the object."""
         self._state = None
 
     def __repr__(self) -> str:
@@ -105,19 +105,19 @@ class Metric(ABC):
 
 
 class MeanMetric(Metric):
-    """The mean, over an epoch, of something that is measured for each example.
+    """The mean over an epoch of a value that is measured for each example.
 
     Args:
-        name: what it is called; None for its class.
+        name: the name of the metric; None to derive it from the class.
     """
 
     @abstractmethod
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """What is measured for each example, shape (batch, ...).
+        """The measured value of each example, shape (batch, ...).
 
         Args:
-            y_true: what should have come out.
-            y_pred: what did.
+            y_true: labels.
+            y_pred: outputs.
         """
 
     def init(self) -> MeanState:
@@ -135,16 +135,16 @@ class MeanMetric(Metric):
 
 
 def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) -> MeanState:
-    """A mean with more values.
+    """Add values to a mean.
 
     Args:
         state: the mean before.
         values: numbers, or bools, which are counted as integers.
-        sample_weight: weights of the first axes of `values`; None for 1. What has the weight 0 does not count, also
-            where it is not finite.
+        sample_weight: weights for the first axes of `values`; None for 1. A value with weight 0 does not count, even if
+            it is not finite.
 
     Raises:
-        ArgumentError: for weights that do not fit; a `ValueError`.
+        ArgumentError: if the weights do not fit; a `ValueError`.
     """
     instance("state", state, MeanState, "what init() and update() of the metric give")
     if sample_weight is None:
@@ -163,7 +163,7 @@ class Mean(MeanMetric):
     """The mean of values, such as losses.
 
     Args:
-        name: what it is called.
+        name: the name of the metric.
 
     >>> mean = Mean()
     >>> mean.update_state(jnp.asarray([1.0, 3.0], "float16"))
@@ -180,23 +180,23 @@ class Mean(MeanMetric):
         Args:
             state: the state before.
             values: numbers of any shape.
-            sample_weight: weights of their first axes; None for 1.
+            sample_weight: weights for the first axes of the values; None for 1.
         """
         given = one_array(self.name, "values", as_inputs(values, None, "values"))
         return accumulated(state, given, sample_weight)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Not used: the values are given."""
+        """Not used: `update` gets the values."""
         raise NotImplementedError
 
 
 class FunctionMetric(MeanMetric):
-    """The mean, over an epoch, of what a plain function of labels and outputs gives.
+    """The mean over an epoch of the results of a plain function of labels and outputs.
 
     Args:
-        function: gives a value for each example, or their mean, which then counts as many times as there are examples.
-            It is given labels and outputs as they are.
-        name: what it is called; None for the function's name.
+        function: returns a value for each example, or their mean, which is then weighted by the number of examples. It
+            gets labels and outputs as they are.
+        name: the name of the metric; None for the function's name.
     """
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
@@ -219,7 +219,7 @@ class FunctionMetric(MeanMetric):
         return MeanState(total, compensated_sum.plus_count(state.weight, count))
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """What the function gives."""
+        """The result of the function."""
         what = f"the result of {self.name}"
         with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
             found = self.function(y_true, y_pred)
@@ -227,7 +227,7 @@ class FunctionMetric(MeanMetric):
 
 
 def widened(x: jax.Array) -> jax.Array:
-    """An array in at least float32, integers and bools too."""
+    """Cast an array to at least float32, also integers and bools."""
     if as_format(x.dtype).is_inexact:
         return x.astype(at_least_float32(x.dtype))
     return x.astype("float32")

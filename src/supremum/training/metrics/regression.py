@@ -1,4 +1,4 @@
-"""How far outputs are from labels."""
+"""Metrics that measure the distance between outputs and labels."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from supremum.training.metrics.metric import MeanMetric, widened
 
 
 class MeanSquaredError(MeanMetric):
-    """The square of the difference, averaged over the last axis of each example, in at least float32.
+    """The squared difference, averaged over the last axis of each example, in at least float32.
 
     Args:
-        name: what it is called.
+        name: the name of the metric.
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
@@ -24,10 +24,10 @@ class MeanSquaredError(MeanMetric):
 
 
 class MeanAbsoluteError(MeanMetric):
-    """The size of the difference, averaged over the last axis of each example, in at least float32.
+    """The absolute difference, averaged over the last axis of each example, in at least float32.
 
     Args:
-        name: what it is called.
+        name: the name of the metric.
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
