@@ -85,7 +85,10 @@ class TestOptimizersAcrossDevices:
     def test_arrays_that_are_no_part_of_the_batch_are_refused(self):
         """Cut along its first axis, a table of weights would give another number."""
         w, table = nn.Variable([1.0], "w"), np.arange(4, dtype="float32")
-        with DataParallel(devices(2)).scope(), pytest.raises(ArgumentError, match="4, 8 examples"):
+        with (
+            DataParallel(devices(2)).scope(),
+            pytest.raises(ArgumentError, match="the same number of examples, got 4, 8"),
+        ):
             SGD(1.0).minimize(lambda x, table: (w.value * x).mean() * table.sum(), w, np.ones(8, "float32"), table)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -68,7 +68,7 @@ def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path, uninterrup
     ended, seconds = launched(tmp_path, 3, kind, form, processes=before[0], devices=before[1], DIES=dies)
     assert ended.returncode == 137, ended.stdout + ended.stderr
     assert seconds < STOPPED_WITHIN
-    assert re.search(rf"process {dies[0]}.*SIGKILL", ended.stdout + ended.stderr)
+    assert re.search(rf"Process {dies[0]}.*SIGKILL", ended.stdout + ended.stderr)
     ended, _ = launched(tmp_path, 3, kind, form, processes=after[0], devices=after[1])
     assert len(set(digests(ended))) == 1
     assert len(digests(ended)) == after[0]
@@ -80,7 +80,7 @@ def test_a_hung_process_ends_the_run(tmp_path):
     ended, seconds = launched(tmp_path, 3, "data", "safetensors", processes=2, devices=1, DIES="1 1 SIGSTOP")
     assert ended.returncode not in (0, 124), ended.stdout + ended.stderr
     assert seconds < STOPPED_WITHIN
-    assert "process 1" in ended.stdout + ended.stderr
+    assert "Process 1" in ended.stdout + ended.stderr
     assert (tmp_path / "state").exists()
 
 

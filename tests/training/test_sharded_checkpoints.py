@@ -242,7 +242,9 @@ def test_what_does_not_fit_is_refused_by_name(trained, path, kind):
     refused(put_on(compiled(), 4), path, ArgumentError, "no value for count: the optimizer must be built")
     wrong = arrays["optimizer/mu/dense/kernel"].astype(np.float16)
     save_arrays(path, {**arrays, "optimizer/mu/dense/kernel": wrong}, metadata, **written)
-    refused(put_on(compiled(), 4), path, ArgumentError, r"'mu/dense/kernel' is float32\[8, 16\] .*float16\[8, 16\]")
+    refused(
+        put_on(compiled(), 4), path, ArgumentError, r"'mu/dense/kernel' must be float32\[8, 16\] .*float16\[8, 16\]"
+    )
     compiled().save_weights(path, **written)
     refused(put_on(compiled(), 4), path, CheckpointError, "does not hold a training state")
     arrays["model/dense/kernal"] = arrays.pop("model/dense/kernel")
