@@ -329,7 +329,7 @@ def test_names_functions_and_objects_as_losses():
     assert as_loss("sparse_categorical_crossentropy").name == "sparse_categorical_crossentropy"
     with pytest.raises(UnknownNameError, match="did you mean 'categorical_crossentropy'"):
         as_loss("categorical_crosentropy")
-    with pytest.raises(OperandError, match=r"give Huber\(\)"):
+    with pytest.raises(OperandError, match=r"use Huber\(\)"):
         as_loss(training.Huber)
     with pytest.raises(OperandError, match="got 3"):
         as_loss(3)

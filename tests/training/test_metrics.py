@@ -226,7 +226,7 @@ def test_names_and_what_is_none():
     assert (as_metric("acc").name, type(as_metric("accuracy"))) == ("acc", training.Accuracy)
     with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
         as_metric("acuracy")
-    with pytest.raises(OperandError, match=r"give Mean\(\)"):
+    with pytest.raises(OperandError, match=r"use Mean\(\)"):
         as_metric(training.Mean)
     with pytest.raises(OperandError, match="got 3"):
         as_metric(3)
