@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 from supremum.jaxprs import ENTERED, walk
 from supremum.mixed_precision import AUTOCAST_OPERATIONS, UncastProductsWarning, autocast
 
-ROWS = dict(AUTOCAST_OPERATIONS)  # copy_kernel, since some tests register rows
+ROWS = dict(AUTOCAST_OPERATIONS)  # a copy, since some tests register rows
 POLICIES = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16", "float32": "float32"}
 SIZE = 4
 EYE = jnp.eye(SIZE)

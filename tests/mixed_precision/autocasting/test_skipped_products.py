@@ -62,7 +62,7 @@ def suggested_ops(text, value):
     return next(ops for ops in offered if set(ops.values()) == {value})
 
 
-# A program, suggested many products it has, suggested many of them stay uncast, and the function names that `ops` must list.
+# A program, its number of products, how many of them stay uncast, and the function names that `ops` must list.
 LEFT = {
     "alone": (layer, 1, 1, {"layer"}),
     "beside others": (lambda x: layer(x @ W) @ W, 3, 1, {"layer"}),
