@@ -12,7 +12,7 @@ both = pytest.mark.parametrize("function", [softmax, log_softmax])
 
 
 def exact(function, x, axis=-1):
-    """The function and its vector-Jacobian product in float64."""
+    """Return the values and the vector-Jacobian product of a function in float64."""
     x = np.asarray(x, np.float64)
     shifted = x - x.max(axis, keepdims=True)
     weights = np.exp(shifted)
@@ -24,7 +24,7 @@ def exact(function, x, axis=-1):
 
 
 def error(got, want):
-    """The error in units of the last place of each value, or of the smallest normal number."""
+    """Return the error in units of the last place of each value, or of the smallest normal number."""
     row = as_format(got.dtype)
     got = np.asarray(got, np.float64)
     return (np.abs(got - want) / (np.maximum(np.abs(want), row.smallest_normal) * row.eps)).max(initial=0)

@@ -13,14 +13,14 @@ from supremum.nn.scopes import current_autocast_dtype
 from turns import ORDERS, take_turns
 
 
-class Collected(nn.Layer):
+class LossLayer(nn.Layer):
     def call(self, x):
         self.add_loss(x.sum())
         return x
 
 
 def test_each_task_collects_its_own_losses_in_any_order():
-    layer = Collected()
+    layer = LossLayer()
     layer(jnp.ones(2))
 
     @jax.jit
@@ -54,7 +54,7 @@ def test_each_task_collects_its_own_losses_in_any_order():
 
 
 def test_tracing_while_another_task_collects_losses_raises():
-    layer = Collected()
+    layer = LossLayer()
     layer(jnp.ones(2))
 
     async def collects(step):
@@ -113,7 +113,7 @@ def test_each_task_draws_from_its_own_random_key_in_any_order():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_layers_and_autocast_are_right_between_tasks_that_wait_in_scopes(dtype):
+def test_tasks_waiting_in_scopes_do_not_affect_layers_or_autocast(dtype):
     layer = nn.Dense(2, dtype=f"mixed_{dtype}")
     nn.initialize(layer, jnp.ones((1, 2)))
     jitted, x = jax.jit(layer), jnp.ones((1, 2))
