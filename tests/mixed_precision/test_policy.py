@@ -45,7 +45,7 @@ def test_named_policies_have_the_dtypes_of_the_rfc(name, dtypes, scale):
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(ROLES.split(","))), ids=" ".join)
-def test_every_role_has_its_own_dtype_in_any_order(order):
+def test_every_role_has_a_separate_dtype_in_any_order(order):
     for text in (",".join(order), " , ".join(item.replace("=", " = ") for item in order)):
         policy = Policy(text)
         assert dtypes_of(policy) == ("float32", "bfloat16", "float64", "float16")

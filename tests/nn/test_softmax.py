@@ -58,7 +58,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
 @both
 @pytest.mark.parametrize("length", [8192, 65536])
 @pytest.mark.parametrize("spread", [1.0, 6e4], ids=["close", "apart"])
-def test_long_rows_of_large_float16_are_finite_and_right(function, length, spread):
+def test_long_rows_of_large_float16_are_finite_and_accurate(function, length, spread):
     """JAX's gradient of log_softmax is not finite here, because it sums the cotangents in float16."""
     rng = np.random.default_rng(1)
     x = jnp.asarray(6e4 - spread * rng.random(size=(2, length)), "float16")

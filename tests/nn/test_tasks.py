@@ -53,7 +53,7 @@ def test_each_task_collects_its_own_losses_in_any_order():
         assert total(jnp.ones(2)) == 0
 
 
-def test_tracing_while_another_task_collects_losses_raises():
+def test_tracing_while_a_different_task_collects_losses_raises():
     layer = LossLayer()
     layer(jnp.ones(2))
 
@@ -74,11 +74,11 @@ def test_tracing_while_another_task_collects_losses_raises():
 
 
 def test_each_task_draws_from_its_own_random_key_in_any_order():
-    def drawn(key):
+    def draw_keys(key):
         with nn.random_key(key):
             return [jax.random.key_data(nn.scopes.next_random_key()).tolist() for _ in range(3)]
 
-    wanted = [drawn(jax.random.key(seed)) for seed in (0, 1)]
+    wanted = [draw_keys(jax.random.key(seed)) for seed in (0, 1)]
     for order in ORDERS[::3]:
 
         def task(seed):

@@ -181,7 +181,7 @@ class TestAutocastScope:
         assert [str(getattr(v, "dtype", v)) for v in outer(jnp.ones((2, 2)))] == ["bfloat16", "int8", "float32"]
         assert inner.w.dtype == "float32"
 
-    def test_inner_layer_has_its_own_dtype_and_the_outer_dtype_returns(self):
+    def test_inner_layer_uses_its_dtype_and_the_outer_dtype_is_restored(self):
         inner = layer_with_body(lambda layer, x: layer.w.value, "mixed_bfloat16")
         outer = layer_with_body(lambda layer, x: (inner(x), layer.w.value))
         with pytest.warns(nn.MixedDtypeWarning, match="must return its compute dtype float16, got bfloat16"):
@@ -388,7 +388,7 @@ class TestAssignment:
             ("assign_add", jnp.ones((3, 2, 2)), ValueError),
         ],
     )
-    def test_refused_assignment_changes_nothing(self, name, value, error):
+    def test_failed_assignment_changes_nothing(self, name, value, error):
         layer = layer_with_body(None)
         before = np.asarray(layer.w.value)
         with pytest.raises(error):

@@ -15,7 +15,7 @@ from supremum import UnknownNameError, explain, get_rules, promote_types, result
 from supremum.rules import JAX_X32, JAX_X64, NUMPY, PADDLE, TORCH, set_default_rules, use_rules
 
 
-def name():
+def rules_in_force():
     """Return the name of the rules in force, from a decision."""
     return explain("int8", "float32").rules
 
@@ -29,15 +29,15 @@ def default():
 
 
 def test_scopes_nest_and_return_their_rule_set():
-    outside = name()
+    outside = rules_in_force()
     with use_rules("numpy") as numpy:
         assert numpy is NUMPY
-        assert name() == "numpy"
+        assert rules_in_force() == "numpy"
         with use_rules("torch") as torch:
             assert torch is TORCH
-            assert name() == "torch"
-        assert name() == "numpy"
-    assert name() == outside == "jax-x32"
+            assert rules_in_force() == "torch"
+        assert rules_in_force() == "numpy"
+    assert rules_in_force() == outside == "jax-x32"
 
 
 def test_all_functions_follow_the_scope():
@@ -57,26 +57,26 @@ def test_an_error_leaves_the_outer_rules_in_force():
     with use_rules("paddle"):
         with pytest.raises(ZeroDivisionError), use_rules("torch"), use_rules("numpy"):
             _ = 1 / 0
-        assert name() == "paddle"
-    assert name() == "jax-x32"
+        assert rules_in_force() == "paddle"
+    assert rules_in_force() == "jax-x32"
 
 
 def test_a_scope_can_be_entered_again_even_inside_itself():
     scope = use_rules("torch")
     for _ in range(2):
         with scope, use_rules("numpy"), scope:
-            assert name() == "torch"
+            assert rules_in_force() == "torch"
             with use_rules("paddle"):
-                assert name() == "paddle"
-            assert name() == "torch"
-        assert name() == "jax-x32"
+                assert rules_in_force() == "paddle"
+            assert rules_in_force() == "torch"
+        assert rules_in_force() == "jax-x32"
 
 
 def test_use_rules_decorates_functions():
     @use_rules("torch")
     def depth(levels):
         """Goes down."""
-        assert name() == "torch"
+        assert rules_in_force() == "torch"
         if levels:
             with use_rules("numpy"):
                 return 1 + depth(levels - 1)
@@ -86,7 +86,7 @@ def test_use_rules_decorates_functions():
     assert depth(levels=3) == 3
     with use_rules("paddle"):
         assert depth(1) == 1
-        assert name() == "paddle"
+        assert rules_in_force() == "paddle"
 
     @use_rules("torch")
     def fails():
@@ -94,7 +94,7 @@ def test_use_rules_decorates_functions():
 
     with pytest.raises(KeyError):
         fails()
-    assert name() == "jax-x32"
+    assert rules_in_force() == "jax-x32"
 
 
 def test_use_rules_decorates_methods():
@@ -110,17 +110,17 @@ def test_use_rules_decorates_methods():
 def test_async_functions_run_under_the_rules_when_awaited():
     @use_rules("torch")
     async def ask():
-        before = name()
+        before = rules_in_force()
         await asyncio.sleep(0)
-        return before, name()
+        return before, rules_in_force()
 
     async def main():
         waiting = ask()
-        assert name() == "jax-x32"
+        assert rules_in_force() == "jax-x32"
         with use_rules("numpy"):
             assert await waiting == ("torch", "torch")
-            assert name() == "numpy"
-        return name()
+            assert rules_in_force() == "numpy"
+        return rules_in_force()
 
     assert asyncio.iscoroutinefunction(ask)
     assert asyncio.run(main()) == "jax-x32"
@@ -140,22 +140,22 @@ def test_decorating_generators_raises_with_a_fix():
 
 def test_the_argument_overrides_the_scope_and_the_scope_the_default(default):
     default("numpy")
-    assert name() == "numpy"
+    assert rules_in_force() == "numpy"
     assert get_rules() is NUMPY
     with use_rules("torch"):
-        assert name() == "torch"
+        assert rules_in_force() == "torch"
         assert explain("int8", "int8", rules="paddle").rules == "paddle"
         default("tf-rfc-safe")
-        assert name() == "torch"
-    assert name() == "tf-rfc-safe"
+        assert rules_in_force() == "torch"
+    assert rules_in_force() == "tf-rfc-safe"
     default("jax")
-    assert name() == "jax-x32"
+    assert rules_in_force() == "jax-x32"
 
 
 def test_rule_sets_are_accepted_instead_of_names(default):
     with use_rules(PADDLE) as rules:
         assert rules is PADDLE
-        assert name() == "paddle"
+        assert rules_in_force() == "paddle"
         assert explain("int8", "int8", rules=NUMPY).rules == "numpy"
     default(TORCH)
     assert get_rules() is TORCH
@@ -169,8 +169,8 @@ def test_unknown_names_raise_with_similar_names_and_change_nothing(rules, defaul
         with use_rules("paddle"):
             with pytest.raises(UnknownNameError, match=r"unknown rule set .*did you mean 'numpy'\?"):
                 ask(rules)
-            assert name() == "paddle"
-        assert name() == "torch"
+            assert rules_in_force() == "paddle"
+        assert rules_in_force() == "torch"
 
 
 def test_jax_follows_the_x64_flag_inside_scopes(default):
@@ -183,7 +183,7 @@ def test_jax_follows_the_x64_flag_inside_scopes(default):
         assert result_type("int64", "int8") == np.dtype("int32")
     default("jax")
     with jax.enable_x64(True):
-        assert name() == "jax-x64"
+        assert rules_in_force() == "jax-x64"
         arrays = jnp.zeros(2, "uint32"), jnp.zeros(2, "int8")
         assert result_type(*arrays) == result_type(*arrays) == np.dtype("int64")
     assert result_type(*arrays) == np.dtype("int32")
@@ -193,9 +193,9 @@ def test_new_threads_start_from_the_default(default):
     seen = {}
 
     def ask(key):
-        seen[key] = name()
+        seen[key] = rules_in_force()
         with use_rules("torch"):
-            seen[key, "inside"] = name()
+            seen[key, "inside"] = rules_in_force()
 
     def in_thread(key):
         thread = threading.Thread(target=ask, args=(key,))
@@ -204,10 +204,10 @@ def test_new_threads_start_from_the_default(default):
 
     with use_rules("numpy"):
         in_thread("jax")
-        assert name() == "numpy"
+        assert rules_in_force() == "numpy"
         default("paddle")
         in_thread("paddle")
-        assert name() == "numpy"
+        assert rules_in_force() == "numpy"
     assert seen == {
         "jax": "jax-x32", ("jax", "inside"): "torch", "paddle": "paddle", ("paddle", "inside"): "torch",
     }  # fmt: skip
@@ -219,7 +219,7 @@ def test_threads_keep_their_scopes_apart():
     def ask(rules):
         with use_rules(rules):
             barrier.wait()
-            seen[rules] = name()
+            seen[rules] = rules_in_force()
             barrier.wait()
 
     threads = [threading.Thread(target=ask, args=(rules,)) for rules in ("numpy", "torch")]
@@ -232,13 +232,13 @@ def test_threads_keep_their_scopes_apart():
 
 def test_tasks_start_in_the_scope_of_their_creation_and_stay_separate():
     async def inner(rules):
-        seen = [name()]
+        seen = [rules_in_force()]
         with use_rules(rules):
             for _ in range(5):
                 await asyncio.sleep(0)
-                seen.append(name())
+                seen.append(rules_in_force())
         await asyncio.sleep(0)
-        return [*seen, name()]
+        return [*seen, rules_in_force()]
 
     async def main():
         with use_rules("numpy"):
@@ -246,9 +246,9 @@ def test_tasks_start_in_the_scope_of_their_creation_and_stay_separate():
         outside = asyncio.create_task(inner("array-api"))
         with use_rules("tf-rfc-all"):
             await asyncio.sleep(0)
-            assert name() == "tf-rfc-all"
+            assert rules_in_force() == "tf-rfc-all"
             results = await asyncio.gather(*tasks, outside)
-            assert name() == "tf-rfc-all"
+            assert rules_in_force() == "tf-rfc-all"
         return results
 
     expected = [
@@ -256,7 +256,7 @@ def test_tasks_start_in_the_scope_of_their_creation_and_stay_separate():
         ["jax-x32", *["array-api"] * 5, "jax-x32"],
     ]
     assert asyncio.run(main()) == expected
-    assert name() == "jax-x32"
+    assert rules_in_force() == "jax-x32"
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def traced():
 
     @jax.jit
     def add(a, b):
-        traces.append(name())
+        traces.append(rules_in_force())
         dtype = result_type(a.dtype, b.dtype)
         return a.astype(dtype) + b.astype(dtype)
 
