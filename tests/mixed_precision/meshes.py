@@ -1,4 +1,4 @@
-"""Meshes of forced CPU devices, and what a compiled program sends over them."""
+"""Meshes of forced CPU devices, and the all-reduces of compiled programs."""
 
 import math
 import re
@@ -16,7 +16,7 @@ def mesh(count, names=("data",)):
 
 
 def on_replicas(function, count, *, jitted=True, check_vma=True):
-    """A function of one replica's part, run on all: parts go in and results come out along a first axis."""
+    """Run a function on every replica. The first axis of inputs and results goes along the replicas."""
 
     def local(tree):
         out = function(jax.tree.map(lambda leaf: leaf[0], tree))
@@ -27,14 +27,14 @@ def on_replicas(function, count, *, jitted=True, check_vma=True):
 
 
 def compiled_sums(function, *args):
-    """Element type and size of each array that the optimised program sums, in order; XLA may send several at once."""
+    """Return element type and size of each array that the optimised program sums. XLA may sum several at once."""
     text = jax.jit(function).lower(*args).compile().as_text()
     arrays = " ".join(re.findall(r"= (.*) all-reduce(?:-start)?\(", text))
     return [_kind_and_size(kind, shape, ",") for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", arrays)]
 
 
-def asked_sums(function, *args):
-    """Element type and size of each all-reduce in the program before XLA has optimised it, in order."""
+def all_reduces(function, *args):
+    """Return element type and size of each all-reduce in the program before XLA optimises it, in order."""
     text = jax.jit(function).lower(*args).as_text()
     arrays = re.findall(r'stablehlo\.all_reduce"?\(.*?\}\) : \(tensor<((?:\d+x)*)(\w+)>\)', text, re.DOTALL)
     return [_kind_and_size(kind, shape, "x") for shape, kind in arrays]

@@ -1,4 +1,4 @@
-"""The loss scale in plain Python: what the RFC's paragraph, Megatron-LM's hysteresis and a retry do to a state.
+"""A plain Python reference of the loss scale: updates as in the RFC, Megatron-LM's hysteresis, and retries.
 
 A state is (scale, good steps, skipped steps, overflows, retries); settings are keyword arguments.
 """
@@ -19,7 +19,7 @@ def update(state, finite, *, period, multiplier, minimum, maximum, hysteresis):
 
 
 def retried_step(state, highest, max_retries, *, multiplier, minimum, **settings):
-    """A step whose gradients are finite at scales up to `highest`."""
+    """Return the state after a step with gradients that are finite at scales up to `highest`."""
     settings |= {"multiplier": multiplier, "minimum": minimum}
     scale, good, skipped, overflows, retries = state
     tries = 0

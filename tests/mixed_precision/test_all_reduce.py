@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from mixed_precision.meshes import asked_sums, compiled_sums, mesh, on_replicas
+from mixed_precision.meshes import all_reduces, compiled_sums, mesh, on_replicas
 from supremum import OperandError
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.formats import as_format
@@ -23,17 +23,17 @@ def reduced(*args, **kwargs):
     return lambda grads: all_reduce_gradients(grads, "data", *args, **kwargs)
 
 
-def drawn(count, *shape, scale=1.0):
+def random_parts(count, *shape, scale=1.0):
     return np.random.default_rng(count).normal(scale=scale, size=(count, *shape)).astype("float32")
 
 
-# Numbers
+# Values
 
 
 @pytest.mark.parametrize("dtype", [None, "float32", "float16", "bfloat16"])
 @counts
-def test_the_mean_is_right_within_the_rounding_of_the_dtype(count, dtype):
-    parts = drawn(count, 100)
+def test_the_mean_is_exact_up_to_rounding_in_the_dtype(count, dtype):
+    parts = random_parts(count, 100)
     for state in (None, STATE):
         out = np.asarray(on_replicas(reduced(dtype, state), count)(parts * (1 if state is None else 1e-2)))
         assert out.dtype == "float32"
@@ -43,11 +43,11 @@ def test_the_mean_is_right_within_the_rounding_of_the_dtype(count, dtype):
         bound = np.abs(parts).mean(0) * (1 if state is None else 1e-2) * eps / 2 * (count + 2)
         error = np.abs(out[0] - exact)
         assert np.all(error <= bound)
-        assert eps < 1e-6 or error.max() > 1e-6 * np.abs(exact).max()  # it did travel in that dtype
+        assert eps < 1e-6 or error.max() > 1e-6 * np.abs(exact).max()  # the sum did run in that dtype
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_the_sum_does_not_overflow_where_the_mean_would_not(dtype):
+def test_averaging_does_not_overflow_in_the_sum(dtype):
     largest = jnp.full((8, 3), 6e4, jnp.float16)
     out = on_replicas(reduced(dtype), 8)(largest)
     np.testing.assert_allclose(out, 6e4, rtol=as_format(dtype).eps)
@@ -59,8 +59,8 @@ def test_narrow_gradients_are_divided_in_float32():
     assert np.all(on_replicas(reduced(), 8)(smallest) == 2.0**-24)
 
 
-def test_small_gradients_survive_float16_only_with_the_scale():
-    small = drawn(8, 50, scale=1e-7)
+def test_small_gradients_survive_float16_only_with_the_loss_scale():
+    small = random_parts(8, 50, scale=1e-7)
     exact = small.astype("float64").mean(0)
     lost = np.asarray(on_replicas(reduced("float16"), 8)(small))[0]
     assert np.abs(lost - exact).max() > 0.1 * np.abs(exact).max()
@@ -69,15 +69,15 @@ def test_small_gradients_survive_float16_only_with_the_scale():
 
 
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
-def test_gradients_of_the_scaled_loss_and_unscaled_ones_give_the_same(dtype):
-    parts = drawn(4, 50, scale=1e-3)
+def test_scaled_and_unscaled_gradients_give_the_same_mean(dtype):
+    parts = random_parts(4, 50, scale=1e-3)
     unscaled = on_replicas(reduced(dtype, STATE), 4)(parts)
     scaled = on_replicas(reduced(dtype, STATE, scaled=True), 4)(parts * 2.0**15)
     np.testing.assert_array_equal(scaled, unscaled)
     np.testing.assert_allclose(np.asarray(unscaled)[0], parts.mean(0), atol=4e-5)
 
 
-def test_the_inner_mean_leaves_the_scale_on_and_the_sum_does_not_divide():
+def test_replica_mean_divides_and_replica_sum_does_not():
     parts = jnp.arange(8.0)[:, None]
     assert np.all(on_replicas(lambda part: replica_mean(part, "data", "float16"), 8)(parts) == 3.5)
     assert np.all(on_replicas(lambda part: replica_sum(part, "data", "float16"), 8)(parts) == 28)
@@ -85,19 +85,19 @@ def test_the_inner_mean_leaves_the_scale_on_and_the_sum_does_not_divide():
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
-def test_what_is_not_finite_on_one_replica_is_so_on_all(dtype, bad):
+def test_infs_and_nans_on_one_replica_reach_all(dtype, bad):
     parts = jnp.ones((8, 2)).at[5, 1].set(bad)
     out = on_replicas(reduced(dtype, STATE, scaled=True), 8)(parts)
     assert np.isfinite(out).tolist() == [[True, False]] * 8
 
 
-def test_a_scaled_gradient_beyond_float16_is_seen():
+def test_gradients_beyond_float16_become_infinite():
     parts = jnp.zeros((4, 1)).at[2].set(1e6)
     assert np.all(np.isinf(on_replicas(reduced("float16"), 4)(parts)))
     assert np.all(np.isfinite(on_replicas(reduced("bfloat16"), 4)(parts)))
 
 
-def test_results_are_at_least_float32_and_keep_structure():
+def test_results_are_at_least_float32_and_keep_the_structure():
     tree = {
         "half": jnp.full((2, 3, 1), 3, jnp.float16), "brain": jnp.full((2,), 5, jnp.bfloat16), "none": None,
         "complex": jnp.full((2, 2), 1 + 2j, jnp.complex64), "empty": jnp.ones((2, 0, 4)),
@@ -113,7 +113,7 @@ def test_results_are_at_least_float32_and_keep_structure():
     assert on_replicas(reduced("float16", STATE), 2)({"none": None}) == {"none": None}
 
 
-def test_float64_stays_where_x64_is_on():
+def test_float64_is_kept_with_x64():
     with jax.enable_x64(True):
         third = jnp.full((2, 1), 1 / 3)
         for dtype in (None, "float64"):
@@ -125,23 +125,23 @@ def test_float64_stays_where_x64_is_on():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("jitted", [False, True])
-def test_it_runs_eagerly_under_strict_promotion_and_where_nothing_is_tracked(jitted):
-    parts = drawn(2, 3)
+def test_all_reduce_works_under_strict_promotion_with_and_without_vma(jitted):
+    parts = random_parts(2, 3)
     with jax.numpy_dtype_promotion("strict"):
         for check_vma in (True, False):
             made = on_replicas(reduced("bfloat16", STATE), 2, jitted=jitted, check_vma=check_vma)(parts)
             np.testing.assert_allclose(np.asarray(made)[1], parts.mean(0), rtol=0.02)
 
 
-def test_vmap_with_an_axis_name_will_do():
-    parts = drawn(4, 3)
+def test_all_reduce_works_in_vmap_with_an_axis_name():
+    parts = random_parts(4, 3)
     mapped = jax.vmap(reduced("float16", STATE), axis_name="data")
     for each in (mapped, jax.jit(mapped)):
         np.testing.assert_allclose(each(parts), np.tile(parts.mean(0), (4, 1)), rtol=1e-2)
 
 
-def test_replicas_may_lie_along_several_axes():
-    parts = drawn(8, 3)
+def test_all_reduce_accepts_several_axes():
+    parts = random_parts(8, 3)
 
     def local(part):
         return all_reduce_gradients(part[0], ("data", "more"), "float32")
@@ -150,8 +150,8 @@ def test_replicas_may_lie_along_several_axes():
     np.testing.assert_allclose(jax.jit(mapped)(parts), parts.mean(0), rtol=1e-5, atol=1e-7)
 
 
-def test_what_varies_along_another_axis_too_has_a_bucket_of_its_own():
-    """In one bucket the first would come out as if it varied along "model", and could not leave as it does."""
+def test_gradients_that_vary_along_other_axes_get_separate_buckets():
+    """In a shared bucket, "all" would seem to vary along "model", which its out_specs do not allow."""
 
     def local(tree):
         return all_reduce_gradients(tree, "data")
@@ -159,12 +159,12 @@ def test_what_varies_along_another_axis_too_has_a_bucket_of_its_own():
     specs = {"all": P("data"), "some": P("data", "model")}
     out_specs = {"all": P(), "some": P(None, "model")}
     mapped = jax.shard_map(local, mesh=mesh((4, 2), ("data", "model")), in_specs=(specs,), out_specs=out_specs)
-    tree = {"all": drawn(4, 3), "some": drawn(4, 6)}
+    tree = {"all": random_parts(4, 3), "some": random_parts(4, 6)}
     out = jax.jit(mapped)(tree)
     jax.tree.map(lambda leaf, parts: np.testing.assert_allclose(leaf[0], parts.mean(0), rtol=1e-5), out, tree)
 
 
-# What travels
+# Communication
 
 
 def tree_of(count, **sizes):
@@ -172,13 +172,13 @@ def tree_of(count, **sizes):
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [(None, "f32"), ("float32", "f32"), ("float16", "f16")])
-def test_there_is_one_all_reduce_in_the_dtype_asked_for(dtype, kind):
+def test_one_all_reduce_runs_in_the_requested_dtype(dtype, kind):
     tree = tree_of(8, a=3, b=5, c=7)
     assert compiled_sums(on_replicas(reduced(dtype, STATE), 8), tree) == [(kind, 15)]
 
 
-def test_bfloat16_is_asked_of_xla():
-    assert asked_sums(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 8)]
+def test_bfloat16_is_requested_from_xla():
+    assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 8)]
 
 
 @pytest.mark.parametrize(
@@ -191,51 +191,51 @@ def test_bfloat16_is_asked_of_xla():
 def test_buckets_are_filled_in_order_up_to_their_size(bucket_bytes, sizes):
     tree = tree_of(2, a=8, b=8, c=40, d=9)
     program = on_replicas(reduced(None, bucket_bytes=bucket_bytes), 2)
-    assert asked_sums(program, tree) == [("f32", size) for size in sizes]
+    assert all_reduces(program, tree) == [("f32", size) for size in sizes]
     jax.tree.map(np.testing.assert_array_equal, program(tree), tree)
 
 
-def test_a_bucket_is_measured_in_what_travels():
+def test_bucket_bytes_counts_bytes_in_the_reduce_dtype():
     tree = tree_of(2, a=8, b=8)
     assert compiled_sums(on_replicas(reduced("float16", bucket_bytes=32), 2), tree) == [("f16", 16)]
-    assert asked_sums(on_replicas(reduced("float32", bucket_bytes=32), 2), tree) == [("f32", 8)] * 2
+    assert all_reduces(on_replicas(reduced("float32", bucket_bytes=32), 2), tree) == [("f32", 8)] * 2
 
 
-def test_every_dtype_has_buckets_of_its_own():
+def test_each_dtype_has_separate_buckets():
     tree = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 4), jnp.complex64), "c": jnp.ones((2, 5), jnp.bfloat16)}
     assert sorted(compiled_sums(on_replicas(reduced(), 2), tree)) == [("c64", 4), ("f32", 8)]
 
 
-def test_parts_come_back_in_their_places():
+def test_gradients_keep_their_places_across_buckets():
     tree = {name: jnp.full((2, size, 2), float(size)) for name, size in {"a": 3, "b": 1, "c": 2}.items()}
     jax.tree.map(np.testing.assert_array_equal, on_replicas(reduced("float16", bucket_bytes=16), 2)(tree), tree)
 
 
-def test_only_mixed_float16_asks_for_less_than_float32():
-    asked = {name: Policy(name).reduce_dtype for name in policy_names()}
-    assert asked.pop("mixed_float16") == "float16"
-    assert set(asked.values()) == {None}
+def test_only_mixed_float16_has_a_reduce_dtype():
+    reduce_dtypes = {name: Policy(name).reduce_dtype for name in policy_names()}
+    assert reduce_dtypes.pop("mixed_float16") == "float16"
+    assert set(reduce_dtypes.values()) == {None}
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("mixed_float16", "f16"), ("mixed_bfloat16", "f32"), ("float16", "f32"), ("bfloat16", "f32"), ("float32", "f32")],
 )
-def test_gradients_travel_in_what_the_policy_asks_for(name, kind):
+def test_gradients_are_reduced_in_the_reduce_dtype_of_the_policy(name, kind):
     policy = Policy(name)
     parts = jnp.ones((2, 3), policy.variable_dtype)
     assert compiled_sums(on_replicas(reduced(policy.reduce_dtype), 2), parts) == [(kind, 3)]
 
 
-# Bad input
+# Invalid arguments
 
 
-def typed(message):
-    """The code that a message says to type."""
+def suggested_fix(message):
+    """Return the code that a message suggests."""
     return re.search(r"jax\.lax\.pcast\(params, .*?, to=\"varying\"\)", str(message))[0]
 
 
-def test_gradients_that_jax_has_summed_are_refused_with_a_fix_that_works():
+def test_gradients_summed_by_jax_raise_with_a_working_fix():
     x = jnp.arange(8.0)
 
     def step(params, x, fix=None):
@@ -252,10 +252,10 @@ def test_gradients_that_jax_has_summed_are_refused_with_a_fix_that_works():
         ArgumentError, match=r"at w is the same on all replicas along 'data'; JAX has already summed"
     ) as error:
         run()
-    assert float(run(typed(error.value))["w"]) == 3.5
+    assert float(run(suggested_fix(error.value))["w"]) == 3.5
 
 
-def test_gradients_that_jax_has_summed_along_one_of_two_axes_are_refused():
+def test_gradients_summed_by_jax_along_one_of_two_axes_raise():
     parts = jnp.arange(4.0)
 
     def run(fix=None):
@@ -267,7 +267,7 @@ def test_gradients_that_jax_has_summed_along_one_of_two_axes_are_refused():
 
     with pytest.raises(ArgumentError, match="gradient at the root is the same on all replicas along 'more'") as error:
         run()
-    assert float(run(typed(error.value))[0]) == 1.5
+    assert float(run(suggested_fix(error.value))[0]) == 1.5
 
 
 @pytest.mark.parametrize("with_state", [False, True])
@@ -278,7 +278,7 @@ def test_gradients_that_jax_has_summed_along_one_of_two_axes_are_refused():
         (np.zeros(3, jax.dtypes.float0), r"\[\('float0', 'V'\)\]\[3\]"),
     ],
 )  # fmt: skip
-def test_what_is_no_gradient_is_refused(leaf, shown, with_state):
+def test_leaves_that_are_not_gradients_raise(leaf, shown, with_state):
     def local(part):
         return all_reduce_gradients({"w": [part, leaf]}, "data", None, STATE if with_state else None)
 
@@ -287,7 +287,7 @@ def test_what_is_no_gradient_is_refused(leaf, shown, with_state):
 
 
 @pytest.mark.parametrize("name", ["dat", 3, None, ("data", "dat")])
-def test_an_axis_that_is_not_there_is_refused(name):
+def test_unknown_axes_raise(name):
     for run in (lambda f: on_replicas(f, 2), lambda f: jax.vmap(f, axis_name="data")):
         with pytest.raises(ArgumentError, match=r"there is no axis .* here: reduce gradients inside"):
             run(lambda part: all_reduce_gradients(part, name))(jnp.ones(2))
@@ -298,18 +298,18 @@ def test_an_axis_that_is_not_there_is_refused(name):
 
 
 @pytest.mark.parametrize("name", [(), ("data", "data")])
-def test_no_axis_and_one_twice_are_refused(name):
+def test_empty_and_repeated_axes_raise(name):
     with pytest.raises(ArgumentError, match="must be an axis name or a tuple of different names"):
         on_replicas(lambda part: all_reduce_gradients(part, name), 2)(jnp.ones(2))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "complex64", "float8_e5m2", "float4_e2m1fn", "bool"])
-def test_a_dtype_that_gradients_are_not_reduced_in_is_refused(dtype):
+def test_unsupported_reduce_dtypes_raise(dtype):
     with pytest.raises(ArgumentError, match=f"reduced in bfloat16, float16, float32 or float64, got {dtype}"):
         on_replicas(reduced(dtype), 2)(jnp.ones(2))
 
 
-def test_other_bad_arguments_are_refused():
+def test_other_invalid_arguments_raise():
     def run(*args, **kwargs):
         return on_replicas(reduced(*args, **kwargs), 2)(jnp.ones(2))
 
@@ -325,7 +325,7 @@ def test_other_bad_arguments_are_refused():
         run(bucket_bytes=0)
 
 
-def test_an_axis_of_vmap_inside_of_a_tracking_shard_map_is_refused_with_a_fix_that_works():
+def test_a_vmap_axis_in_shard_map_with_check_vma_raises_with_a_working_fix():
     def run(**fix):
         def local(parts):
             return jax.vmap(lambda part: all_reduce_gradients(part, ("inner", "data")), axis_name="inner")(parts)
@@ -337,10 +337,10 @@ def test_an_axis_of_vmap_inside_of_a_tracking_shard_map_is_refused_with_a_fix_th
     assert np.all(run(check_vma=False) == 3.5)
 
 
-# Values that vary
+# Varying values
 
 
-def test_varying_lets_every_replica_differentiate_for_itself():
+def test_varying_gives_each_replica_separate_gradients():
     tree = {"w": jnp.float32(2), "n": 3, "key": jax.random.key(0), "name": "w", "none": None}
 
     def local(x):
@@ -357,7 +357,7 @@ def test_varying_lets_every_replica_differentiate_for_itself():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("check_vma", [True, False])
-def test_varying_changes_nothing_where_nothing_is_tracked(check_vma):
+def test_varying_has_no_effect_in_vmap_or_without_check_vma(check_vma):
     mapped = jax.vmap(lambda x: varying(x, "data") * bound_axes("data").size, axis_name="data")
     assert np.all(mapped(jnp.ones(3)) == 3)
     local = on_replicas(lambda x: x * varying(jnp.float32(2), "data"), 2, check_vma=check_vma)

@@ -1,4 +1,4 @@
-"""A run that is saved and resumed goes on as one that was not."""
+"""A resumed run continues exactly like an uninterrupted one."""
 
 import json
 
@@ -62,8 +62,8 @@ def _by_flax(run, directory):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("save", [_by_state_dict, _by_orbax, _by_flax])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_a_resumed_run_goes_on_as_if_nothing_had_been(save, tmp_path):
-    step.clear_cache()  # the test with the parameters before this one may have traced it
+def test_a_resumed_run_matches_an_uninterrupted_one(save, tmp_path):
+    step.clear_cache()  # an earlier case of this test may have traced it
     TRACES.clear()
     whole = trajectory(START, FACTORS)
     resumed = trajectory(save(whole[HALF - 1], tmp_path), FACTORS[HALF:])

@@ -23,15 +23,15 @@ from supremum.mixed_precision import (
 
 
 @pytest.fixture(autouse=True)
-def restored():
+def restore_policy_and_floatx():
     yield
     set_global_policy(None)
     set_floatx("float32")
 
 
-class TestTracking:
+class TestGlobalPolicy:
     def test_the_policy_follows_floatx_until_it_is_set(self):
-        """The RFC's own example, "The global policy"."""
+        """The example of the RFC, "The global policy"."""
         assert global_policy() == Policy("float32")
         set_floatx("float16")
         assert global_policy() == Policy("float16")
@@ -75,7 +75,7 @@ class TestTracking:
         assert floatx() == "float32"
 
 
-class TestWhatItMayBe:
+class TestAcceptedPolicies:
     @pytest.mark.parametrize("policy", ["int32", "bool", "complex64", "variable=float32,compute=int8"])
     @pytest.mark.parametrize("put", [set_global_policy, use_policy])
     def test_a_policy_that_does_not_compute_in_floats_raises(self, policy, put):
@@ -110,7 +110,7 @@ class TestWhatItMayBe:
             nn.Dense(2, dtype=PolicyMap({}))
 
 
-class TestReach:
+class TestScope:
     def test_later_threads_use_the_global_policy(self):
         set_global_policy("mixed_bfloat16")
         seen = []

@@ -35,13 +35,13 @@ def test_scaling_keeps_gradients_that_would_flush_to_zero():
 
 
 @either_mode
-def test_a_float16_loss_does_not_overflow_in_the_scaling(jitted):
+def test_a_float16_loss_does_not_overflow_when_scaled(jitted):
     """Flax's DynamicScale multiplies a float16 loss by 65536 in float16 on its first step: inf."""
     scale = DynamicLossScale(2.0**15)
     step = scaled_value_and_grad(lambda w: w * w, scale)
     value, grad, finite, _ = (jax.jit(step) if jitted else step)(scale.init(), jnp.asarray(0.75, jnp.float16))
     assert (float(value), float(grad), bool(finite)) == (0.5625, 1.5, True)
-    step = scaled_value_and_grad(lambda w: w * w + 3, scale)  # times 2**15 it is beyond float16
+    step = scaled_value_and_grad(lambda w: w * w + 3, scale)  # overflows float16 when multiplied by 2**15
     with jax.debug_infs(True):
         value, grad, *_ = (jax.jit(step) if jitted else step)(scale.init(), jnp.asarray(0.75, jnp.float16))
     assert (float(value), float(grad)) == (3.5625, 1.5)
@@ -108,7 +108,7 @@ def test_keyword_arguments_are_passed_on():
         (lambda w: "w", "str"), (lambda w: (w, w), "tuple"), (lambda w: np.int8(1), "int8[]"),
     ],
 )  # fmt: skip
-def test_a_loss_that_is_no_real_floating_scalar_is_refused(loss, shown, has_aux):
+def test_a_loss_that_is_not_a_real_floating_scalar_raises(loss, shown, has_aux):
     scale = DynamicLossScale()
     step = scaled_value_and_grad((lambda w: (loss(w), w)) if has_aux else loss, scale, has_aux=has_aux)
     for each in (step, jax.jit(step)):
@@ -159,7 +159,7 @@ def test_float64_gradients_stay_float64():
         assert wide.tolist() == [2 / 3, 2 / 3]
 
 
-def test_complex_parameters_are_checked_too():
+def test_gradients_of_complex_parameters_are_checked():
     scale = DynamicLossScale()
     for times, expected in ((1.0, True), (np.inf, False)):
         step = scaled_value_and_grad(lambda z, times=times: (z * times).real, scale)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from mixed_precision.meshes import asked_sums, compiled_sums, mesh, on_replicas
+from mixed_precision.meshes import all_reduces, compiled_sums, mesh, on_replicas
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, scaled_value_and_grad
 from supremum.mixed_precision.scaled_gradients import differentiate_scaled
@@ -15,12 +15,12 @@ in_either_mode = pytest.mark.parametrize(
 
 
 def loss(w, highest):
-    """Its scaled gradient overflows float16 at every scale above `highest`, a power of two; at every scale for 0."""
+    """Return a loss with a scaled gradient that overflows float16 at scales above `highest`, a power of two or 0."""
     return w.astype(jnp.float32) * (2.0**15 / highest)
 
 
 def run(step, state, w, parts, count=8, jitted=True):
-    """A step on all replicas; parameters and state are the same on all, and what each ends with comes back."""
+    """Run a step on all replicas with the same parameters and state, and return the results of each."""
 
     def local(state, w, part):
         made = step(state, w, part[0])
@@ -39,7 +39,7 @@ def same_everywhere(tree):
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("reduce_dtype", [None, "float16", "bfloat16"])
 @pytest.mark.parametrize("count", [1, 2, 8])
-def test_gradients_are_those_of_the_whole_batch(count, reduce_dtype):
+def test_gradients_equal_those_of_the_whole_batch(count, reduce_dtype):
     rng = np.random.default_rng(0)
     w, x = rng.normal(size=(3, 2)).astype("float32"), rng.normal(size=(8, 3)).astype("float32")
 
@@ -54,12 +54,12 @@ def test_gradients_are_those_of_the_whole_batch(count, reduce_dtype):
         value, grads, finite, state = step(scale.init(), w, x)
         return jax.lax.pmean(value, "data"), value[None], grads, finite, state
 
-    out_specs = (P(), P("data"), P(), P(), P())  # gradients and state are the same everywhere, and JAX knows
+    out_specs = (P(), P("data"), P(), P(), P())  # JAX knows that gradients and state are equal on all replicas
     mapped = jax.shard_map(local, mesh=mesh(count), in_specs=(P(), P("data")), out_specs=out_specs)
     value, values, grads, finite, state = jax.jit(mapped)(w, x)
     np.testing.assert_allclose(value, want_value, rtol=1e-6)
     each = [mean_square(w, part) for part in np.split(x, count)]
-    np.testing.assert_allclose(values, each, rtol=1e-6)  # each replica's own
+    np.testing.assert_allclose(values, each, rtol=1e-6)  # the loss of each replica
     rounding = {None: 1e-6, "float16": 2e-3, "bfloat16": 1e-2}[reduce_dtype]
     np.testing.assert_allclose(grads, want, atol=rounding * np.abs(want).max())
     assert (grads.dtype, bool(finite), int(state.num_good_steps)) == ("float32", True, 1)
@@ -79,7 +79,7 @@ def test_an_overflow_on_one_replica_skips_the_step_on_all(jitted, reduce_dtype):
 
 @pytest.mark.slow
 @in_either_mode
-def test_all_replicas_retry_together_down_to_the_scale_that_all_can_bear(jitted, reduce_dtype):
+def test_all_replicas_retry_down_to_the_lowest_usable_scale(jitted, reduce_dtype):
     scale = DynamicLossScale(2.0**15)
     step = scaled_value_and_grad(loss, scale, axis_name="data", reduce_dtype=reduce_dtype, on_overflow="retry")
     highest = jnp.full(8, 64.0).at[3].set(16)
@@ -91,7 +91,7 @@ def test_all_replicas_retry_together_down_to_the_scale_that_all_can_bear(jitted,
     np.testing.assert_array_equal(made.value, 3 * 2.0**15 / highest)
 
 
-def test_a_step_that_one_replica_cannot_save_is_skipped_by_all():
+def test_all_replicas_skip_a_step_that_fails_on_one_at_every_scale():
     scale = DynamicLossScale(1024.0)
     step = scaled_value_and_grad(loss, scale, axis_name="data", on_overflow="retry")
     made = run(step, scale.init(), jnp.float16(3), jnp.full(8, 2.0**15).at[0].set(0))
@@ -100,7 +100,7 @@ def test_a_step_that_one_replica_cannot_save_is_skipped_by_all():
     assert [float(leaf[0]) for leaf in made.state] == [512, 0, 1, 1, 10]
 
 
-def test_auxiliary_data_of_each_replica_pass_through_a_retry():
+def test_a_retry_keeps_the_auxiliary_data_of_each_replica():
     def with_aux(w, highest):
         return loss(w, highest), {"mine": highest, "ours": jnp.float32(7), "count": 3}
 
@@ -112,7 +112,7 @@ def test_auxiliary_data_of_each_replica_pass_through_a_retry():
     assert made.state.num_retries.tolist() == [5, 5]
 
 
-def test_without_an_axis_each_replica_decides_for_itself():
+def test_replicas_decide_separately_without_axis_name():
     scale = DynamicLossScale(1024.0)
     step = scaled_value_and_grad(lambda w, part: loss(w * 1 + 0 * part.astype(w.dtype), part), scale)
     w = jnp.float16(3)
@@ -123,7 +123,7 @@ def test_without_an_axis_each_replica_decides_for_itself():
     assert made.state.loss_scale.tolist() == [512, 1024]
 
 
-def test_the_sum_runs_in_the_dtype_asked_for_and_there_is_no_other():
+def test_one_sum_runs_in_the_requested_dtype():
     scale = DynamicLossScale(1024.0)
     params = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
 
@@ -141,12 +141,12 @@ def test_the_sum_runs_in_the_dtype_asked_for_and_there_is_no_other():
 
     for dtype, kind in ((None, "f32"), ("float16", "f16")):
         assert compiled_sums(*program(dtype)) == [(kind, 8)]
-    assert asked_sums(*program("bfloat16")) == [("bf16", 8)]
-    assert asked_sums(*program("float16", "retry")) == [("f16", 8)] * 2  # of the step, and of one computed again
+    assert all_reduces(*program("bfloat16")) == [("bf16", 8)]
+    assert all_reduces(*program("float16", "retry")) == [("f16", 8)] * 2  # one in the step and one in the retry
 
 
-def test_gradients_travel_while_they_carry_the_scale():
-    """Unscaled they would flush to zero in float16."""
+def test_gradients_are_reduced_before_unscaling():
+    """Unscaled gradients would flush to zero in float16."""
     scale = DynamicLossScale(2.0**15)
     step = scaled_value_and_grad(lambda w, x: w * x * 1e-8, scale, axis_name="data", reduce_dtype="float16")
     made = run(step, scale.init(), jnp.float32(1), jnp.arange(8.0))
@@ -154,7 +154,7 @@ def test_gradients_travel_while_they_carry_the_scale():
 
 
 @pytest.mark.parametrize("argnums", [0, -1, 1, (0, 1), (-1, 0), [1]])
-def test_whatever_is_differentiated_is_averaged(argnums):
+def test_gradients_of_all_argnums_are_averaged(argnums):
     scale = FixedLossScale(16.0)
     step = scaled_value_and_grad(lambda w, v, x=None: w * w * x + v * x, scale, argnums, axis_name="data")
     x = jnp.arange(4.0)
@@ -170,7 +170,7 @@ def test_whatever_is_differentiated_is_averaged(argnums):
     assert grads == (by_number[argnums] if isinstance(argnums, int) else tuple(by_number[each] for each in argnums))
 
 
-def test_argnums_beyond_the_arguments_are_refused_as_in_jax():
+def test_argnums_beyond_the_arguments_raise():
     step = scaled_value_and_grad(lambda w: w, "dynamic", 3, axis_name="data")
     with pytest.raises(TypeError, match="argnums=3 requires at least 4 positional"):
         on_replicas(lambda w: step(DynamicLossScale().init(), w), 2)(jnp.ones(2))
@@ -179,7 +179,7 @@ def test_argnums_beyond_the_arguments_are_refused_as_in_jax():
 
 
 @pytest.mark.parametrize("on_overflow", ["skip", "retry"])
-def test_vmap_with_an_axis_name_will_do(on_overflow):
+def test_scaled_gradients_work_in_vmap_with_an_axis_name(on_overflow):
     scale = DynamicLossScale(2.0**15)
     step = scaled_value_and_grad(loss, scale, axis_name="data", reduce_dtype="float16", on_overflow=on_overflow)
     mapped = jax.vmap(step, (None, None, 0), axis_name="data")
@@ -190,8 +190,8 @@ def test_vmap_with_an_axis_name_will_do(on_overflow):
 
 
 @pytest.mark.parametrize("check_vma", [True, False])
-def test_steps_on_one_and_many_replicas_leave_the_same_state(check_vma):
-    """Twenty steps with overflows here and there; the reference sees the lowest of all replicas' scales."""
+def test_one_and_many_replicas_reach_the_same_states(check_vma):
+    """Run twenty steps, some of which overflow. The reference uses the lowest limit of all replicas."""
     rng = np.random.default_rng(1)
     highest = 2.0 ** rng.integers(2, 11, size=(20, 4))
     scale = DynamicLossScale(256.0, increment_period=2)
@@ -211,7 +211,7 @@ def test_steps_on_one_and_many_replicas_leave_the_same_state(check_vma):
         np.testing.assert_array_equal(leaf, np.broadcast_to(want, leaf.shape))
 
 
-def test_the_aggregate_is_given_scaled_gradients_and_is_asked_before_the_check():
+def test_aggregate_gets_scaled_gradients_before_the_finite_check():
     seen = []
 
     def aggregate(grads):
@@ -223,7 +223,7 @@ def test_the_aggregate_is_given_scaled_gradients_and_is_asked_before_the_check()
     assert ([float(each) for each in seen], bool(made.finite)) == ([24], False)
 
 
-def test_invalid_on_overflow_and_max_retries_raise():
+def test_invalid_reduce_dtype_and_axis_name_raise():
     with pytest.raises(ArgumentError, match="reduce_dtype='float16' needs an axis: pass axis_name, such as 'data'"):
         scaled_value_and_grad(loss, "dynamic", reduce_dtype="float16")
     with pytest.raises(ArgumentError, match=r"gradients must be reduced in .*, got int8"):

@@ -76,7 +76,7 @@ def test_hysteresis_tolerates_overflows_until_the_scale_rises_again():
     assert (int(state.num_skipped_steps), int(state.num_overflows)) == (5, 2)
 
 
-def test_backing_off_lowers_at_once_and_skips_nothing():
+def test_back_off_lowers_the_scale_without_skipping_a_step():
     scale = DynamicLossScale(4.0, hysteresis=3, minimum=2.0)
     state = LossScaleState(jnp.float32(4), *(jnp.asarray(n) for n in (5, 7, 1, 9)))
     state = scale.back_off(state)
@@ -96,7 +96,7 @@ def test_counts_stop_at_the_largest_integer():
     assert (float(rare.loss_scale), int(rare.num_good_steps)) == (4, 0)
 
 
-def test_the_ceiling_holds_where_the_product_overflows_float32():
+def test_the_scale_stays_at_its_maximum_if_the_product_overflows_float32():
     scale = DynamicLossScale(2.0**127, increment_period=1, multiplier=2.0**100)
     state = scale.init()
     for _ in range(3):
@@ -105,7 +105,7 @@ def test_the_ceiling_holds_where_the_product_overflows_float32():
 
 
 @pytest.mark.parametrize("step", ["update", "back_off"])
-def test_the_state_is_strong_float32_and_integer_and_never_retraced(step):
+def test_the_state_is_strongly_typed_and_never_retraced(step):
     scale, traces = DynamicLossScale(), []
 
     @jax.jit
@@ -128,14 +128,14 @@ def test_the_state_is_strong_float32_and_integer_and_never_retraced(step):
 @pytest.mark.parametrize(
     "made", [(np.float16(8), 1, 2, 0, 0), (8.0, np.int64(1), 2, 0, 0), (jnp.float16(8), 1, 2, 0, 0)]
 )
-def test_a_state_made_by_hand_becomes_strong(made):
+def test_update_makes_a_hand_made_state_strongly_typed(made):
     for scale in (DynamicLossScale(), FixedLossScale(8.0)):
         state = jax.jit(scale.update)(LossScaleState(*made), jnp.asarray(True))
         assert (state.loss_scale.dtype, float(state.loss_scale)) == (jnp.float32, 8)
         assert not any(leaf.weak_type for leaf in state)
 
 
-def test_a_scale_out_of_bounds_comes_back_into_them():
+def test_update_clips_the_scale_to_its_bounds():
     scale = DynamicLossScale(4.0, minimum=2.0, maximum=8.0, hysteresis=2)
     for outside, inside in ((1.0, 2), (64.0, 8)):
         state = scale.init()._replace(loss_scale=jnp.float32(outside))
@@ -173,7 +173,7 @@ def test_settings_out_of_bounds_raise(name, value):
         DynamicLossScale(**{name: value})
 
 
-def test_numbers_too_large_for_a_float_are_infinite():
+def test_numbers_too_large_for_a_float_raise_as_infinite():
     for number, shown in ((10**400, "got inf$"), (-(10**400), "got -inf$")):
         with pytest.raises(ValueError, match=shown):
             FixedLossScale(number)
@@ -230,10 +230,10 @@ def test_as_loss_scale_converts_short_forms():
             as_loss_scale(bad)
 
 
-ODD = DynamicLossScale(6.0, 3, 1.5, 2.0, 96.0, 5)
+CUSTOM = DynamicLossScale(6.0, 3, 1.5, 2.0, 96.0, 5)
 
 
-@pytest.mark.parametrize("scale", [None, FixedLossScale(3.0), ODD], ids=repr)
+@pytest.mark.parametrize("scale", [None, FixedLossScale(3.0), CUSTOM], ids=repr)
 def test_configs_survive_json(scale):
     assert deserialize_loss_scale(json.loads(json.dumps(serialize_loss_scale(scale)))) == scale
     if scale is not None:
@@ -241,7 +241,7 @@ def test_configs_survive_json(scale):
 
 
 def test_settings_are_read_only():
-    for scale, name in ((ODD, "multiplier"), (FixedLossScale(3.0), "loss_scale_value")):
+    for scale, name in ((CUSTOM, "multiplier"), (FixedLossScale(3.0), "loss_scale_value")):
         with pytest.raises(AttributeError, match="cannot assign"):
             setattr(scale, name, 4.0)
 
@@ -276,24 +276,24 @@ SAVED = {"loss_scale": 6.0, "num_good_steps": 1, "num_skipped_steps": 2, "num_ov
 @pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
 def test_a_state_survives_json(x64):
     with jax.enable_x64(x64):
-        state = ODD.load_state_dict(SAVED)
+        state = CUSTOM.load_state_dict(SAVED)
         assert (state.num_retries.dtype, state.loss_scale.dtype) == (jnp.asarray(0, int).dtype, jnp.float32)
-        saved = ODD.state_dict(state)
+        saved = CUSTOM.state_dict(state)
         assert saved == SAVED
         assert {type(value) for value in saved.values()} == {float, int}
-        assert ODD.load_state_dict(json.loads(json.dumps(saved))) == state
+        assert CUSTOM.load_state_dict(json.loads(json.dumps(saved))) == state
 
 
-def test_a_restored_scale_is_moved_into_the_bounds_and_counts_into_the_integers():
-    assert float(ODD.load_state_dict(SAVED | {"loss_scale": 1e30}).loss_scale) == 96
-    assert float(ODD.load_state_dict(SAVED | {"loss_scale": 1e-60}).loss_scale) == 2
+def test_load_state_dict_clips_the_scale_and_counts():
+    assert float(CUSTOM.load_state_dict(SAVED | {"loss_scale": 1e30}).loss_scale) == 96
+    assert float(CUSTOM.load_state_dict(SAVED | {"loss_scale": 1e-60}).loss_scale) == 2
     assert float(FixedLossScale(16.0).load_state_dict(SAVED).loss_scale) == 16
-    assert int(ODD.load_state_dict(SAVED | {"num_retries": 2**40}).num_retries) == 2**31 - 1
+    assert int(CUSTOM.load_state_dict(SAVED | {"num_retries": 2**40}).num_retries) == 2**31 - 1
 
 
-def test_restored_numbers_may_be_arrays_of_any_width():
+def test_load_state_dict_accepts_arrays_of_any_width():
     arrays = {"loss_scale": np.float16(6), "num_good_steps": jnp.asarray(1, jnp.int8), "num_overflows": np.array(3)}
-    assert ODD.load_state_dict(SAVED | arrays) == ODD.load_state_dict(SAVED)
+    assert CUSTOM.load_state_dict(SAVED | arrays) == CUSTOM.load_state_dict(SAVED)
 
 
 @pytest.mark.parametrize(
@@ -312,10 +312,10 @@ def test_restored_numbers_may_be_arrays_of_any_width():
 )
 def test_invalid_saved_states_raise(change, error, message):
     with pytest.raises(error, match=message):
-        ODD.load_state_dict(SAVED | change)
+        CUSTOM.load_state_dict(SAVED | change)
 
 
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_state_without_a_field_raises(name):
     with pytest.raises(ValueError, match=f"must have '{name}'"):
-        ODD.load_state_dict({key: value for key, value in SAVED.items() if key != name})
+        CUSTOM.load_state_dict({key: value for key, value in SAVED.items() if key != name})

@@ -18,7 +18,7 @@ from supremum.mixed_precision import (
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 INPUTS = jnp.asarray(np.random.default_rng(0).normal(size=(12, 8, 4)), jnp.float32)
-# A scale that rises on the way, by powers of two: float32 training without it is matched bit by bit.
+# This scale rises by powers of two during training, so results match unscaled float32 training bit by bit.
 RISING = DynamicLossScale(2.0**15, increment_period=3)
 
 
@@ -46,7 +46,7 @@ def assert_equal(one, other):
     jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
-INSIDE = {
+INNER = {
     "adam": optax.adam(1e-2),
     "accumulated": optax.MultiSteps(optax.adam(1e-2), every_k_schedule=4),
     "both": optax.MultiSteps(optax.chain(optax.clip_by_global_norm(0.1), optax.adam(1e-2)), every_k_schedule=3),
@@ -55,17 +55,17 @@ INSIDE = {
 
 @pytest.fixture
 def one_by_one():
-    """Compiled programs fuse differently, to the last bit; single operations do not."""
+    """Run operations one by one, since compiled programs fuse operations and may differ in the last bit."""
     with jax.disable_jit():
         yield
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
-@pytest.mark.parametrize("name", INSIDE)
-def test_scaled_training_is_float32_training_bit_by_bit(name):
-    params, state = train(loss_scaled(INSIDE[name], RISING))
-    want, inner = train(INSIDE[name], scaled=False)
+@pytest.mark.parametrize("name", INNER)
+def test_scaled_training_equals_float32_training_bit_by_bit(name):
+    params, state = train(loss_scaled(INNER[name], RISING))
+    want, inner = train(INNER[name], scaled=False)
     assert_equal(params, want)
     assert_equal(state.inner, inner)
     assert not np.array_equal(params["w"], params_of()["w"])
@@ -74,12 +74,12 @@ def test_scaled_training_is_float32_training_bit_by_bit(name):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
-@pytest.mark.parametrize("name", INSIDE)
-def test_a_skipped_step_is_as_if_it_had_not_been(name):
+@pytest.mark.parametrize("name", INNER)
+def test_skipped_steps_do_not_affect_later_steps(name):
     bads = np.ones(len(INPUTS))
     bads[[1, 2, 7]] = np.inf, -np.inf, np.nan
-    params, state = train(loss_scaled(INSIDE[name], RISING), bads=bads)
-    want, inner = train(INSIDE[name], inputs=INPUTS[bads == 1], scaled=False)
+    params, state = train(loss_scaled(INNER[name], RISING), bads=bads)
+    want, inner = train(INNER[name], inputs=INPUTS[bads == 1], scaled=False)
     assert_equal(params, want)
     assert_equal(state.inner, inner)
     assert int(state.scaling.num_skipped_steps) == 3
@@ -94,7 +94,7 @@ def test_clipping_outside_clips_gradients_that_are_still_scaled():
 
 
 @pytest.mark.slow
-def test_accumulating_outside_keeps_one_overflow_for_ever():
+def test_accumulating_outside_never_recovers_from_an_overflow():
     bads = np.ones(len(INPUTS))
     bads[1] = np.inf
     right = train(loss_scaled(optax.MultiSteps(optax.sgd(0.1), 4), RISING), bads=bads)[1]
@@ -107,7 +107,7 @@ def test_accumulating_outside_keeps_one_overflow_for_ever():
 
 @pytest.mark.one_in(2)
 @either_mode
-def test_a_skipped_step_gives_zeros_and_changes_nothing_inside(jitted):
+def test_a_skipped_step_returns_zeros_and_keeps_the_inner_state(jitted):
     optimizer = loss_scaled(optax.adamw(1e-2), DynamicLossScale(8.0))
     params = params_of()
     update = jax.jit(optimizer.update) if jitted else optimizer.update
@@ -143,7 +143,7 @@ OPTIMIZERS = {
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_dtypes_are_the_optimizers_own_and_the_second_step_is_not_traced_again(name, dtype):
+def test_updates_keep_the_optimizers_dtypes_and_are_traced_once(name, dtype):
     optimizer, params = loss_scaled(OPTIMIZERS[name], DynamicLossScale(8.0)), params_of(dtype)
     update = jax.jit(optimizer.update)
     native = jax.eval_shape(OPTIMIZERS[name].update, params, OPTIMIZERS[name].init(params), params)[0]
@@ -157,14 +157,14 @@ def test_dtypes_are_the_optimizers_own_and_the_second_step_is_not_traced_again(n
 
 
 def test_gradients_are_unscaled_in_float32_before_they_are_used():
-    """In float16 1e-3 / 2**16 is zero."""
+    """In float16, 1e-3 / 2**16 is zero."""
     optimizer = loss_scaled(optax.scale_by_sign(), 2.0**16)
     params = jnp.ones(2, jnp.float16)
     updates, _ = optimizer.update(jnp.full(2, 1e-3, jnp.float16), optimizer.init(params), params)
     assert (updates.dtype, updates.tolist()) == ("float16", [1, 1])
 
 
-def test_more_arguments_reach_the_optimizer_inside():
+def test_extra_arguments_reach_the_inner_optimizer():
     def update(updates, state, params=None, *, factor):
         return jax.tree.map(lambda leaf: leaf * factor, updates), state
 
@@ -202,14 +202,14 @@ def test_a_loss_is_scaled_in_at_least_float32(dtype, wide, jitted):
 
 
 @pytest.mark.parametrize("bad", [jnp.asarray(1), jnp.complex64(1), None, "loss", 3], ids=repr)
-def test_a_loss_that_is_not_real_floating_is_refused(bad):
+def test_a_loss_that_is_not_real_floating_raises(bad):
     with pytest.raises(TypeError, match="the loss must be a real floating scalar, got"):
         scale_loss(bad, loss_scaled(optax.sgd(1.0)).init(jnp.ones(2)))
     assert float(scale_loss(2.0, loss_scaled(optax.sgd(1.0), 8).init(jnp.ones(2)))) == 16
 
 
 @pytest.mark.parametrize("scale", [8.0, np.float16(8), jnp.float16(8)], ids=repr)
-def test_a_scale_that_was_restored_in_another_dtype_becomes_float32(scale):
+def test_a_scale_restored_in_a_different_dtype_becomes_float32(scale):
     optimizer = loss_scaled(optax.sgd(1.0))
     state = optimizer.init(jnp.ones(2))._replace(scaling=LossScaleState(scale, 0, 0, 0, 0))
     assert (scale_loss(jnp.float32(3), state).dtype, float(scale_loss(jnp.float32(3), state))) == ("float32", 24)
@@ -218,7 +218,7 @@ def test_a_scale_that_was_restored_in_another_dtype_becomes_float32(scale):
     assert optimizer.update(jnp.full(2, 8.0), state)[0].tolist() == [-1, -1]
 
 
-def test_what_cannot_be_wrapped_is_refused():
+def test_invalid_arguments_raise():
     for bad in (1e-3, None, optax.adam, "adam"):
         with pytest.raises(TypeError, match="loss_scaled needs an optax transformation"):
             loss_scaled(bad)
@@ -231,7 +231,7 @@ def test_what_cannot_be_wrapped_is_refused():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_by_one")
-def test_two_lines_with_flaxs_train_state():
+def test_loss_scaled_works_with_flax_train_state():
     train_state = import_or_skip("flax.training.train_state")
     params = params_of()
     scaled = train_state.TrainState.create(apply_fn=None, params=params, tx=loss_scaled(optax.adam(1e-2), RISING))
@@ -244,7 +244,7 @@ def test_two_lines_with_flaxs_train_state():
     assert float(scale_loss(jnp.float32(1), scaled)) == 2.0**16
 
 
-def test_two_lines_with_flaxs_nnx_optimizer():
+def test_loss_scaled_works_with_flax_nnx_optimizer():
     nnx = import_or_skip("flax.nnx")
     model = nnx.Linear(4, 3, rngs=nnx.Rngs(0))
     optimizer = nnx.Optimizer(model, loss_scaled(optax.adam(1e-2), RISING), wrt=nnx.Param)

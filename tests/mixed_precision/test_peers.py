@@ -1,4 +1,4 @@
-"""Faults of other loss scalers, each reproduced in the version named, as tests of ours."""
+"""Bugs of other loss scalers, each reproduced in the named version, that ours must not have."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ TRUE, FALSE = jnp.asarray(True), jnp.asarray(False)
 
 
 @either_mode
-def test_jmp_loses_the_floor_under_jit(jitted):
+def test_jit_keeps_the_floor_unlike_jmp(jitted):
     scale = DynamicLossScale(1.0, minimum=2.0**-10)
     update = jax.jit(scale.update) if jitted else scale.update
     state = scale.init()
@@ -29,7 +29,7 @@ def test_jmp_loses_the_floor_under_jit(jitted):
 
 
 @either_mode
-def test_jmp_raises_with_a_float16_scale(jitted):
+def test_a_float16_scale_works_unlike_in_jmp(jitted):
     """jmp#47: lax.select of float32 and float16."""
     assert DynamicLossScale(jnp.float16(2**15)) == DynamicLossScale()
     scale = DynamicLossScale(increment_period=1)
@@ -42,7 +42,7 @@ def test_jmp_raises_with_a_float16_scale(jitted):
     assert (float(grad), after.loss_scale.dtype) == (6, jnp.float32)
 
 
-def test_jmps_static_scale_is_a_pytree_without_leaves():
+def test_a_fixed_scale_is_a_pytree_with_leaves_unlike_in_jmp():
     step = jax.jit(lambda state, loss: state.loss_scale * loss)
     eight, nine = FixedLossScale(8.0).init(), FixedLossScale(9.0).init()
     assert jax.tree.leaves(eight)
@@ -51,8 +51,8 @@ def test_jmps_static_scale_is_a_pytree_without_leaves():
 
 
 @either_mode
-def test_mpx_unscales_with_the_updated_scale(jitted):
-    """mpx 0.2 adjusts first: value and gradients come back halved where the scale rises."""
+def test_unscaling_uses_the_scale_of_the_loss_unlike_mpx(jitted):
+    """mpx 0.2 updates the scale first, so value and gradients are halved when the scale rises."""
     scale = DynamicLossScale(8.0, increment_period=1)
     step = scaled_value_and_grad(lambda w: 3 * w, scale)
     value, grad, _, state = (jax.jit(step) if jitted else step)(scale.init(), jnp.float32(2))
@@ -65,7 +65,7 @@ def test_mpx_unscales_with_the_updated_scale(jitted):
 
 
 @either_mode
-def test_mpx_casts_the_scale_to_float16(jitted):
+def test_the_scale_is_not_cast_to_float16_unlike_in_mpx(jitted):
     scale = DynamicLossScale(2.0**20)
     step = scaled_value_and_grad(lambda w: (w * w).astype(jnp.float32) * 1e-6, scale)
     value, grad, finite, _ = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(2))
@@ -74,7 +74,7 @@ def test_mpx_casts_the_scale_to_float16(jitted):
 
 
 @either_mode
-def test_keras_3_reaches_zero_or_infinity(jitted):
+def test_the_scale_stays_in_bounds_unlike_in_keras_3(jitted):
     scale = DynamicLossScale(2.0, increment_period=1)
     update = jax.jit(scale.update) if jitted else scale.update
     down = up = scale.init()
@@ -85,7 +85,7 @@ def test_keras_3_reaches_zero_or_infinity(jitted):
 
 
 @pytest.mark.parametrize("on_overflow", ["skip", "retry"])
-def test_flax_traces_twice(on_overflow):
+def test_steps_are_traced_once_unlike_in_flax(on_overflow):
     scale, traces = DynamicLossScale(), []
 
     def loss(w):
@@ -103,7 +103,7 @@ def test_flax_traces_twice(on_overflow):
 
 
 @either_mode
-def test_flax_overflows_on_its_first_step(jitted):
+def test_the_first_step_does_not_overflow_unlike_in_flax(jitted):
     """Flax's DynamicScale multiplies a float16 loss by 65536 in float16 on its first step: inf."""
     scale = DynamicLossScale(2.0**16)
     step = scaled_value_and_grad(lambda w: w * w, scale)
@@ -114,7 +114,7 @@ def test_flax_overflows_on_its_first_step(jitted):
 
 @either_mode
 @pytest.mark.parametrize("period", [1, 2, 3])
-def test_flax_grows_one_step_late(jitted, period):
+def test_the_scale_grows_after_the_period_unlike_in_flax(jitted, period):
     scale = DynamicLossScale(8.0, increment_period=period)
     update = jax.jit(scale.update) if jitted else scale.update
     state, scales = scale.init(), []
@@ -124,7 +124,7 @@ def test_flax_grows_one_step_late(jitted, period):
     assert scales == [8.0] * (period - 1) + [16.0] * period + [32.0]
 
 
-def test_flaxs_state_is_weak():
+def test_the_state_is_strongly_typed_unlike_in_flax():
     state = DynamicLossScale().init()
     assert isinstance(state, LossScaleState)
     assert not any(leaf.weak_type for leaf in state)

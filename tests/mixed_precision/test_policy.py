@@ -36,7 +36,7 @@ def dtypes_of(policy):
         *((row.name, (row.name, row.name, row.name, None), None) for row in FORMATS),
     ],
 )
-def test_the_names_of_the_rfc_and_every_dtype(name, dtypes, scale):
+def test_named_policies_have_the_dtypes_of_the_rfc(name, dtypes, scale):
     policy = Policy(name)
     assert (policy.name, str(policy), repr(policy)) == (name, name, f"Policy({name!r})")
     assert dtypes_of(policy) == dtypes
@@ -45,7 +45,7 @@ def test_the_names_of_the_rfc_and_every_dtype(name, dtypes, scale):
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(ROLES.split(","))), ids=" ".join)
-def test_every_role_has_its_own_dtype_in_any_order(order):
+def test_every_role_has_a_separate_dtype_in_any_order(order):
     for text in (",".join(order), " , ".join(item.replace("=", " = ") for item in order)):
         policy = Policy(text)
         assert dtypes_of(policy) == ("float32", "bfloat16", "float64", "float16")
@@ -77,7 +77,7 @@ def test_a_text_has_one_canonical_name(text, name):
     assert hash(Policy(text)) == hash(Policy(name))
 
 
-def test_the_loss_scale_is_dynamic_exactly_where_only_computation_is_float16():
+def test_the_loss_scale_is_dynamic_if_only_computation_is_float16():
     for variable, compute in itertools.product([*FLOATS, "int32"], [*FLOATS, "infer", "int32"]):
         policy = Policy(f"variable={variable},compute={compute}")
         narrow = compute == "float16" and variable != "float16"
@@ -86,7 +86,7 @@ def test_the_loss_scale_is_dynamic_exactly_where_only_computation_is_float16():
         assert policy == Policy(policy.name)
 
 
-def test_a_loss_scale_of_ones_own():
+def test_the_loss_scale_can_be_set():
     assert Policy("mixed_float16", None).loss_scale is None
     assert Policy("mixed_float16", 128).loss_scale == FixedLossScale(128.0)
     assert Policy("float32", "dynamic").loss_scale == DynamicLossScale()
@@ -102,12 +102,12 @@ def test_a_loss_scale_of_ones_own():
         Policy("float32", True)
 
 
-def test_dtypes_are_as_good_as_their_names():
+def test_policy_accepts_dtypes_and_their_names():
     assert Policy(np.float16) == Policy("float16") == Policy(jnp.float16) == Policy(np.dtype("float16"))
     assert Policy(ml_dtypes.bfloat16) == Policy(jnp.bfloat16) == Policy("bfloat16")
 
 
-def test_policies_are_values():
+def test_policies_are_frozen_hashable_values():
     policy = Policy("mixed_float16")
     assert hash(policy) == hash(Policy("mixed_float16"))
     assert policy != Policy("mixed_float16", None)
@@ -120,7 +120,7 @@ def test_policies_are_values():
 
 
 @pytest.mark.parametrize("bad", ["mixed_flaot16", "string", "float", "", None, 3, [], "Infer", "infer_"])
-def test_other_names_are_value_errors(bad):
+def test_unknown_names_raise_value_errors(bad):
     with pytest.raises(ValueError, match="unknown policy") as caught:
         Policy(bad)
     assert isinstance(caught.value, UnknownNameError)
@@ -151,7 +151,7 @@ def test_other_names_are_value_errors(bad):
         ("variable=float32,compute=float16,reduce=None", "unknown reduce dtype 'None'"),
     ],
 )
-def test_slips_in_the_text_form_are_value_errors_that_name_the_choices(text, message):
+def test_mistakes_in_the_text_form_raise_value_errors_with_a_fix(text, message):
     with pytest.raises(ValueError, match=message):
         Policy(text)
 
@@ -161,7 +161,7 @@ WORDS = ["variable", "compute", "output", "reduce", "float32", "bfloat16", "infe
 
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(st.text(max_size=12), st.lists(st.sampled_from(WORDS), max_size=16).map("".join)))
-def test_a_text_is_a_policy_or_a_value_error(text):
+def test_any_text_is_a_policy_or_raises_a_value_error(text):
     try:
         policy = Policy(text)
     except ValueError:
@@ -189,7 +189,7 @@ def test_configs_survive_json(name, scale):
         ({"loss_scale": "dynamic"}, TypeError, "must be a mapping, got 'dynamic'"),
     ],
 )
-def test_bad_configs_are_refused(change, error, message):
+def test_invalid_configs_raise(change, error, message):
     with pytest.raises(error, match=message):
         Policy.from_config(Policy("float32").get_config() | change)
     for key in ("name", "loss_scale"):
@@ -207,7 +207,7 @@ TREE = {
 @pytest.mark.parametrize(
     ("cast", "dtype"), [("compute", "bfloat16"), ("variable", "float32"), ("output", "float8_e5m2")]
 )
-def test_casts_touch_real_floating_leaves_only_and_each_has_its_role(cast, dtype):
+def test_casts_change_only_real_floating_leaves(cast, dtype):
     policy = Policy("variable=float32,compute=bfloat16,output=float8_e5m2,reduce=float16")
     before = dict(TREE)
     out = getattr(policy, f"cast_to_{cast}")(TREE)
@@ -235,7 +235,7 @@ def test_a_policy_that_is_not_real_floating_leaves_floats_alone(name):
         (("float16", "int32"), "float16"), (("float16", "complex64"), "float16"),
     ],
 )  # fmt: skip
-def test_inferred_computation_follows_the_real_floating_leaves(dtypes, common, jitted):
+def test_infer_computes_in_the_common_dtype_of_floating_leaves(dtypes, common, jitted):
     leaves = [jnp.asarray(1.0) if dtype == "weak" else jnp.ones(2, dtype) for dtype in dtypes]
     cast = Policy("infer").cast_to_compute
     out = (jax.jit(cast) if jitted else cast)({"w": leaves[0], "x": [leaves[1]]})
@@ -243,12 +243,12 @@ def test_inferred_computation_follows_the_real_floating_leaves(dtypes, common, j
         assert str(leaf.dtype) == (dtype if dtype in ("int32", "complex64") else common)
 
 
-def test_inferred_computation_without_a_common_dtype_is_refused():
+def test_infer_without_a_common_dtype_raises():
     with pytest.raises(PromotionError, match="float8_e4m3fn"):
         Policy("infer").cast_to_compute([jnp.ones(2, "float8_e4m3fn"), jnp.ones(2, "float16")])
 
 
-def test_inferred_computation_leaves_outputs_and_trees_without_floats_alone():
+def test_infer_does_not_cast_outputs_or_trees_without_floats():
     policy = Policy("infer")
     tree = [jnp.ones(2, "float16"), np.ones(2), 1.0]
     assert all(a is b for a, b in zip(policy.cast_to_output(tree), tree, strict=True))

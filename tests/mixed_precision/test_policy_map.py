@@ -30,12 +30,12 @@ BY_PATH = PolicyMap({"encoder/.*/norm": "float32", "encoder": "mixed_float16", "
         ("", None, "mixed_bfloat16"),
     ],
 )
-def test_the_first_pattern_that_matches_a_path_or_a_scope_around_it_wins(path, pattern, policy):
+def test_the_first_pattern_that_matches_a_path_or_its_parents_wins(path, pattern, policy):
     assert BY_PATH.pattern_for(path) == pattern
     assert BY_PATH.for_path(path) == Policy(policy)
 
 
-def test_policies_are_values_by_pattern():
+def test_policy_maps_are_values():
     assert BY_PATH.patterns[1] == ("encoder", Policy("mixed_float16"))
     assert BY_PATH.default == Policy("mixed_bfloat16")
     assert PolicyMap({}).default == Policy("float32")
@@ -48,7 +48,7 @@ def test_policies_are_values_by_pattern():
         BY_PATH.default = Policy("float16")
 
 
-def test_an_empty_map_is_its_default():
+def test_an_empty_map_uses_its_default():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert PolicyMap({}, "bfloat16").cast_to_compute({"w": jnp.ones(2)})["w"].dtype == jnp.bfloat16
@@ -62,23 +62,23 @@ def test_configs_survive_json():
     assert PolicyMap.from_config(json.loads(json.dumps(by_path.get_config(), sort_keys=True))) == by_path
 
 
-GOOD = BY_PATH.get_config()
+VALID = BY_PATH.get_config()
 
 
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
         ({"patterns": []}, ValueError, "must have 'default'"),
-        ({**GOOD, "defualt": 3}, ValueError, "did you mean 'default'"),
-        ({**GOOD, "patterns": {"a": "float32"}}, TypeError, r"\(pattern, policy\) pairs"),
-        ({**GOOD, "patterns": [["a"]]}, TypeError, r"\(pattern, policy\) pairs"),
-        ({**GOOD, "patterns": [[["a"], {}]]}, TypeError, r"\(pattern, policy\) pairs"),
-        ({**GOOD, "patterns": [["a", "float32"]]}, TypeError, r"\(pattern, policy\) pairs"),
-        ({**GOOD, "patterns": [["a", {}]]}, ValueError, "must have 'name' and 'loss_scale'"),
+        ({**VALID, "defualt": 3}, ValueError, "did you mean 'default'"),
+        ({**VALID, "patterns": {"a": "float32"}}, TypeError, r"\(pattern, policy\) pairs"),
+        ({**VALID, "patterns": [["a"]]}, TypeError, r"\(pattern, policy\) pairs"),
+        ({**VALID, "patterns": [[["a"], {}]]}, TypeError, r"\(pattern, policy\) pairs"),
+        ({**VALID, "patterns": [["a", "float32"]]}, TypeError, r"\(pattern, policy\) pairs"),
+        ({**VALID, "patterns": [["a", {}]]}, ValueError, "must have 'name' and 'loss_scale'"),
         (3, TypeError, "must be a mapping, got 3"),
     ],
 )
-def test_bad_configs_are_refused(config, error, message):
+def test_invalid_configs_raise(config, error, message):
     with pytest.raises(error, match=message):
         PolicyMap.from_config(config)
 
@@ -94,12 +94,12 @@ def test_bad_configs_are_refused(config, error, message):
         ("float32", TypeError, "must be a mapping to policies"),
     ],
 )
-def test_bad_patterns_are_refused(patterns, error, message):
+def test_invalid_patterns_raise(patterns, error, message):
     with pytest.raises(error, match=message):
         PolicyMap(patterns)
 
 
-def test_the_fix_for_a_path_that_is_no_pattern_works():
+def test_the_suggested_escape_of_a_path_works():
     with pytest.raises(ValueError, match="write '") as caught:
         PolicyMap({"a[0": "float32"})
     fixed = str(caught.value).rsplit("write ", 1)[1]
@@ -135,13 +135,13 @@ def test_each_leaf_is_cast_by_the_policy_of_its_path(cast, jitted):
     assert out["decoder"]["key"].dtype == TREE["decoder"]["key"].dtype
 
 
-def test_leaves_of_one_inferred_policy_meet_in_their_common_dtype():
+def test_leaves_under_one_infer_policy_get_their_common_dtype():
     tree = {"a": jnp.ones(1, "float16"), "b": jnp.ones(1, "bfloat16"), "c": jnp.ones(1, "float16")}
     out = PolicyMap({"[ab]": "infer"}, "float16").cast_to_compute(tree)
     assert {name: leaf.dtype for name, leaf in out.items()} == {"a": "float32", "b": "float32", "c": "float16"}
 
 
-def test_a_pattern_that_matches_nothing_is_reported_with_near_paths():
+def test_an_unmatched_pattern_warns_with_similar_paths():
     by_path = PolicyMap({"encoder": "float16", "decodr/bias": "float32", "x+": "float32"})
     for call in (lambda: by_path.cast_to_compute(TREE), lambda: by_path.check(["encoder/0", "decoder/bias", "head"])):
         with pytest.warns(UnmatchedPatternWarning) as caught:
@@ -154,12 +154,12 @@ def test_a_pattern_that_matches_nothing_is_reported_with_near_paths():
         assert "'encoder' (" not in message
 
 
-def test_a_pattern_that_only_comes_second_is_not_reported():
+def test_a_pattern_shadowed_by_an_earlier_one_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PolicyMap({"a": "float16", "a/b": "float32"}).check(["a/b/c"])
 
 
-def test_no_paths_at_all_are_reported():
+def test_an_empty_list_of_paths_warns():
     with pytest.warns(UnmatchedPatternWarning, match="none of the 0 paths: 'a'$"):
         PolicyMap({"a": "float16"}).check([])

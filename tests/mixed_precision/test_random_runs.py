@@ -1,4 +1,4 @@
-"""Ten thousand random runs of a little float16 network with Adam: what may never happen does not."""
+"""Ten thousand random runs of a small float16 network with Adam, with overflows in random steps."""
 
 from functools import partial
 
@@ -71,7 +71,7 @@ def run(scale, stepper, factors):
         after = step(*carry, factor)
         return after, after
 
-    # map, not vmap, which would make a select of every cond.
+    # lax.map, since vmap would turn every cond into a select.
     return jax.lax.map(lambda each: jax.lax.scan(one, (PARAMS, start), each)[1], factors)
 
 
@@ -105,11 +105,11 @@ def check(scale, stepper, bad):
 )
 def test_the_scale_stays_in_bounds_and_a_skipped_step_changes_nothing(stepper, raw, rarer, scale):
     bits = np.unpackbits(np.frombuffer(raw, np.uint8)).reshape(RUNS, STEPS).astype(bool)
-    for shift in range(1, rarer):  # overflows of one step in 2, 4 or 8
+    for shift in range(1, rarer):  # overflows in one of 2, 4 or 8 steps
         bits &= np.roll(bits, shift * 7)
     check(scale, stepper, bits)
 
 
-def test_good_steps_do_change_parameters():
+def test_good_steps_change_parameters():
     params = check(SCALES[0], "skip", np.zeros((RUNS, STEPS), bool))
     assert np.all(np.asarray(params["w"])[:, -1] != PARAMS["w"])

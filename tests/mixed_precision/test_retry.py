@@ -13,7 +13,7 @@ either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "ji
 
 
 def loss(w, highest):
-    """Its scaled gradient overflows float16 at every scale above `highest`, a power of two; at every scale for 0."""
+    """Return a loss with a scaled gradient that overflows float16 at scales above `highest`, a power of two or 0."""
     return w.astype(jnp.float32) * (2.0**15 / highest)
 
 
@@ -46,7 +46,7 @@ def test_retries_match_the_reference(settings, max_retries):
 
 
 @either_mode
-def test_no_step_is_lost_to_a_scale_that_is_too_high(jitted):
+def test_retry_saves_a_step_when_the_scale_is_too_high(jitted):
     scale = DynamicLossScale(2.0**15)
     step = scaled_value_and_grad(loss, scale, on_overflow="retry")
     made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(3), jnp.float32(32))
@@ -128,7 +128,7 @@ def test_invalid_on_overflow_and_max_retries_raise():
         scaled_value_and_grad(loss, "dynamic", on_overflow="retry", max_retries=-1)
 
 
-def test_the_common_path_has_no_loop():
+def test_steps_without_overflow_run_outside_the_loop():
     def text(on_overflow):
         step = scaled_value_and_grad(loss, "dynamic", on_overflow=on_overflow)
         return str(jax.make_jaxpr(step)(DynamicLossScale().init(), jnp.float16(1), 4.0))

@@ -59,7 +59,8 @@ def test_different_structures_dtypes_and_shapes_raise():
 
 
 def test_numpy_arrays_that_jax_cannot_hold_must_be_equal():
-    nothing, wide = np.zeros(2, jax.dtypes.float0), np.ones(2, np.longdouble)  # the first are gradients of integers
+    # Float0 is the dtype of gradients of integers.
+    nothing, wide = np.zeros(2, jax.dtypes.float0), np.ones(2, np.longdouble)
     assert select_tree(jnp.asarray(False), nothing, nothing.copy()).dtype == jax.dtypes.float0
     assert select_tree(jnp.asarray(False), wide, wide.copy()).dtype == np.longdouble
     with pytest.raises(TypeError, match=r"needs arrays or two equal values, got .* \(at wide\)"):

@@ -12,7 +12,7 @@ rng = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
-def same_numbers_whatever_ran_before():
+def seed_rng():
     rng.bit_generator.state = np.random.default_rng(0).bit_generator.state
 
 
@@ -26,7 +26,7 @@ def operands(dtype="float32"):
 
 
 def exact(query, key, value, cotangent, *, mask=True, bias=0.0):
-    """Outputs and gradients of query, key, value and scores in float64; `members` query heads share a key head."""
+    """Return float64 outputs and gradients of query, key, value and scores. `members` query heads share a key head."""
     query, key, value, cotangent, bias = (np.asarray(a, np.float64) for a in (query, key, value, cotangent, bias))
     members, scale = query.shape[-2] // key.shape[-2], query.shape[-1] ** -0.5
     wide_key, wide_value = (np.repeat(array, members, -2) for array in (key, value))
@@ -52,7 +52,7 @@ def exact(query, key, value, cotangent, *, mask=True, bias=0.0):
 
 
 def ulps(got, want):
-    """The distance of two arrays in units of the last place of the largest number."""
+    """Return the distance of two arrays in units of the last place of the largest number."""
     assert np.isfinite(np.asarray(got)).all()
     return np.abs(np.asarray(got, np.float64) - want).max() / np.abs(want).max() / as_format(got.dtype).eps
 

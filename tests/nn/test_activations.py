@@ -106,6 +106,6 @@ def test_complex_values_work_or_raise():
         layers.Softmax()(x)
 
 
-def test_softmax_refuses_an_axis_out_of_range():
+def test_softmax_with_an_axis_out_of_range_raises():
     with pytest.raises(ArgumentError, match="axis must be within -2 to 1 for an array of 2 dimensions, got 2"):
         layers.Softmax(2)(jnp.ones((2, 3)))

@@ -18,7 +18,7 @@ from nn.attention_reference import (  # noqa: F401 (a fixture)
     operands,
     outputs_and_gradients,
     rng,
-    same_numbers_whatever_ran_before,
+    seed_rng,
     ulps,
 )
 from supremum.errors import ArgumentError, OperandError
@@ -125,7 +125,7 @@ LONG = 8192
 
 
 def large(name):
-    """Queries, keys, values and a cotangent, where the named array has numbers up to 6e4 and gradients are in range."""
+    """Return query, key, value and cotangent. The named array has numbers up to 6e4, and gradients are in range."""
     queries, heads, dim = 64, 2, 16
     made = {
         "query": normal(queries, heads, dim),

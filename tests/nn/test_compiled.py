@@ -15,7 +15,7 @@ COUNTED = ("dot", "convolution", "convert")
 
 
 def _without_ones(shape):
-    """A sorted shape without axes of length 1, such as the axis of query heads for each head of keys."""
+    """Sort a shape without its axes of length 1, such as the axis of query heads for each head of keys."""
     sizes, dtype = re.findall(r"\d+(?=[x,\]])", shape), re.search(r"b?f\d+|i\d+|s\d+", shape)
     return (dtype and dtype[0], *sorted(size for size in sizes if size != "1"))
 

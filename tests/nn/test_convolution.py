@@ -11,7 +11,7 @@ from supremum.formats import as_format
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.layers.convolution import Conv, ConvTranspose
 
-SIXTEEN = ["float16", "bfloat16"]
+NARROW = ["float16", "bfloat16"]
 
 
 def data(*shape, dtype="float32", seed=0):
@@ -27,7 +27,7 @@ def built(layer, *inputs):
     return layer
 
 
-def spread(x, distances, start):
+def dilate(x, distances, start):
     """Insert `distance - 1` zeros between values, along axes from `start` on."""
     for axis, distance in enumerate(distances, start):
         size = max((x.shape[axis] - 1) * distance + 1, 0)
@@ -40,8 +40,8 @@ def spread(x, distances, start):
 def slow_conv(x, kernel, strides, pads, input_dilation, kernel_dilation, groups=1):
     """A NumPy convolution that follows the definition."""
     count = kernel.ndim - 2
-    x = np.pad(spread(wide(x), input_dilation, 1), [(0, 0), *pads, (0, 0)])
-    kernel = spread(wide(kernel), kernel_dilation, 0)
+    x = np.pad(dilate(wide(x), input_dilation, 1), [(0, 0), *pads, (0, 0)])
+    kernel = dilate(wide(kernel), kernel_dilation, 0)
     window = kernel.shape[:count]
     out = [(size - span) // step + 1 for size, span, step in zip(x.shape[1:-1], window, strides, strict=True)]
     result = np.zeros((x.shape[0], *out, kernel.shape[-1]), np.result_type(x, kernel))
@@ -153,7 +153,7 @@ def test_complex_convolutions_have_correct_gradients(name):
             np.testing.assert_allclose(np.asarray(gradient).ravel()[index], want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
     x, kernel = jnp.abs(data(2, 16, 256, dtype=dtype)), jnp.abs(data(16, 256, 3, dtype=dtype, seed=1))
     want = np.tensordot(wide(x), wide(kernel), 2)
@@ -163,7 +163,7 @@ def test_sums_of_4096_terms_round_once(dtype):
         assert error.max() <= 0.51 * as_format(dtype).eps
 
 
-@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("form", [conv, conv_transpose])
 @pytest.mark.parametrize("padding", ["SAME", "CIRCULAR"])
 def test_products_stay_in_the_compute_dtype_forward_and_backward(dtype, form, padding):
@@ -195,7 +195,7 @@ def test_transposed_kernel_gives_the_transpose_of_conv(stride, window, padding):
 
 @pytest.mark.parametrize("name", ["1d", "2d", "3d"])
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
-def test_conv_transpose_is_a_convolution_of_spread_inputs(name, dtype):
+def test_conv_transpose_is_a_convolution_of_dilated_inputs(name, dtype):
     shape, kernel_shape, _ = CASES[name]
     count = len(shape) - 2
     x, kernel = data(*shape, dtype=dtype), data(*kernel_shape, dtype=dtype, seed=1)

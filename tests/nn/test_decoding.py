@@ -24,7 +24,7 @@ def data(shape=(BATCH, LENGTH, FEATURES), dtype="float32", seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 
 
-def made(policy="float32", x=None, **options):
+def make_layer(policy="float32", x=None, **options):
     layer = MultiHeadAttention(4, num_key_value_heads=2, value_dim=3, dtype=policy, **options)
     nn.initialize(layer, data() if x is None else x)
     return layer
@@ -57,7 +57,7 @@ def assert_close(got, want):
 @every_policy
 @pytest.mark.parametrize("how", ["eager", "jitted", "scanned", "in pieces"])
 def test_decoding_one_token_at_a_time_matches_the_causal_pass(policy, how):
-    x, layer = data(), made(policy)
+    x, layer = data(), make_layer(policy)
     cache = layer.init_cache(BATCH, LENGTH + 2)
     if how == "scanned":
         got, cache = jax.jit(partial(scanned, layer))(x, cache)
@@ -103,7 +103,7 @@ class Outer(Layer):
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_cache_keeps_its_dtype_in_every_layer(stored, policy, wrapped):
     """Flax FLIP, default dtypes, "Autoregressive decoding cache"."""
-    x, layer = data(), made(policy)
+    x, layer = data(), make_layer(policy)
     cache = layer.init_cache(BATCH, LENGTH, stored)
     run = Outer(layer, dtype=policy) if wrapped else layer
     if wrapped:
@@ -116,26 +116,26 @@ def test_cache_keeps_its_dtype_in_every_layer(stored, policy, wrapped):
     made_in = layer.compute_dtype or whole.dtype
     narrowest = max(as_format(dtype).eps for dtype in (stored, made_in))
     np.testing.assert_allclose(np.asarray(out, "float64"), np.asarray(whole, "float64"), atol=8 * narrowest)
-    if made_in == whole.dtype and as_format(stored).holds(as_format(made_in)):  # the cache rounds nothing
+    if made_in == whole.dtype and as_format(stored).holds(as_format(made_in)):  # the cache does not round
         assert_close(out, whole)
 
 
 @pytest.mark.slow
 def test_inferred_cache_has_the_result_type_of_inputs_and_weights():
-    assert made("infer").init_cache(1, 2).keys.dtype == "float32"
-    assert made("infer", data(dtype="float16"), param_dtype="float16").init_cache(1, 2).keys.dtype == "float16"
+    assert make_layer("infer").init_cache(1, 2).keys.dtype == "float32"
+    assert make_layer("infer", data(dtype="float16"), param_dtype="float16").init_cache(1, 2).keys.dtype == "float16"
     with jax.enable_x64(True):
         x = data(dtype="float64")
-        layer = made("infer", x)
+        layer = make_layer("infer", x)
         cache = layer.init_cache(BATCH, LENGTH)
         assert cache.keys.dtype == "float64"
         assert_close(steps(layer, x, cache)[0], layer(x, is_causal=True))
 
 
-class TestRoom:
+class TestCapacity:
     @pytest.mark.slow
     def test_append_to_a_full_cache_raises_if_the_length_is_known(self):
-        x, layer = data(), made()
+        x, layer = data(), make_layer()
         _, cache = steps(layer, x, layer.init_cache(BATCH, LENGTH))
         with pytest.raises(
             ArgumentError, match="1 more positions make 7, but the cache has room for 6; make a cache with"
@@ -147,7 +147,7 @@ class TestRoom:
     @pytest.mark.slow
     @every_policy
     def test_traced_overfull_cache_gives_nan_from_then_on(self, policy):
-        x, layer = data(), made(policy)
+        x, layer = data(), make_layer(policy)
         got, cache = jax.jit(partial(scanned, layer))(x, layer.init_cache(BATCH, 4))
         assert np.isfinite(np.asarray(got[:, :4], "float32")).all()
         assert np.isnan(np.asarray(got[:, 4:], "float32")).all()
@@ -156,7 +156,7 @@ class TestRoom:
 
     @pytest.mark.slow
     def test_sequences_may_have_different_lengths(self):
-        x, layer = data(), made()
+        x, layer = data(), make_layer()
         # The second sequence is two positions shorter; later positions replace its padding.
         _, cache = layer(x[:, :4], cache=layer.init_cache(BATCH, 6))
         cache = replace(cache, length=jnp.asarray([4, 2], "int32"))
@@ -174,7 +174,7 @@ class TestRoom:
 @pytest.mark.slow
 @pytest.mark.parametrize("floating", [False, True])
 def test_padding_masks_work_while_decoding(floating):
-    x, layer = data(), made()
+    x, layer = data(), make_layer()
     valid = jnp.ones((BATCH, 1, 1, LENGTH), bool).at[1, 0, 0, :2].set(False)
     mask = additive_mask(valid, "float32") if floating else valid
     got, cache = [], layer.init_cache(BATCH, LENGTH)
@@ -216,10 +216,10 @@ ROW = jnp.ones((2, 1, 4, 5))
             "keys and values must have the same length, got 1 keys and 2 values",
         ),
         (lambda cache: cache.append(ROW * 1j, ROW), OperandError, "keys must be floating-point, got complex64"),
-        (lambda cache: made()(data(), data(), cache=cache), ArgumentError, "without key="),
-        (lambda cache: made()(data()[0], cache=cache), ArgumentError, r"got query of shape \(6, 8\)"),
+        (lambda cache: make_layer()(data(), data(), cache=cache), ArgumentError, "without key="),
+        (lambda cache: make_layer()(data()[0], cache=cache), ArgumentError, r"got query of shape \(6, 8\)"),
         (
-            lambda cache: made()(data(), cache=cache),
+            lambda cache: make_layer()(data(), cache=cache),
             ArgumentError,
             r"keys of shape \(2, 6, 2, 2\) do not fit a cache with keys of shape \(2, 3, 4, 5\)",
         ),

@@ -212,7 +212,7 @@ def test_layer_reads_rows_in_its_compute_dtype(policy, jitted):
 
 @pytest.mark.parametrize(("outer", "inner"), [("float32", "mixed_float16"), ("mixed_bfloat16", "float32")])
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-def test_layer_may_attend_in_the_call_of_another_layer(outer, inner, jitted):
+def test_layer_can_attend_in_the_call_of_an_outer_layer(outer, inner, jitted):
     tokens = jnp.asarray([1, 2])
     with pytest.warns(nn.MixedDtypeWarning):  # the outer layer returns the inner one's dtype
         model = built(LanguageModel(outer, inner), tokens)

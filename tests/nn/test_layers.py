@@ -191,7 +191,7 @@ class TestSequential:
         assert not np.array_equal(kernels[0][0], kernels[0][1])
 
 
-class Custom(nn.Layer):
+class DtypeRecorder(nn.Layer):
     """A layer that records the dtypes that `call` sees."""
 
     def build(self, input_shape):
@@ -207,8 +207,8 @@ class Custom(nn.Layer):
         return x
 
 
-def test_inputs_and_autocast_variables_are_cast_inside_call_and_nowhere_else():
-    layer = Custom(dtype="mixed_float16")
+def test_inputs_and_autocast_variables_are_cast_only_inside_call():
+    layer = DtypeRecorder(dtype="mixed_float16")
     extra = {"f": np.ones(1, np.float64), "i": np.arange(2, dtype=np.int8), "c": jnp.ones(1, jnp.complex64)}
     nn.initialize(layer, data((2,)))
     with pytest.warns(PolicyWarning, match="narrows its float64 inputs to float16: use dtype='infer'"):
@@ -228,25 +228,25 @@ def test_inputs_and_autocast_variables_are_cast_inside_call_and_nowhere_else():
 
 def test_outputs_have_the_output_dtype_of_the_policy():
     x = data((2,))
-    layer = built(Custom(dtype="variable=float32,compute=bfloat16,output=float16"), x)
+    layer = built(DtypeRecorder(dtype="variable=float32,compute=bfloat16,output=float16"), x)
     for jitted in (False, True):
         assert call(layer, x, jitted)[0].dtype == "float16"
     assert (layer.seen["x"], layer.compute_dtype) == ("bfloat16", "bfloat16")
     chain = built(
-        nn.SequentialNetwork([Custom(dtype="variable=float32,compute=bfloat16,output=float16"), nn.ReLU()]), x
+        nn.SequentialNetwork([DtypeRecorder(dtype="variable=float32,compute=bfloat16,output=float16"), nn.ReLU()]), x
     )
     assert chain(x).dtype == "float32"
 
 
 def test_integer_policy_does_not_cast_floats():
-    layer = built(Custom(dtype="int32"), jnp.asarray([1, 2]))
+    layer = built(DtypeRecorder(dtype="int32"), jnp.asarray([1, 2]))
     assert layer(jnp.asarray([1.5, 2.5])).tolist() == [1.5, 2.5]
     assert layer.w.dtype == "int32"
 
 
 def test_assigning_inside_call_never_casts():
     """Keras 3 casts the assigned value too, and loses 1e-4 that is added to a float32 weight of a float16 layer."""
-    layer = Custom(dtype="mixed_float16")
+    layer = DtypeRecorder(dtype="mixed_float16")
     nn.initialize(layer, data((2,)))
     layer(data((2,)), training=True)
     np.testing.assert_array_equal(np.asarray(layer.w.value), np.float32(1) + np.float32(1e-4))
@@ -257,15 +257,15 @@ def test_the_autocast_scope_ends_with_an_error():
         def call(self, x):
             raise RuntimeError("on purpose")
 
-    layer = Custom(dtype="mixed_float16")
+    layer = DtypeRecorder(dtype="mixed_float16")
     nn.initialize(layer, data((2,)))
     with pytest.raises(RuntimeError, match="on purpose"):
         Failing(dtype="float16")(data((2,)))
     assert layer.w.dtype == np.float32
 
 
-def test_a_function_jitted_inside_one_layer_is_traced_again_inside_another():
-    layer = Custom(dtype="mixed_float16")
+def test_a_jitted_function_is_traced_again_in_each_layer():
+    layer = DtypeRecorder(dtype="mixed_float16")
     nn.initialize(layer, data((2,)))
     reader = jax.jit(lambda: layer.w.value)
 

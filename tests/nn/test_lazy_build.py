@@ -11,7 +11,7 @@ from supremum.nn import UninitializedError
 X = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
 
 
-def made(**options):
+def make_model(**options):
     return training.Sequential(
         [nn.Dense(5), nn.BatchNorm(), nn.Dropout(0.5), nn.SequentialNetwork([nn.Dense(6, name="last")])], **options
     )
@@ -22,7 +22,7 @@ def values(layer):
 
 
 def test_first_call_makes_the_weights_of_initialize():
-    called, initialized = made(), made()
+    called, initialized = make_model(), make_model()
     outputs = called(X)
     nn.initialize(initialized, X, seed=0)
     for path, value in values(initialized).items():
@@ -42,21 +42,21 @@ def test_first_call_uses_the_key_of_the_block():
 
 
 def test_first_call_may_be_a_training_step():
-    model = made()
+    model = make_model()
     with nn.random_key(jax.random.key(0)):
         model(X, training=True)
     assert not np.array_equal(values(model)["batch_norm/moving_mean"], np.zeros(5))
 
 
 def test_first_call_may_be_traced():
-    model, plain = made(), made()
+    model, plain = make_model(), make_model()
     outputs = jax.jit(model)(X)
     np.testing.assert_allclose(outputs, plain(X), rtol=1e-6)
     assert all(isinstance(each, np.ndarray) for each in values(model).values())
 
 
 def test_traced_key_cannot_make_weights():
-    model = made()
+    model = make_model()
 
     @jax.jit
     def call(key):
@@ -71,7 +71,7 @@ def test_traced_key_cannot_make_weights():
     assert not model.variables
 
 
-class Fails(nn.Layer):
+class FailingLayer(nn.Layer):
     def __init__(self, where):
         super().__init__()
         self.where, self.inner = where, nn.Dense(2)
@@ -92,7 +92,7 @@ class Fails(nn.Layer):
 @pytest.mark.parametrize("where", ["build", "call", "values"])
 @pytest.mark.parametrize("fails", ["call", "initialize", "fit"])
 def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
-    model = training.Sequential([nn.Dense(5), nn.SequentialNetwork([Fails(where)])])
+    model = training.Sequential([nn.Dense(5), nn.SequentialNetwork([FailingLayer(where)])])
     model.compile("sgd", "mse")
     if fails == "initialize" and where == "values":
         return  # an abstract call computes nothing
@@ -103,7 +103,7 @@ def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
             "fit": lambda: model.fit(X, X[:, :2], verbose=0),
         }[fails]()
     if fails == "fit" and where == "values":
-        return  # the failed step was of a model that already had weights
+        return  # the step failed after the model got its weights
     assert not model.built
     assert not model.variables
     inner = model[1][0]
@@ -115,7 +115,7 @@ def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
 
 
 def test_state_can_be_saved_and_loaded_once_there_are_weights(tmp_path):
-    model = made()
+    model = make_model()
     model.compile("adam", "mse")
     for call in (model.save_state, model.load_state):
         with pytest.raises(
@@ -124,7 +124,7 @@ def test_state_can_be_saved_and_loaded_once_there_are_weights(tmp_path):
             call(tmp_path / "state")
     model(X)
     model.save_state(tmp_path / "state")
-    fresh = made()
+    fresh = make_model()
     fresh.compile("adam", "mse")
     fresh(X + 1)
     assert fresh.load_state(tmp_path / "state") == 0

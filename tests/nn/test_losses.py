@@ -29,7 +29,7 @@ def built(layer, x=X):
 
 
 def collected(model, variables=None, x=X, **kwargs):
-    """The losses that a jitted functional call collects."""
+    """Return the losses that a jitted functional call collects."""
 
     def run(variables):
         with nn.collected_losses() as losses:
@@ -107,7 +107,7 @@ def test_an_embedding_regularises_its_table():
     assert [float(term) for term in built(layer, jnp.zeros(3, "int32")).losses] == [pytest.approx(0.4)]
 
 
-class Asking(nn.Layer):
+class LossReader(nn.Layer):
     """A layer that reads its losses in `call`."""
 
     def build(self, input_shape):
@@ -124,8 +124,8 @@ class Asking(nn.Layer):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float32"])
-def test_weights_are_regularised_by_their_true_values_in_float32_even_inside_call(policy):
-    layer = built(Asking(dtype=policy))
+def test_weights_are_regularised_by_their_stored_values_inside_call(policy):
+    layer = built(LossReader(dtype=policy))
     layer(X)
     want = [np.float32(1 + 2**-20) ** 2, np.float32(1 + 2**-20)]  # narrower dtypes round it to 1
     for terms in (layer.losses, layer.asked, collected(layer)):
@@ -183,7 +183,7 @@ def test_shared_weights_count_once():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_activities_are_regularised_in_the_dtype_of_the_outputs_for_each_example(dtype):
+def test_activities_are_regularised_in_the_output_dtype_per_example(dtype):
     layer = built(nn.Activation(lambda x: x * 100, activity_regularizer=nn.L2(1.0), dtype=dtype))
     x = np.full((4, 3), 2.0, "float32")
     layer(x)
@@ -206,7 +206,7 @@ def test_activity_penalty_has_the_output_dtype_of_the_policy():
     assert layer.losses[0].dtype == jnp.float32
 
 
-class Adding(nn.Layer):
+class LossAdder(nn.Layer):
     def __init__(self, value, **options):
         super().__init__(**options)
         self.value = value
@@ -219,8 +219,8 @@ class Adding(nn.Layer):
 
 
 def test_losses_are_those_of_the_last_eager_call():
-    inner = Adding(None)
-    model = built(nn.SequentialNetwork([inner, inner, nn.SequentialNetwork([Adding(2)])]))
+    inner = LossAdder(None)
+    model = built(nn.SequentialNetwork([inner, inner, nn.SequentialNetwork([LossAdder(2)])]))
     assert model.losses == []
     for _ in range(2):
         model(X)
@@ -235,7 +235,7 @@ def test_losses_are_those_of_the_last_eager_call():
 
 @pytest.mark.slow
 def test_layer_keeps_no_tracer():
-    model = built(nn.SequentialNetwork([Adding(None), nn.ReLU(activity_regularizer="l1")]))
+    model = built(nn.SequentialNetwork([LossAdder(None), nn.ReLU(activity_regularizer="l1")]))
     seen = []
 
     class Watched(nn.Layer):
@@ -283,9 +283,9 @@ def test_invalid_losses_raise():
         (lambda: X, ArgumentError, r"a loss must be a real scalar, got float32\[4, 3\]"),
     ]:
         with pytest.raises(error, match=match):
-            built(Adding(bad))(X)
+            built(LossAdder(bad))(X)
     with pytest.raises(ArgumentError, match="must get a function without arguments, got float"):
-        Adding(1).add_loss(1.0)
+        LossAdder(1).add_loss(1.0)
     layer = built(nn.Dense(1, kernel_regularizer=lambda w: w))
     with pytest.raises(ArgumentError, match="real scalar"):
         _ = layer.losses
@@ -307,7 +307,7 @@ def test_losses_inside_separately_traced_functions_raise():
         lambda f: lambda x: jax.lax.scan(lambda c, row: (c, f(row)), 0, x)[1],
     ]
     for transform in transforms:
-        for inner in (Adding(None), nn.ReLU(activity_regularizer="l1")):
+        for inner in (LossAdder(None), nn.ReLU(activity_regularizer="l1")):
             model = built(Mapped(inner, transform))
             with pytest.raises(
                 ArgumentError,
@@ -320,7 +320,7 @@ def test_losses_inside_separately_traced_functions_raise():
         pytest.raises(ArgumentError, match=r"use nn\.collected_losses\(\) inside that function"),
         nn.collected_losses(),
     ):
-        jax.jit(built(nn.SequentialNetwork([Adding(None)])))(X)
+        jax.jit(built(nn.SequentialNetwork([LossAdder(None)])))(X)
 
 
 @pytest.mark.slow
@@ -342,7 +342,7 @@ def test_recurrent_layers_regularise_the_outputs_of_all_steps():
 
 
 def test_each_thread_collects_its_own_losses():
-    model = built(nn.SequentialNetwork([Adding(None)]))
+    model = built(nn.SequentialNetwork([LossAdder(None)]))
     nn.functional_call(model, {}, X)
     together, found = threading.Barrier(4), {}
 
@@ -370,7 +370,7 @@ def test_each_thread_collects_its_own_losses():
 
 def test_output_spec_collects_no_losses():
     with nn.collected_losses() as losses:
-        model = nn.SequentialNetwork([Adding(None), nn.Dense(1, kernel_regularizer="l2", activity_regularizer="l2")])
+        model = nn.SequentialNetwork([LossAdder(None), nn.Dense(1, kernel_regularizer="l2", activity_regularizer="l2")])
         nn.initialize(model, X)
     assert losses == []
 

@@ -23,8 +23,8 @@ def compute_dtypes(model, x=X):
     return {name: found.count(name) for name in found}
 
 
-class Late(nn.Network):
-    """A model with one layer from `__init__`, one from the first call, and one with its own policy."""
+class Subclass(nn.Network):
+    """A model with one layer from `__init__`, one from the first call, and one with a given policy."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -47,10 +47,10 @@ def functional(**options):
     return nn.Network(x, nn.Dense(3)(nn.Dense(3, dtype="float32")(nn.ReLU()(nn.Dense(3)(x)))), **options)
 
 
-MODELS = {"sequential": sequential, "functional": functional, "subclass": Late}
+MODELS = {"sequential": sequential, "functional": functional, "subclass": Subclass}
 
 
-class TestTheModel:
+class TestModel:
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
     def test_model_has_the_given_policy_or_the_global_one(self, make):
         assert make(dtype="mixed_bfloat16").dtype_policy == Policy("mixed_bfloat16")
@@ -71,7 +71,7 @@ class TestTheModel:
             sequential(dtype="mixed_flaot16")
 
 
-class TestItsLayers:
+class TestLayers:
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
     @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
@@ -85,7 +85,7 @@ class TestItsLayers:
     def test_layers_keep_their_policy_if_the_model_has_none(self, make):
         model = make()
         with use_policy("mixed_bfloat16"):
-            assert compute_dtypes(model) == ({"float32": 3} if make is not Late else {"float32": 2, "bfloat16": 1})
+            assert compute_dtypes(model) == ({"float32": 3} if make is not Subclass else {"float32": 2, "bfloat16": 1})
 
     def test_layers_made_under_a_different_global_policy_take_it(self):
         with use_policy("mixed_float16"):
@@ -176,7 +176,7 @@ class TestItsLayers:
         layer = nn.Dense(3)
         nn.initialize(layer, X)
 
-        class Holding(nn.Network):
+        class Wrapper(nn.Network):
             def __init__(self, **options):
                 super().__init__(**options)
                 self.layer = layer
@@ -188,7 +188,7 @@ class TestItsLayers:
         run = {
             "sequential": lambda: nn.SequentialNetwork([layer], dtype="mixed_bfloat16"),
             "functional": lambda: nn.Network(x, layer(x), dtype="mixed_bfloat16"),
-            "subclass": lambda: Holding(dtype="mixed_bfloat16")(X),
+            "subclass": lambda: Wrapper(dtype="mixed_bfloat16")(X),
         }[kind]
         with pytest.raises(
             ArgumentError,

@@ -1,4 +1,4 @@
-"""Models: functional ones, subclasses, policies by path, summaries."""
+"""Tests of functional models, subclasses, policy maps, summaries and mixed dtypes."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from supremum.mixed_precision import Policy, PolicyMap, UnmatchedPatternWarning,
 
 
 def two_headed(policy="mixed_bfloat16"):
-    """Two inputs, three outputs, a layer that is used twice."""
+    """Return a model with two inputs, three outputs and a layer that is used twice."""
     with use_policy(policy):
         left, right = nn.Input((3,), name="left"), nn.Input((3,), "float16", name="right")
         shared = nn.Dense(4)
@@ -46,7 +46,7 @@ class TestFunctional:
         assert [leaf.dtype for leaf in jax.tree.leaves(out)] == ["float32", "bfloat16", "bfloat16"]
 
     def test_functional_model_does_not_cast(self):
-        class Seeing(nn.Layer):
+        class DtypeRecorder(nn.Layer):
             def call(self, x):
                 seen.append(x.dtype)
                 return x
@@ -54,7 +54,7 @@ class TestFunctional:
         seen = []
         x = nn.Input((3,), "float16")
         with use_policy("mixed_bfloat16"):
-            model = nn.Network(x, Seeing(autocast=False)(x))
+            model = nn.Network(x, DtypeRecorder(autocast=False)(x))
         assert model.compute_dtype == "bfloat16"
         del seen[:]
         for dtype in ("float16", "float32", "int8"):
@@ -162,12 +162,12 @@ class TestSubclass:
         assert list(model.variables)[::2] == ["steps/0/kernel", "steps/1/kernel", "late/kernel"]
 
     def test_training_reaches_inner_layers(self):
-        class Asking(nn.Layer):
+        class TrainingRecorder(nn.Layer):
             def call(self, x, *, training=False):
                 seen.append(training)
                 return x
 
-        class Wrapping(nn.Layer):
+        class Wrapper(nn.Layer):
             def __init__(self, layer):
                 super().__init__()
                 self.layer = layer
@@ -176,7 +176,7 @@ class TestSubclass:
                 return self.layer(x), self.layer(x, training=False)
 
         seen = []
-        layer = Wrapping(Wrapping(Asking()))
+        layer = Wrapper(Wrapper(TrainingRecorder()))
         nn.initialize(layer, jnp.ones(2))
         seen.clear()
         layer(jnp.ones(2), training=True)
@@ -271,7 +271,7 @@ class TestSummary:
         assert "0 trainable parameters" in str(nn.Dense(3).summary())
 
 
-class TestMixing:
+class TestMixedDtypes:
     class Noisy(nn.Layer):
         def call(self, x):
             x = x * 2
@@ -302,17 +302,17 @@ class TestMixing:
             model(jnp.ones(2))
 
     def test_recommended_policy_works(self):
-        class Helped(nn.Layer):
+        class HelperUser(nn.Layer):
             def call(self, x):
                 made = [self.zeros(x.shape), self.ones(x.shape), self.full(x.shape, 3), self.constant([1.0, 2.0])]
                 made += [self.arange(2), self.eye(2)[0], self.random_normal(x.shape), self.random_uniform(x.shape)]
                 return sum(made, x)
 
         with nn.random_key(jax.random.key(0)):
-            assert Helped(dtype="mixed_float16", strict=True)(jnp.ones(2)).dtype == "float16"
-            inferred = nn.SequentialNetwork([Helped(dtype="infer")])
-            meant = self.Noisy(dtype="variable=float32,compute=bfloat16,output=float32")
-            assert meant(jnp.ones(2)).dtype == "float32"
+            assert HelperUser(dtype="mixed_float16", strict=True)(jnp.ones(2)).dtype == "float16"
+            inferred = nn.SequentialNetwork([HelperUser(dtype="infer")])
+            allowed = self.Noisy(dtype="variable=float32,compute=bfloat16,output=float32")
+            assert allowed(jnp.ones(2)).dtype == "float32"
 
         class Weak(nn.Layer):
             def call(self, x):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nn.attention_reference import exact, normal, same_numbers_whatever_ran_before  # noqa: F401 (a fixture)
+from nn.attention_reference import exact, normal, seed_rng  # noqa: F401 (a fixture)
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
@@ -15,7 +15,7 @@ from supremum.nn.layers.attention import MultiHeadAttention
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
 
-def made(*inputs, seed=1, **options):
+def make_layer(*inputs, seed=1, **options):
     layer = MultiHeadAttention(4, **options)
     nn.initialize(layer, *inputs, seed=seed)
     return layer
@@ -27,7 +27,7 @@ def made(*inputs, seed=1, **options):
 def test_layer_matches_the_formula_in_its_policy(policy, jitted):
     x, memory = normal(2, 5, 8), normal(2, 7, 6)
     options = {"num_key_value_heads": 2, "head_dim": 3, "value_dim": 5, "output_dim": 9}
-    layer = made(x, memory, dtype=policy, bias_initializer=jax.nn.initializers.normal(), **options)
+    layer = make_layer(x, memory, dtype=policy, bias_initializer=jax.nn.initializers.normal(), **options)
     weights = {path: np.asarray(v.read_stored(), np.float64) for path, v in layer.variables.items()}
     assert {path: value.shape for path, value in weights.items()} == {
         "query/kernel": (8, 4, 3), "query/bias": (4, 3), "key/kernel": (6, 2, 3), "key/bias": (2, 3),
@@ -47,7 +47,7 @@ def test_layer_matches_the_formula_in_its_policy(policy, jitted):
 
 
 def test_projections_get_policy_and_param_dtype():
-    layer = made(normal(1, 3, 8), dtype="mixed_float16", param_dtype="bfloat16", use_bias=False)
+    layer = make_layer(normal(1, 3, 8), dtype="mixed_float16", param_dtype="bfloat16", use_bias=False)
     assert {v.true_dtype for v in layer.variables.values()} == {np.dtype("bfloat16")}
     assert [(name, part.dtype_policy) for name, part in layer.sublayers()] == [
         (name, layer.dtype_policy) for name in ("query", "key", "value", "output")
@@ -57,7 +57,7 @@ def test_projections_get_policy_and_param_dtype():
 
 @pytest.mark.slow
 def test_kernels_are_initialized_as_matrices():
-    layer = made(normal(1, 2, 512))
+    layer = make_layer(normal(1, 2, 512))
     assert float(layer.query.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
     assert float(layer.output.kernel.value.std()) == pytest.approx(512**-0.5, rel=0.02)
 
@@ -65,7 +65,7 @@ def test_kernels_are_initialized_as_matrices():
 @pytest.mark.slow
 def test_boolean_and_float32_masks_agree_in_float16():
     x = normal(2, 5, 8)
-    layer = made(x, dtype="mixed_float16")
+    layer = make_layer(x, dtype="mixed_float16")
     mask = make_causal_mask(5)
     want = layer(x, x, x, mask=mask)
     for kwargs in ({"is_causal": True}, {"mask": mask}, {"mask": additive_mask(mask, "float32")}):
@@ -73,14 +73,14 @@ def test_boolean_and_float32_masks_agree_in_float16():
     # Float16 has no numbers between 1 and 1 + 2**-10, so a cast mask would be all ones.
     slight = jnp.where(mask, 1 + 2.0**-12, 1.0)
     ones = jnp.ones((5, 5))
-    wide = made(x, dtype="variable=float32,compute=float16,output=float32")
+    wide = make_layer(x, dtype="variable=float32,compute=float16,output=float32")
     assert not np.array_equal(wide(x, mask=slight * 1024), wide(x, mask=ones * 1024))
 
 
 @pytest.mark.slow
 def test_dropout_applies_only_in_training():
     x = normal(2, 5, 8)
-    layer = made(x, dropout_rate=0.5)
+    layer = make_layer(x, dropout_rate=0.5)
     variables = dict(zip(layer.variables, (v.value for v in layer.variables.values()), strict=True))
     call = partial(nn.functional_call, layer, variables, x)
     outside = call()[0]
@@ -96,7 +96,7 @@ def test_dropout_applies_only_in_training():
 @pytest.mark.slow
 def test_empty_batch_has_gradients_in_the_stored_dtype():
     x = normal(0, 5, 8)
-    layer = made(normal(1, 5, 8), dtype="mixed_float16")
+    layer = make_layer(normal(1, 5, 8), dtype="mixed_float16")
     assert layer(x).shape == (0, 5, 8)
     trainable, _ = nn.split_variables(layer)
     slopes = jax.grad(lambda v: nn.functional_call(layer, v, normal(2, 5, 8))[0].astype("float32").sum())(trainable)
@@ -125,11 +125,11 @@ def test_empty_batch_has_gradients_in_the_stored_dtype():
             r"the query must have shape \(batch..., length, features\), got \(8,\)",
         ),
         (lambda x: MultiHeadAttention(4).init_cache(1, 2), ArgumentError, "before init_cache"),
-        (lambda x: made(x)(x[..., :4]), ArgumentError, "input 0 must have length 8 along axis -1, got 4"),
-        (lambda x: made(x)(x, value=x), ArgumentError, "give key= too"),
-        (lambda x: made(x)(x * 1j), OperandError, "attention is not defined for complex numbers"),
+        (lambda x: make_layer(x)(x[..., :4]), ArgumentError, "input 0 must have length 8 along axis -1, got 4"),
+        (lambda x: make_layer(x)(x, value=x), ArgumentError, "give key= too"),
+        (lambda x: make_layer(x)(x * 1j), OperandError, "attention is not defined for complex numbers"),
         (
-            lambda x: made(x)(x, x[:1]),
+            lambda x: make_layer(x)(x, x[:1]),
             ArgumentError,
             r"query, key and value must.*, got query \(2, 5, 4, 2\), key \(1, 5, 4, 2\), value \(1, 5, 4, 2\)",
         ),

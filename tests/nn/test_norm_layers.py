@@ -163,7 +163,7 @@ class TestBatchNorm:
             layer = built(BatchNorm(dtype="float64", momentum=0), x)
             assert call(layer, x, training=True)[1]["moving_mean"].tolist() == [2**24 + 1]
 
-    def test_real_averages_refuse_complex_inputs(self):
+    def test_complex_inputs_raise_with_real_averages(self):
         layer = built(BatchNorm(dtype="infer"), data())
         with pytest.raises(
             OperandError,

@@ -31,7 +31,7 @@ def data(shape, dtype="float32", seed=0):
 
 
 def normed(x, axes, epsilon, *, centred=True):
-    """The norm in float64 NumPy."""
+    """Compute the norm in float64 NumPy."""
     x = np.asarray(x).astype("complex128" if np.iscomplexobj(x) else "float64")
     distance = x - x.mean(axes, keepdims=True) if centred else x
     return distance / np.sqrt((np.abs(distance) ** 2).mean(axes, keepdims=True) + epsilon)
@@ -281,7 +281,7 @@ def test_every_accepted_epsilon_keeps_equal_values_finite(epsilon):
     assert jnp.all(jnp.isfinite(slope))
 
 
-class TestMistakes:
+class TestErrors:
     x = jnp.ones((2, 3, 4))
 
     @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def data(*shape, dtype="float32", seed=0):
 
 
 def windows(x, window, strides, pads):
-    """The values of every window without padding, as a dict from positions to lists of arrays by channel."""
+    """Return the values of every window without padding, as a dict from positions to lists of arrays by channel."""
     space = x.shape[1:-1]
     counts = [
         (size + sum(pad) - span) // step + 1 for size, span, step, pad in zip(space, window, strides, pads, strict=True)
@@ -96,7 +96,7 @@ def test_averages_of_large_float16_values_stay_finite():
     assert global_average_pool(x).ravel().tolist() == [6e4]
 
 
-def test_integers_too_large_for_the_compute_dtype_are_averaged_before_they_are_rounded():
+def test_large_integers_are_averaged_before_rounding():
     x = jnp.asarray([100_000, -100_000, 7, 9]).reshape(1, 4, 1)
     assert avg_pool(x, (2,), dtype="float16").ravel().tolist() == [0, 8]
     assert AvgPool((2,), dtype="float16")(x).ravel().tolist() == [0, 8]

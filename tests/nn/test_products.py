@@ -11,7 +11,7 @@ from supremum.nn.functional.products import dense, dense_general, einsum
 from supremum.nn.initializers import MatrixInitializer
 from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 
-SIXTEEN = ["float16", "bfloat16"]
+NARROW = ["float16", "bfloat16"]
 
 
 def data(*shape, dtype="float32", seed=0):
@@ -28,7 +28,7 @@ def built(layer, *inputs):
 
 
 def products_of(function, *args):
-    """The dtypes of all operands and results of products, forward and backward."""
+    """Return the dtypes of all operands and results of products, forward and backward."""
     names = ("dot_general", "conv_general_dilated")
     equations = [e for e in jax.make_jaxpr(function)(*args).eqns if e.primitive.name in names]
     return len(equations), {str(v.aval.dtype) for e in equations for v in (*e.invars, *e.outvars)}
@@ -83,7 +83,7 @@ def test_products_without_bias_or_batch(name):
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
     x, kernel = (jnp.abs(data(*shape, dtype=dtype, seed=seed)) for seed, shape in enumerate([(3, 4096), (4096, 5)]))
     want = wide(x) @ wide(kernel)
@@ -98,7 +98,7 @@ def test_sums_of_4096_terms_round_once(dtype):
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("dtype", NARROW)
 def test_einsum_sums_over_one_operand_round_once(dtype):
     x, kernel = jnp.abs(data(4096, 1, dtype=dtype)), jnp.abs(data(1, 60, dtype=dtype))
     got = einsum("ab,bc->c", x, kernel)
@@ -108,7 +108,7 @@ def test_einsum_sums_over_one_operand_round_once(dtype):
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("dtype", NARROW)
 def test_products_stay_in_the_compute_dtype_forward_and_backward(name, dtype):
     form, *shapes, _ = FORMS[name]
     arrays = [data(*shape) for shape in shapes]

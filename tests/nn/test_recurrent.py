@@ -178,7 +178,7 @@ class TestPadding:
         np.testing.assert_allclose(got, call(layer, x[:, [0, 2, 3]]), rtol=1e-5, atol=1e-6)
 
 
-class TestDtypeOfTheState:
+class TestStateDtype:
     @pytest.mark.in_turns(3)
     @pytest.mark.one_in(40)
     @every_cell

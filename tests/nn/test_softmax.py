@@ -12,7 +12,7 @@ both = pytest.mark.parametrize("function", [softmax, log_softmax])
 
 
 def exact(function, x, axis=-1):
-    """The function and its vector-Jacobian product in float64."""
+    """Return the values and the vector-Jacobian product of a function in float64."""
     x = np.asarray(x, np.float64)
     shifted = x - x.max(axis, keepdims=True)
     weights = np.exp(shifted)
@@ -24,7 +24,7 @@ def exact(function, x, axis=-1):
 
 
 def error(got, want):
-    """The error in units of the last place of each value, or of the smallest normal number."""
+    """Return the error in units of the last place of each value, or of the smallest normal number."""
     row = as_format(got.dtype)
     got = np.asarray(got, np.float64)
     return (np.abs(got - want) / (np.maximum(np.abs(want), row.smallest_normal) * row.eps)).max(initial=0)
@@ -58,7 +58,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
 @both
 @pytest.mark.parametrize("length", [8192, 65536])
 @pytest.mark.parametrize("spread", [1.0, 6e4], ids=["close", "apart"])
-def test_long_rows_of_large_float16_are_finite_and_right(function, length, spread):
+def test_long_rows_of_large_float16_are_finite_and_accurate(function, length, spread):
     """JAX's gradient of log_softmax is not finite here, because it sums the cotangents in float16."""
     rng = np.random.default_rng(1)
     x = jnp.asarray(6e4 - spread * rng.random(size=(2, length)), "float16")

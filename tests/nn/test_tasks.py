@@ -13,14 +13,14 @@ from supremum.nn.scopes import current_autocast_dtype
 from turns import ORDERS, take_turns
 
 
-class Collected(nn.Layer):
+class LossLayer(nn.Layer):
     def call(self, x):
         self.add_loss(x.sum())
         return x
 
 
 def test_each_task_collects_its_own_losses_in_any_order():
-    layer = Collected()
+    layer = LossLayer()
     layer(jnp.ones(2))
 
     @jax.jit
@@ -53,8 +53,8 @@ def test_each_task_collects_its_own_losses_in_any_order():
         assert total(jnp.ones(2)) == 0
 
 
-def test_tracing_while_another_task_collects_losses_raises():
-    layer = Collected()
+def test_tracing_while_a_different_task_collects_losses_raises():
+    layer = LossLayer()
     layer(jnp.ones(2))
 
     async def collects(step):
@@ -74,11 +74,11 @@ def test_tracing_while_another_task_collects_losses_raises():
 
 
 def test_each_task_draws_from_its_own_random_key_in_any_order():
-    def drawn(key):
+    def draw_keys(key):
         with nn.random_key(key):
             return [jax.random.key_data(nn.scopes.next_random_key()).tolist() for _ in range(3)]
 
-    wanted = [drawn(jax.random.key(seed)) for seed in (0, 1)]
+    wanted = [draw_keys(jax.random.key(seed)) for seed in (0, 1)]
     for order in ORDERS[::3]:
 
         def task(seed):
@@ -113,7 +113,7 @@ def test_each_task_draws_from_its_own_random_key_in_any_order():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_layers_and_autocast_are_right_between_tasks_that_wait_in_scopes(dtype):
+def test_tasks_waiting_in_scopes_do_not_affect_layers_or_autocast(dtype):
     layer = nn.Dense(2, dtype=f"mixed_{dtype}")
     nn.initialize(layer, jnp.ones((1, 2)))
     jitted, x = jax.jit(layer), jnp.ones((1, 2))

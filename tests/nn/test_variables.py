@@ -17,7 +17,7 @@ ONES = jax.nn.initializers.ones
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
 
-class Holding(nn.Layer):
+class VariableLayer(nn.Layer):
     """A layer with one variable of each kind and a `call` from the test."""
 
     def __init__(self, body, **kwargs):
@@ -35,15 +35,15 @@ class Holding(nn.Layer):
         return self.body(self, x)
 
 
-def holding(body, dtype="mixed_float16"):
-    layer = Holding(lambda layer, x: x, dtype=dtype)
+def layer_with_body(body, dtype="mixed_float16"):
+    layer = VariableLayer(lambda layer, x: x, dtype=dtype)
     nn.initialize(layer, jnp.ones((2, 2)))
     layer.body = body
     return layer
 
 
 def test_only_floating_weights_of_mixed_layers_are_wrapped():
-    mixed, plain, inferred = (holding(None, dtype) for dtype in ("mixed_bfloat16", "float16", "infer"))
+    mixed, plain, inferred = (layer_with_body(None, dtype) for dtype in ("mixed_bfloat16", "float16", "infer"))
     assert [type(v) for v in mixed.variables.values()] == [nn.AutoCastVariable, *[nn.Variable] * 3]
     for layer in (plain, inferred):
         assert {type(v) for v in layer.variables.values()} == {nn.Variable}
@@ -65,7 +65,7 @@ READS = {
     "itself": lambda v: v @ v - v / v,
     "namespace": lambda v: jnp.dot(jnp.ones((2, 2), v.dtype), v.value),
 }
-WHAT = {
+EXPECTED = {
     "value": lambda w: w,
     "read_value": lambda w: w,
     "sparse_read": lambda w: w[[1, 0]],
@@ -79,7 +79,7 @@ WHAT = {
 @either_mode
 def test_every_read_casts_inside_call_and_not_outside(name, jitted):
     read = READS[name]
-    layer = holding(lambda layer, x: (read(layer.w), read(layer.plain).astype("int8")))
+    layer = layer_with_body(lambda layer, x: (read(layer.w), read(layer.plain).astype("int8")))
 
     def run(variables):
         return nn.functional_call(layer, variables, jnp.ones((2, 2)))[0]
@@ -87,15 +87,15 @@ def test_every_read_casts_inside_call_and_not_outside(name, jitted):
     values = {path: variable.value for path, variable in layer.variables.items()}
     inside, _ = (jax.jit(run) if jitted else run)(values)
     assert (inside.dtype, read(layer.w).dtype, read(layer.plain).dtype) == ("float16", "float32", "float32")
-    if name in WHAT:
-        np.testing.assert_array_equal(inside, WHAT[name](np.asarray(values["w"], "float16")))
-        np.testing.assert_array_equal(read(layer.w), WHAT[name](np.asarray(values["w"])))
+    if name in EXPECTED:
+        np.testing.assert_array_equal(inside, EXPECTED[name](np.asarray(values["w"], "float16")))
+        np.testing.assert_array_equal(read(layer.w), EXPECTED[name](np.asarray(values["w"])))
 
 
 @either_mode
 def test_rows_out_of_range_give_fill_values(jitted):
     """JAX's indexing would give the last row, and the last but one for -2."""
-    layer = holding(None)
+    layer = layer_with_body(None)
     for read in (lambda i: layer.w.sparse_read(i), lambda i: layer.w.gather_nd(i[:, None])):
         rows = np.asarray((jax.jit(read) if jitted else read)(jnp.asarray([1, 2, -1])))
         np.testing.assert_array_equal(rows[0], layer.w.value[1])
@@ -124,7 +124,7 @@ def test_operators_work_from_both_sides(function, other):
         seen.extend((function(layer.w, against), function(against, layer.w)))
         return x
 
-    holding(body)(jnp.ones((2, 2)))
+    layer_with_body(body)(jnp.ones((2, 2)))
     wanted = np.dtype(bool) if function in COMPARISONS else np.dtype("float16")
     for found in jax.tree.leaves(seen, is_leaf=lambda leaf: isinstance(leaf, supremum.Array)):
         assert found.dtype == wanted
@@ -132,7 +132,7 @@ def test_operators_work_from_both_sides(function, other):
 
 
 def test_operators_follow_the_rules_in_force():
-    layer = holding(lambda layer, x: layer.plain + jnp.ones(2, "int32"))
+    layer = layer_with_body(lambda layer, x: layer.plain + jnp.ones(2, "int32"))
     with supremum.use_rules("array-api"), pytest.raises(PromotionError):
         layer.plain + jnp.ones((2, 2), "int32")
     with supremum.use_rules("torch"):
@@ -141,7 +141,7 @@ def test_operators_follow_the_rules_in_force():
 
 def test_dtype_is_read_dtype_and_true_dtype_is_stored_dtype():
     seen = {}
-    layer = holding(lambda layer, x: seen.update({n: (getattr(layer, n).dtype, getattr(layer, n).true_dtype)
+    layer = layer_with_body(lambda layer, x: seen.update({n: (getattr(layer, n).dtype, getattr(layer, n).true_dtype)
                                                   for n in ("w", "plain", "count", "phase")}) or x)  # fmt: skip
     layer(jnp.ones((2, 2)))
     assert seen == {
@@ -169,29 +169,29 @@ TRANSFORMATIONS = {
         f, mesh=jax.make_mesh((1,), ("i",)), in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False
     ),
 }
-# What stands between a layer's call and a function in it that has a backward pass of its own.
-AROUND = {name: TRANSFORMATIONS[name] for name in ("plain", "vmap", "jit", "scan", "remat", "cond")}
+# Transformations between the call of a layer and a function in it with a custom backward pass.
+INNER_TRANSFORMATIONS = {name: TRANSFORMATIONS[name] for name in ("plain", "vmap", "jit", "scan", "remat", "cond")}
 
 
-class TestScope:
+class TestAutocastScope:
     def test_autocast_variables_of_other_layers_cast_too(self):
-        inner, plain = holding(None), holding(None, "float32")
-        outer = holding(lambda layer, x: (inner.w.value, plain.w.value.astype("int8"), plain.w.dtype))
+        inner, plain = layer_with_body(None), layer_with_body(None, "float32")
+        outer = layer_with_body(lambda layer, x: (inner.w.value, plain.w.value.astype("int8"), plain.w.dtype))
         outer._policy = nn.ReLU(dtype="mixed_bfloat16").dtype_policy
         assert [str(getattr(v, "dtype", v)) for v in outer(jnp.ones((2, 2)))] == ["bfloat16", "int8", "float32"]
         assert inner.w.dtype == "float32"
 
-    def test_inner_layer_has_its_own_dtype_and_the_outer_dtype_returns(self):
-        inner = holding(lambda layer, x: layer.w.value, "mixed_bfloat16")
-        outer = holding(lambda layer, x: (inner(x), layer.w.value))
+    def test_inner_layer_uses_its_dtype_and_the_outer_dtype_is_restored(self):
+        inner = layer_with_body(lambda layer, x: layer.w.value, "mixed_bfloat16")
+        outer = layer_with_body(lambda layer, x: (inner(x), layer.w.value))
         with pytest.warns(nn.MixedDtypeWarning, match="must return its compute dtype float16, got bfloat16"):
             assert [v.dtype for v in jax.tree.leaves(outer(jnp.ones((2, 2))))] == ["bfloat16", "float16"]
 
     @pytest.mark.parametrize("dtype", ["infer", "int32", "complex64"])
     def test_layer_without_a_floating_dtype_suspends_casts(self, dtype):
         seen = []
-        outer = holding(lambda layer, x: inner(x).astype(layer.compute_dtype))
-        inner = holding(lambda layer, x: seen.append(outer.w.value.dtype) or x, dtype)
+        outer = layer_with_body(lambda layer, x: inner(x).astype(layer.compute_dtype))
+        inner = layer_with_body(lambda layer, x: seen.append(outer.w.value.dtype) or x, dtype)
         outer(jnp.ones((2, 2)))
         assert seen == ["float32"]
 
@@ -204,7 +204,7 @@ class TestScope:
             raise RuntimeError("on purpose")
 
         seen = []
-        layer = holding(body)
+        layer = layer_with_body(body)
         with pytest.raises(RuntimeError, match="on purpose"):
             layer(jnp.ones((2, 2)))
         assert [*seen, layer.w.dtype] == ["float32", "float16", "float32"]
@@ -217,7 +217,7 @@ class TestScope:
             return TRANSFORMATIONS[name](lambda x: x @ layer.w)(x)
 
         seen = []
-        layer = holding(body)
+        layer = layer_with_body(body)
 
         def loss(values, x):
             return nn.functional_call(layer, values, x)[0].sum().astype("float32")
@@ -231,7 +231,7 @@ class TestScope:
         assert all("f16" in line and "f32" not in line.partition("=")[0] for line in products)
 
     @pytest.mark.one_in(5)
-    @pytest.mark.parametrize("around", AROUND)
+    @pytest.mark.parametrize("around", INNER_TRANSFORMATIONS)
     @pytest.mark.parametrize(
         "outside", ["grad", "jit(grad)", "grad(jit)", "grad(scan)", "grad(remat)", "jit(grad(scan))", "vjp(jit)"]
     )
@@ -251,9 +251,9 @@ class TestScope:
                 return (cotangent @ layer.w.value.T,)
 
             product.defvjp(forward, backward)
-            return AROUND[around](product)(x)
+            return INNER_TRANSFORMATIONS[around](product)(x)
 
-        layer = holding(body)
+        layer = layer_with_body(body)
 
         def run(x):
             return layer(x).sum().astype("float32")
@@ -282,8 +282,8 @@ class TestScope:
             identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(outer.w.dtype) or (g,))
             return identity(x)
 
-        inner = holding(body, "infer")
-        outer = holding(lambda layer, x: inner(x))
+        inner = layer_with_body(body, "infer")
+        outer = layer_with_body(lambda layer, x: inner(x))
         jax.grad(lambda x: outer(x).sum().astype("float32"))(jnp.ones((2, 2)))
         assert set(seen) == {np.dtype("float32")}
 
@@ -296,7 +296,7 @@ class TestScope:
             identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(layer.w.dtype) or (g,))
             return identity(x)
 
-        layer = holding(body)
+        layer = layer_with_body(body)
         jax.grad(lambda x: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
         assert seen == [np.dtype(read)]
 
@@ -320,7 +320,7 @@ class TestScope:
                 scaled.defjvp(lambda primals, tangents: (scaled(*primals), rule(*tangents, None, *primals)))
             return scaled(x)
 
-        layer = holding(body)
+        layer = layer_with_body(body)
         gradient = outside(lambda x: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
         np.testing.assert_array_equal(gradient, np.asarray(layer.w.value.astype("float16"), "float32"))
         assert set(seen) == {np.dtype("float16")}
@@ -329,7 +329,7 @@ class TestScope:
     def test_function_without_rules_raises_like_jax(self, made):
         plain = {nn.custom_vjp: jax.custom_vjp, nn.custom_jvp: jax.custom_jvp}[made]
         for function in (made, plain):
-            layer = holding(lambda _, x, function=function: function(square)(x))
+            layer = layer_with_body(lambda _, x, function=function: function(square)(x))
             gradient = jax.grad(lambda x, layer=layer: layer(x).sum().astype("float32"))
             with pytest.raises(AttributeError, match=r"No (VJP|JVP) defined for custom_(vjp|jvp) function square"):
                 gradient(jnp.ones((2, 2)))
@@ -339,14 +339,14 @@ def square(x):
     return x * x
 
 
-class TestAssigning:
+class TestAssignment:
     @pytest.mark.parametrize(
         ("name", "wanted"), [("assign", 1e-4), ("assign_add", 1e-4), ("assign_sub", -1e-4), ("assign_mul", 0.0)]
     )
     @pytest.mark.parametrize("value", [1e-4, np.float32(1e-4), jnp.float32(1e-4)])
     def test_assignment_uses_the_stored_dtype_inside_call(self, name, wanted, value):
         """Keras 3 casts the value, and 1 + 1e-4 is 1 in float16."""
-        layer = holding(None)
+        layer = layer_with_body(None)
         zero = jnp.zeros((2, 2))
         layer.w.assign(zero)
         given = value if name != "assign" else np.full((2, 2), value, "float32")
@@ -363,14 +363,14 @@ class TestAssigning:
             layer.w *= 2
             return x
 
-        layer = holding(body)
+        layer = layer_with_body(body)
         before = np.asarray(layer.w.value)
         layer(jnp.ones((2, 2)))
         np.testing.assert_array_equal(layer.w.value, (before + np.float32(1e-4) - np.float32(2e-4)) * 2)
         assert isinstance(layer.w, nn.AutoCastVariable)
 
     def test_assigned_variable_gives_its_stored_value(self):
-        layer = holding(lambda layer, x: layer.plain.assign(layer.w) is None or x)
+        layer = layer_with_body(lambda layer, x: layer.plain.assign(layer.w) is None or x)
         layer(jnp.ones((2, 2)))
         np.testing.assert_array_equal(layer.plain.value, layer.w.value)
 
@@ -388,21 +388,21 @@ class TestAssigning:
             ("assign_add", jnp.ones((3, 2, 2)), ValueError),
         ],
     )
-    def test_refused_assignment_changes_nothing(self, name, value, error):
-        layer = holding(None)
+    def test_failed_assignment_changes_nothing(self, name, value, error):
+        layer = layer_with_body(None)
         before = np.asarray(layer.w.value)
         with pytest.raises(error):
             getattr(layer.w, name)(value)
         np.testing.assert_array_equal(layer.w.value, before)
 
     def test_integers_are_not_truncated(self):
-        layer = holding(None)
+        layer = layer_with_body(None)
         with pytest.raises(InPlaceError):
             layer.count.assign_add(1.5)
         assert layer.count.assign_add(2).value.tolist() == [2, 2]
 
     def test_a_traced_value_needs_a_functional_call(self):
-        layer = holding(lambda layer, x: layer.w.assign(x.astype("float32")) is None or x)
+        layer = layer_with_body(lambda layer, x: layer.w.assign(x.astype("float32")) is None or x)
         with pytest.raises(
             ValueError, match="variable 'w' must get a concrete value, got a tracer, which would outlive its trace"
         ):
@@ -438,7 +438,7 @@ class TestPlainVariables:
 
 
 def test_checkpoints_of_plain_and_autocast_variables_load_into_each_other():
-    layers = [holding(None, dtype) for dtype in ("mixed_float16", "float32")]
+    layers = [layer_with_body(None, dtype) for dtype in ("mixed_float16", "float32")]
     states = [{path: np.asarray(variable) for path, variable in layer.variables.items()} for layer in layers]
     assert {path: (v.dtype, v.shape) for path, v in states[0].items()} == {
         path: (v.dtype, v.shape) for path, v in states[1].items()
@@ -450,7 +450,7 @@ def test_checkpoints_of_plain_and_autocast_variables_load_into_each_other():
 
 
 def test_loading_is_all_or_nothing():
-    layer = holding(None)
+    layer = layer_with_body(None)
     before = {path: np.asarray(v) for path, v in layer.variables.items()}
     good = {path: value + value.dtype.type(1) for path, value in before.items()}
     for bad in (good | {"phase": np.ones(3, "complex64")}, good | {"other": 1}, {"w": good["w"]}):

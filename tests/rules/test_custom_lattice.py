@@ -19,27 +19,27 @@ EDGES = {
     "bfloat16": ["float32"],
     "int4": [],
 }
-MINE = RuleSet.from_lattice("mine", EDGES)
+RULES = RuleSet.from_lattice("mine", EDGES)
 
 
-def test_operands_meet_in_the_join():
-    assert result_type("int8", "uint8", rules=MINE) == "int16"
-    assert result_type("int8", "uint8", 1.5, rules=MINE) == "float32"
-    assert result_type("uint8", 3, rules=MINE) == "uint8"
-    assert result_type("int4", "int4", rules=MINE) == "int4"
-    assert explain("int8", "int8", operation="divide", rules=MINE).result is None  # the row takes floats only
-    with use_rules(MINE):
+def test_operands_promote_to_their_join():
+    assert result_type("int8", "uint8", rules=RULES) == "int16"
+    assert result_type("int8", "uint8", 1.5, rules=RULES) == "float32"
+    assert result_type("uint8", 3, rules=RULES) == "uint8"
+    assert result_type("int4", "int4", rules=RULES) == "int4"
+    assert explain("int8", "int8", operation="divide", rules=RULES).result is None  # divide accepts only floats
+    with use_rules(RULES):
         assert result_type("bool", "bfloat16") == "bfloat16"
 
 
 @pytest.mark.parametrize("operands", [("int4", "int8"), ("float16", "int8"), ("complex*", "int8")])
-def test_operands_without_a_join_or_without_edges_are_refused(operands):
+def test_operands_without_a_join_or_edges_raise(operands):
     with pytest.raises(PromotionError, match=r"rules mine"):
-        result_type(*operands, rules=MINE)
+        result_type(*operands, rules=RULES)
 
 
-def test_joins_obey_the_laws_and_equal_those_of_jax():
-    order = MINE.lattice
+def test_joins_obey_the_lattice_laws_and_match_jax():
+    order = RULES.lattice
     assert [*counterexamples(order.join, order.nodes)] == []
     jax = RuleSet.from_lattice("jax again", JAX_X64.lattice.edges)
     names = [name for name in jax.lattice.nodes if "*" not in name]
@@ -72,5 +72,5 @@ def test_unknown_dtypes_and_taken_names_raise():
 
 
 def test_a_pickled_rule_set_decides_the_same():
-    copy = pickle.loads(pickle.dumps(MINE))
+    copy = pickle.loads(pickle.dumps(RULES))
     assert result_type("int8", "uint8", rules=copy) == "int16"

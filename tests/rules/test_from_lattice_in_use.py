@@ -24,7 +24,7 @@ def test_array_operators_follow_a_user_defined_rule_set():
         with use_rules(BFLOAT) as rules:
             assert rules is BFLOAT is get_rules()
             assert (Array(ones(2, "int8")) + Array(ones(2, "bfloat16"))).dtype == "bfloat16"
-            assert (1.5 * Array(ones(2, "int16"))).dtype == "float32"  # float*, held as the default
+            assert (1.5 * Array(ones(2, "int16"))).dtype == "float32"  # float* becomes the default float
             with pytest.raises(PromotionError, match="rules all in bfloat16"):
                 Array(ones(2, "int8")) + Array(ones(2, "uint8"))
         with use_rules(HALF):
@@ -46,7 +46,7 @@ def test_jit_traces_once_for_each_user_defined_rule_set():
         with use_rules(HALF):
             assert scaled(x).dtype == "float16"
     assert traced == ["all in bfloat16", "all in float16"]
-    # The same edges under the same name are another value: nothing tells them apart but what they are.
+    # Rule sets with the same name and different edges are different values.
     with use_rules(RuleSet.from_lattice("all in float16", CHAIN)):
         assert scaled(x).dtype == "float32"
 
@@ -54,11 +54,11 @@ def test_jit_traces_once_for_each_user_defined_rule_set():
 def test_user_defined_rule_sets_have_tables_and_comparisons():
     table = rule_table(BFLOAT, types="int8,int16,float*").data()["table"]
     assert table["int8"] == {"int8": "int8", "int16": "int16", "float*": "float*"}
-    assert compare(BFLOAT, HALF, types="int8,float16").counts == {"accepted": 3}  # the one knows no float16
+    assert compare(BFLOAT, HALF, types="int8,float16").counts == {"accepted": 3}  # BFLOAT has no float16
     assert not compare(BFLOAT, BFLOAT).counts
 
 
-def test_weak_kinds_are_held_in_the_chosen_defaults():
+def test_weak_kinds_take_the_given_defaults():
     narrow = RuleSet.from_lattice("bfloat16 by default", CHAIN, defaults={"float*": "bfloat16", "int*": "int16"})
     assert supremum.result_type(1.5, rules=narrow) == "bfloat16"
     assert supremum.result_type("int8", 1.5, rules=narrow) == "bfloat16"

@@ -1,4 +1,4 @@
-"""Which rules `"jax"` and `"jax-strict"` stand for: what JAX's flags say, and before JAX is loaded its environment."""
+"""The rules that `"jax"` and `"jax-strict"` select, by JAX's flags or, before JAX is loaded, its environment."""
 
 import contextlib
 import itertools
@@ -18,13 +18,13 @@ from supremum.rules.jax_flags import is_strict, is_x64
 from supremum.rules.names import FOLLOWING, question
 
 FLAGS = list(itertools.product((False, True), ("warn", "error", "allow"), ("standard", "strict")))
-# One for each rule set: with x64 on the second flag makes no difference, and "error" is "warn" to the rules.
+# One combination per rule set: the second flag has no effect with x64, and "error" selects the rules of "warn".
 DISTINCT = [each for each in FLAGS if each[:2] in ((True, "warn"), (False, "warn"), (False, "allow"))]
 
 
 @contextlib.contextmanager
 def flags(x64, explicit, promotion, *, scoped=True):
-    """JAX's flags, set by its context managers where it has some, or for the whole process."""
+    """Set JAX's flags, with its context managers where they exist, or for the whole process."""
     config = jax.config
     before = config.jax_enable_x64, config.jax_explicit_x64_dtypes, config.jax_numpy_dtype_promotion
     config.update("jax_explicit_x64_dtypes", explicit)
@@ -48,14 +48,14 @@ def expected(x64, explicit, promotion):
 
 
 @pytest.mark.parametrize("scoped", [True, False], ids=["scoped", "global"])
-def test_the_names_follow_every_combination_of_flags(scoped):
+def test_jax_names_follow_every_combination_of_flags(scoped):
     for combination in [*FLAGS, *reversed(FLAGS)]:
         with flags(*combination, scoped=scoped):
             name = expected(*combination)
             assert get_rules().name == get_rules("jax").name == explain("int8", "int8").rules == name
             assert get_rules("jax-strict").name == expected(*combination[:2], "strict")
             assert explain(jnp.ones(1, "int8"), np.ones(1, "int8")).rules == name
-            # What other libraries hold has 64 bits, and the flags say nothing of it.
+            # The flags do not apply to arrays of other libraries, which follow the 64-bit rules.
             array = np.ones(1, "int8")
             for operand in (array, array[0], asarray(array)):
                 assert explain(operand, 1, "int8").rules == "jax-x64"
@@ -63,26 +63,26 @@ def test_the_names_follow_every_combination_of_flags(scoped):
                 assert explain(operand, rules="jax-x32").rules == "jax-x32"
 
 
-def _asked(name, *operands):
-    """The flags that have to be asked of, under a name."""
+def _flag_reader(name, *operands):
+    """Return the function that reads the flags that a decision under this name depends on, or None."""
     seen = [as_operand(each) for each in operands]
     found = question({each: get_rules(each).decide("add", seen).verdict.result for each in FOLLOWING[name]})
     return None if found is None else found.ask
 
 
-def test_only_the_flags_that_make_a_difference_are_asked_for():
+def test_only_flags_that_make_a_difference_are_read():
     for call in [("float32", "float32"), ("bfloat16", 1.5), ("int8", 1)]:
-        assert _asked("jax", *call) is _asked("jax-strict", *call) is None
-    assert _asked("jax", "bfloat16", "float32") is is_strict
-    assert _asked("jax-strict", "bfloat16", "float32") is None
-    assert _asked("jax", 1, 1) is _asked("jax-strict", 1, 1) is is_x64
+        assert _flag_reader("jax", *call) is _flag_reader("jax-strict", *call) is None
+    assert _flag_reader("jax", "bfloat16", "float32") is is_strict
+    assert _flag_reader("jax-strict", "bfloat16", "float32") is None
+    assert _flag_reader("jax", 1, 1) is _flag_reader("jax-strict", 1, 1) is is_x64
     for combination in FLAGS:
         with flags(*combination):
-            assert _asked("jax", "float64", "float64")() == expected(*combination)
-            assert _asked("jax-strict", "float64", "float64")() == expected(*combination[:2], "strict")
+            assert _flag_reader("jax", "float64", "float64")() == expected(*combination)
+            assert _flag_reader("jax-strict", "float64", "float64")() == expected(*combination[:2], "strict")
 
 
-def test_answers_for_two_arrays_are_never_stale():
+def test_results_for_two_arrays_follow_changed_flags():
     a, b, c = jnp.ones(2, "uint32"), jnp.ones(2, "int8"), jnp.ones(2, "int8")
     for combination in [*FLAGS, *FLAGS]:
         with flags(*combination):
@@ -94,7 +94,7 @@ def test_answers_for_two_arrays_are_never_stale():
                 assert result_type(a, b) == ("int64" if combination[0] else "int32")
 
 
-ASK = """
+PROGRAM = """
 import os, sys
 from supremum import explain, get_rules
 from supremum.errors import ArgumentError
@@ -129,18 +129,18 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("variable", "value"), [_environment(*setting) for setting in SETTINGS])
-def test_the_environment_is_read_as_jax_reads_it(variable, value):
+def test_environment_variables_are_read_as_in_jax(variable, value):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), variable: value}
     found = subprocess.run(
-        [sys.executable, "-c", ASK],
+        [sys.executable, "-c", PROGRAM],
         capture_output=True,
         text=True,
         check=False,
         env=environment | {"GIVEN": repr(value)},
     )
     assert found.returncode == 0, found.stderr
-    refused = value in ("", "2", "STRICT", "Allow")
-    assert (found.stdout == "None\n") == refused
+    invalid = value in ("", "2", "STRICT", "Allow")
+    assert (found.stdout == "None\n") == invalid
     width = "explicit-x64" if value == "allow" else "x64" if value in ("True", "1", "yes", "ON", "t") else "x32"
-    if not refused:
+    if not invalid:
         assert f"'jax-{'strict-' * (value == 'strict')}{width}', 'jax-strict-{width}'" in found.stdout

@@ -1,4 +1,4 @@
-"""What Python numbers fit, against what NumPy and ml_dtypes make of them."""
+"""Which Python numbers fit a format, compared with the conversions of NumPy and ml_dtypes."""
 
 import itertools
 import math
@@ -22,11 +22,11 @@ def test_integers_fit_exactly_their_range(row):
 
 
 @pytest.mark.parametrize("row", [row for row in FLOATS if row.zero], ids=str)
-def test_floats_fit_until_they_round_away(row):
-    """The first number that does not fit is the first that ml_dtypes turns into infinity or NaN, or saturates."""
+def test_floats_fit_unless_they_round_out_of_range(row):
+    """The first number that does not fit is the first that ml_dtypes saturates, or turns into infinity or NaN."""
     half = 2.0 ** (row.max_exponent - row.mantissa - 1)
     edge = row.max + half if math.isfinite(row.max + half) else math.inf
-    # ml_dtypes goes through float32: what float32 cannot tell from the edge rounds as the edge does.
+    # ml_dtypes converts through float32, so numbers that float32 cannot tell from the edge round like the edge.
     step = np.float32 if row.bits < 32 else np.float64
     around = [
         row.max,
@@ -41,14 +41,14 @@ def test_floats_fit_until_they_round_away(row):
     for value in finite:
         with np.errstate(all="ignore"):
             (rounded,) = np.asarray([value]).astype(row.dtype).astype(np.float64)
-        # A format without NaN saturates: halfway to the number it does not have, it is already too much.
+        # A format without NaN saturates, so even the midpoint to the first missing number is out of range.
         limit = half if row.nan is not Nan.NONE else np.nextafter(half, 0)
         survives = bool(np.isfinite(rounded) and abs(rounded - value) <= limit)
         for signed in (value, -value):
             assert fits(signed, row) is survives, signed
 
 
-def test_ints_beyond_the_largest_float():
+def test_ints_beyond_the_largest_float_do_not_fit():
     float64 = as_format("float64")
     assert fits(2**1024 - 2**970 - 1, float64)
     assert not fits(2**1024 - 2**970, float64)
@@ -62,7 +62,7 @@ def test_ints_beyond_the_largest_float():
             assert converts(value, float64)
 
 
-def test_infinities_nan_and_complex():
+def test_infinities_and_nans_fit_and_complex_needs_a_complex_format():
     for value in (math.inf, -math.inf, math.nan, complex(math.nan, math.inf)):
         assert fits(value, as_format("complex64"))
     assert fits(math.inf, as_format("float16"))
@@ -71,13 +71,13 @@ def test_infinities_nan_and_complex():
     assert fits(1e39j, as_format("complex128"))
 
 
-def test_bools_fit_as_the_ints_they_are():
+def test_bools_fit_like_the_ints_0_and_1():
     assert fits(True, as_format("bool"))
     assert fits(1, as_format("bool"))
     assert not fits(2, as_format("bool"))
 
 
-def test_numbers_are_stored_or_not_converted_as_predicted():
+def test_stores_and_converts_match_numpy():
     stored_count = raised = 0
     values = [0, 1, -1, 7, 200, 256, 2**31, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 2**120, 10**40, 10**400]
     for value, row in itertools.product(values, FORMATS):
@@ -113,5 +113,5 @@ def test_numbers_of_one_interval_fit_the_same_formats(numbers):
     assert all(len(fitting) == 1 for fitting in groups.values())
 
 
-def test_intervals_are_few():
+def test_integers_share_few_intervals():
     assert len({interval(value) for value in range(-70_000, 70_000)}) < 80

@@ -1,4 +1,4 @@
-"""The short way to an answer says what the long way says, whatever was asked before."""
+"""`result_type` of two arrays, which is cached, always agrees with `explain`."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from supremum.rules.lattice_promotion import weak_defaults
 NAMES = ["bool", "uint8", "int8", "int16", "uint32", "int64", "bfloat16", "float16", "float32", "float64", "complex64"]
 
 
-def _said(function, *operands, **kwargs):
+def _result_or_error(function, *operands, **kwargs):
     try:
         return function(*operands, **kwargs)
     except TypeError as error:
@@ -23,50 +23,50 @@ def _said(function, *operands, **kwargs):
 
 
 @pytest.mark.parametrize("rules", rule_names())
-def test_numpy_arrays_with_and_without_dimensions(rules):
+def test_cached_results_match_explain_for_numpy_arrays(rules):
     arrays = [np.zeros(shape, name) for name in NAMES for shape in ((2,), ())]
     answers = 0
-    for a, b in [*itertools.product(arrays, repeat=2)] * 2:  # the second time everything is known
-        said = _said(result_type, a, b, rules=rules)
-        assert said == _said(lambda *o: explain(*o, rules=rules).dtype, a, b)
-        answers += isinstance(said, np.dtype)
-    assert answers >= 8 * len(NAMES) - 16  # at least every dtype with itself, but those that the rules do not have
+    for a, b in [*itertools.product(arrays, repeat=2)] * 2:  # the second round uses the cache
+        result = _result_or_error(result_type, a, b, rules=rules)
+        assert result == _result_or_error(lambda *o: explain(*o, rules=rules).dtype, a, b)
+        answers += isinstance(result, np.dtype)
+    assert answers >= 8 * len(NAMES) - 16  # at least each dtype with itself, except those that the rules lack
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", ["jax", "numpy", "torch", "tf-rfc-all"])
-def test_jax_arrays_weak_and_strong(rules):
+def test_cached_results_match_explain_for_jax_arrays(rules):
     arrays = [
         jnp.zeros(shape, name) for name in NAMES if "64" not in name or name == "complex64" for shape in ((2,), ())
     ]
     arrays += [jnp.asarray(1), jnp.asarray(1.0), jnp.asarray(1j)]
     answers = 0
     for a, b in [*itertools.product(arrays, repeat=2)] * 2:
-        said = _said(result_type, a, b, rules=rules)
-        assert said == _said(lambda *o: explain(*o, rules=rules).dtype, a, b)
-        answers += isinstance(said, np.dtype)
+        result = _result_or_error(result_type, a, b, rules=rules)
+        assert result == _result_or_error(lambda *o: explain(*o, rules=rules).dtype, a, b)
+        answers += isinstance(result, np.dtype)
     assert answers >= 4 * len(arrays)
 
 
-def test_operands_of_two_libraries_and_numbers_are_decided_as_usual():
+def test_cached_results_match_explain_for_mixed_operands():
     weak = jnp.asarray(1.0)
     for a, b in [(np.zeros(2, "int8"), weak), (weak, np.zeros(2, "int8")), (np.zeros(2, "int8"), 1), (1, 1)] * 2:
         assert result_type(a, b, rules="jax-x64") == explain(a, b, rules="jax-x64").dtype
 
 
-def test_the_name_jax_follows_changed_flags():
+def test_cached_results_follow_changed_jax_flags():
     a, b = jnp.zeros(2, "uint32"), jnp.zeros(2, "int8")
     for x64, expected in ((True, "int64"), (False, "int32"), (True, "int64")):
         with jax.enable_x64(x64):
             assert result_type(a, b) == result_type(a, b, rules="jax") == np.dtype(expected)
-            # What NumPy holds has nothing to do with JAX's flags.
+            # JAX's flags do not apply to NumPy arrays.
             assert result_type(np.asarray(a), np.asarray(b)) == np.dtype("int64")
             for _ in range(2):
                 with jax.numpy_dtype_promotion("strict"), pytest.raises(PromotionError):
                     result_type(a, b)
 
 
-def test_scopes_do_not_leak_into_each_other():
+def test_cached_results_do_not_leak_between_scopes():
     a, b = np.zeros(2, "int32"), np.zeros(2, "float16")
     for _ in range(2):
         for rules, expected in (("numpy", "float64"), ("torch", "float16"), ("tf-rfc-all", "float64")):
@@ -74,7 +74,7 @@ def test_scopes_do_not_leak_into_each_other():
                 assert result_type(a, b) == np.dtype(expected)
 
 
-def test_two_rule_sets_of_one_name_are_told_apart():
+def test_rule_sets_with_the_same_name_are_cached_separately():
     def rules(top):
         lattice = Lattice({"int8": [top], "uint8": [top], "int16": [], "int32": []})
         return LatticeRuleSet("mine", "", "", lattice, weak_defaults("int64", "float64", "complex128"))
@@ -84,14 +84,14 @@ def test_two_rule_sets_of_one_name_are_told_apart():
         assert result_type(a, b, rules=mine) == np.dtype(expected)
 
 
-def test_byte_order_and_array_subclasses_do_not_matter():
+def test_results_ignore_byte_order_and_array_subclasses():
     swapped = np.zeros(2, ">f4")
     assert result_type(swapped, np.zeros(2, "f4"), rules=JAX_X64) == np.dtype("float32")
     masked = np.ma.zeros(2, "int8")
     assert result_type(masked, masked, rules=JAX_X64) == np.dtype("int8")
 
 
-def test_weak_jax_arrays_are_weak_under_jaxs_rules_only():
+def test_weak_jax_arrays_are_weak_only_under_rules_that_know_them():
     weak, strong = jnp.asarray(1.0), np.zeros(2, "float16")
     for rules, expected in (
         ("jax-x32", "float16"),

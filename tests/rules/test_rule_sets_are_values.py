@@ -1,4 +1,4 @@
-"""Rule sets are compared by what they hold, share what was found out under them, and are freed."""
+"""Rule sets are compared by value, share their caches with equal ones, and are freed."""
 
 import copy
 import gc
@@ -33,12 +33,12 @@ EDGES = {
 }
 
 
-def mine(name="mine", **changed):
+def custom_rules(name="mine", **changed):
     return RuleSet.from_lattice(name, EDGES, **changed)
 
 
 COPIES = {
-    "made again": lambda rules: mine(rules.name),
+    "made again": lambda rules: custom_rules(rules.name),
     "in another order": lambda rules: RuleSet.from_lattice(
         rules.name, {node: list(reversed(above)) for node, above in reversed(EDGES.items())}
     ),
@@ -50,8 +50,8 @@ COPIES = {
 
 
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
-def test_equal_rule_sets_are_one_key(copied):
-    rules = mine()
+def test_equal_rule_sets_are_the_same_key_and_share_verdicts(copied):
+    rules = custom_rules()
     same = copied(rules)
     assert rules == same
     assert hash(rules) == hash(same)
@@ -69,7 +69,7 @@ def test_copies_of_every_rule_set_are_equal(name, copied):
     assert rules not in (name, None, 1)
 
 
-def test_every_field_counts():
+def test_rule_sets_that_differ_in_any_field_are_unequal():
     different = {
         "name": "other", "summary": "other", "source": "other", "accepts": {"add": ("float",)}, "stands_in": {},
         "follows": {"clip": "add"}, "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
@@ -77,27 +77,27 @@ def test_every_field_counts():
         "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",
         "joins_defaults": True,
     }  # fmt: skip
-    rules = mine()
+    rules = custom_rules()
     assert different.keys() == {each.name for each in fields(rules)}
     for name, value in different.items():
         assert replace(rules, **{name: value}) != rules, name
 
 
-def test_torch_with_a_default():
+def test_torch_rules_with_equal_defaults_are_equal():
     assert TORCH.with_default("float64") == TORCH.with_default("float64") != TORCH
     assert TORCH.with_default("float64").with_default("float32") is TORCH
     assert TORCH.with_default("float32") is TORCH
 
 
-def test_a_class_of_ones_own_is_another_value():
-    class Loud(type(TORCH)):
+def test_a_subclass_with_the_same_fields_is_unequal():
+    class Subclass(type(TORCH)):
         pass
 
-    assert Loud(**TORCH._values()) != TORCH
+    assert Subclass(**TORCH._values()) != TORCH
 
 
 class Narrow(type(TORCH)):
-    """Rules of one's own that hold what is no field."""
+    """Rules with an attribute that is not a dataclass field."""
 
     def __init__(self, most, **held):
         super().__init__(**held)
@@ -114,7 +114,7 @@ def narrow(most, name="narrow"):
     return Narrow(most, **TORCH._values() | {"name": name})
 
 
-def test_what_a_subclass_holds_besides_its_fields_counts():
+def test_equality_includes_the_attributes_of_a_subclass():
     assert narrow(16) == narrow(16) != narrow(32)
     assert result_type("int16", "int32", rules=narrow(32)) == "int32"
     assert not explain("int16", "int32", rules=narrow(16))
@@ -128,7 +128,7 @@ def test_copies_of_a_subclass_are_equal(copied):
     assert not explain("int16", "int32", rules=rules)
 
 
-def test_what_cannot_be_looked_up_is_equal_to_itself_only():
+def test_rule_sets_with_unhashable_attributes_equal_only_themselves():
     rules, other = narrow(np.array(16)), narrow(np.array(32))
     assert rules == rules != other
     assert hash(rules) == hash(rules)
@@ -138,9 +138,9 @@ def test_what_cannot_be_looked_up_is_equal_to_itself_only():
         _ = asarray(jnp.ones(2, "int16")) + jnp.ones(2, "int32")
 
 
-def test_a_default_that_another_thread_sets_leaves_nothing_under_the_wrong_rules():
+def test_setting_the_default_in_a_thread_does_not_corrupt_caches():
     a, stopped = asarray(np.ones(2, "int8")), threading.Event()
-    expected = {"numpy": "float64", "torch": "float32"}  # of int8 and 2.0
+    expected = {"numpy": "float64", "torch": "float32"}  # of int8 and a Python float
     before = sys.getswitchinterval()
 
     def switch():
@@ -163,7 +163,7 @@ def test_a_default_that_another_thread_sets_leaves_nothing_under_the_wrong_rules
             assert {str((a * (number + 0.5)).dtype) for number in range(5000)} == {dtype}
 
 
-def test_what_jax_traced_for_an_equal_rule_set_serves_again():
+def test_equal_rule_sets_share_jax_traces():
     traced = []
 
     @jax.jit
@@ -173,20 +173,20 @@ def test_what_jax_traced_for_an_equal_rule_set_serves_again():
 
     a, b = asarray(jnp.ones(2, "int8")), asarray(jnp.ones(2, "float16"))
     for _ in range(3):
-        with use_rules(mine()):  # the one before is gone by now
+        with use_rules(custom_rules()):  # the previous one is freed by now
             assert add(a, b).dtype == "float16"
     assert traced == ["mine"]
-    with use_rules(mine("yours")):
+    with use_rules(custom_rules("yours")):
         add(a, b)
     assert traced == ["mine", "yours"]
 
 
-def test_equal_rule_sets_that_threads_make_together_are_one():
+def test_equal_rule_sets_from_several_threads_share_one_memory():
     barrier, found = threading.Barrier(8), []
 
     def make():
         barrier.wait()
-        found.extend(mine(f"together {number}").memory for number in range(200))
+        found.extend(custom_rules(f"together {number}").memory for number in range(200))
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
@@ -199,7 +199,7 @@ def test_equal_rule_sets_that_threads_make_together_are_one():
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [500, slow(5000)])
 def test_rule_sets_are_freed(count):
-    """After all that keeps something by them: verdicts, fixes, pairs, operators, numbers, and what JAX traced."""
+    """Everything that is cached by rule set is used first: verdicts, fixes, pairs, operators, numbers, JAX's traces."""
     a, b = asarray(np.ones(2, "int8")), asarray(np.ones(2, "float16"))
     jitted = jax.jit(lambda a, b: a * b)
     gc.collect()
@@ -222,10 +222,10 @@ def test_rule_sets_are_freed(count):
     del rules
     gc.collect()
     assert sum(each() is not None for each in alive) == 0
-    assert len(_KEYS) - before <= 11  # JAX knows those that it traced for, and the last that was in force
+    assert len(_KEYS) - before <= 11  # JAX keeps those that it traced for, and the last one in force
 
 
-def test_fields_are_looked_up_by_value():
+def test_hashable_compares_fields_by_value():
     assert hashable({"a": {1, 2}, "b": [("c", {})]}) == hashable({"b": [("c", {})], "a": frozenset((2, 1))})
     assert hash(hashable(TORCH._values()))
     assert hashable(["a", "b"]) != hashable(["b", "a"])

@@ -1,4 +1,4 @@
-"""Which rules are in force: the argument, the innermost scope, the default, in functions, tasks, threads and traces."""
+"""The rules in force, from the argument, scope or default, in functions, tasks, threads and traces."""
 
 import asyncio
 import subprocess
@@ -15,32 +15,32 @@ from supremum import UnknownNameError, explain, get_rules, promote_types, result
 from supremum.rules import JAX_X32, JAX_X64, NUMPY, PADDLE, TORCH, set_default_rules, use_rules
 
 
-def name():
-    """The name of the rules in force, as a decision tells it."""
+def rules_in_force():
+    """Return the name of the rules in force, from a decision."""
     return explain("int8", "float32").rules
 
 
 @pytest.fixture
 def default():
-    """Sets the default for the time of a test."""
+    """Return a function that sets the default until the end of a test."""
     assert get_rules() in (JAX_X32, JAX_X64)
     yield set_default_rules
     set_default_rules("jax")
 
 
-def test_scopes_nest_and_give_their_rule_set():
-    outside = name()
+def test_scopes_nest_and_return_their_rule_set():
+    outside = rules_in_force()
     with use_rules("numpy") as numpy:
         assert numpy is NUMPY
-        assert name() == "numpy"
+        assert rules_in_force() == "numpy"
         with use_rules("torch") as torch:
             assert torch is TORCH
-            assert name() == "torch"
-        assert name() == "numpy"
-    assert name() == outside == "jax-x32"
+            assert rules_in_force() == "torch"
+        assert rules_in_force() == "numpy"
+    assert rules_in_force() == outside == "jax-x32"
 
 
-def test_every_question_follows_the_scope():
+def test_all_functions_follow_the_scope():
     with use_rules("numpy"):
         assert result_type("int32", "float32") == np.dtype("float64") == promote_types("int32", "float32")
         assert supremum.can_promote("int32", "float32")
@@ -49,7 +49,7 @@ def test_every_question_follows_the_scope():
     assert result_type("int32", "float32") == np.dtype("float32")
     arrays = np.zeros(2, "int32"), np.zeros(2, "float32")
     for rules, expected in (("numpy", "float64"), ("torch", "float32"), ("numpy", "float64"), ("jax", "float32")):
-        with use_rules(rules):  # answers for two arrays are remembered: for each rules apart
+        with use_rules(rules):  # results for two arrays are cached by rule set
             assert [result_type(*arrays) for _ in range(3)] == [np.dtype(expected)] * 3
 
 
@@ -57,26 +57,26 @@ def test_an_error_leaves_the_outer_rules_in_force():
     with use_rules("paddle"):
         with pytest.raises(ZeroDivisionError), use_rules("torch"), use_rules("numpy"):
             _ = 1 / 0
-        assert name() == "paddle"
-    assert name() == "jax-x32"
+        assert rules_in_force() == "paddle"
+    assert rules_in_force() == "jax-x32"
 
 
-def test_one_instance_may_be_entered_again_also_inside_itself():
+def test_a_scope_can_be_entered_again_even_inside_itself():
     scope = use_rules("torch")
     for _ in range(2):
         with scope, use_rules("numpy"), scope:
-            assert name() == "torch"
+            assert rules_in_force() == "torch"
             with use_rules("paddle"):
-                assert name() == "paddle"
-            assert name() == "torch"
-        assert name() == "jax-x32"
+                assert rules_in_force() == "paddle"
+            assert rules_in_force() == "torch"
+        assert rules_in_force() == "jax-x32"
 
 
-def test_functions_are_decorated_and_keep_their_name_and_recursion():
+def test_use_rules_decorates_functions():
     @use_rules("torch")
     def depth(levels):
         """Goes down."""
-        assert name() == "torch"
+        assert rules_in_force() == "torch"
         if levels:
             with use_rules("numpy"):
                 return 1 + depth(levels - 1)
@@ -86,7 +86,7 @@ def test_functions_are_decorated_and_keep_their_name_and_recursion():
     assert depth(levels=3) == 3
     with use_rules("paddle"):
         assert depth(1) == 1
-        assert name() == "paddle"
+        assert rules_in_force() == "paddle"
 
     @use_rules("torch")
     def fails():
@@ -94,10 +94,10 @@ def test_functions_are_decorated_and_keep_their_name_and_recursion():
 
     with pytest.raises(KeyError):
         fails()
-    assert name() == "jax-x32"
+    assert rules_in_force() == "jax-x32"
 
 
-def test_methods_and_calls_by_keyword():
+def test_use_rules_decorates_methods():
     class Model:
         @use_rules("numpy")
         def ask(self, *dtypes, rules=None):
@@ -110,23 +110,23 @@ def test_methods_and_calls_by_keyword():
 def test_async_functions_run_under_the_rules_when_awaited():
     @use_rules("torch")
     async def ask():
-        before = name()
+        before = rules_in_force()
         await asyncio.sleep(0)
-        return before, name()
+        return before, rules_in_force()
 
     async def main():
         waiting = ask()
-        assert name() == "jax-x32"
+        assert rules_in_force() == "jax-x32"
         with use_rules("numpy"):
             assert await waiting == ("torch", "torch")
-            assert name() == "numpy"
-        return name()
+            assert rules_in_force() == "numpy"
+        return rules_in_force()
 
     assert asyncio.iscoroutinefunction(ask)
     assert asyncio.run(main()) == "jax-x32"
 
 
-def test_generators_are_refused_with_what_to_do_instead():
+def test_decorating_generators_raises_with_a_fix():
     def numbers():
         yield 1
 
@@ -138,24 +138,24 @@ def test_generators_are_refused_with_what_to_do_instead():
             use_rules("torch")(generator)
 
 
-def test_the_default_is_set_for_everyone_and_argument_beats_scope_beats_default(default):
+def test_the_argument_overrides_the_scope_and_the_scope_the_default(default):
     default("numpy")
-    assert name() == "numpy"
+    assert rules_in_force() == "numpy"
     assert get_rules() is NUMPY
     with use_rules("torch"):
-        assert name() == "torch"
+        assert rules_in_force() == "torch"
         assert explain("int8", "int8", rules="paddle").rules == "paddle"
         default("tf-rfc-safe")
-        assert name() == "torch"
-    assert name() == "tf-rfc-safe"
+        assert rules_in_force() == "torch"
+    assert rules_in_force() == "tf-rfc-safe"
     default("jax")
-    assert name() == "jax-x32"
+    assert rules_in_force() == "jax-x32"
 
 
-def test_rule_sets_are_taken_as_values(default):
+def test_rule_sets_are_accepted_instead_of_names(default):
     with use_rules(PADDLE) as rules:
         assert rules is PADDLE
-        assert name() == "paddle"
+        assert rules_in_force() == "paddle"
         assert explain("int8", "int8", rules=NUMPY).rules == "numpy"
     default(TORCH)
     assert get_rules() is TORCH
@@ -163,17 +163,17 @@ def test_rule_sets_are_taken_as_values(default):
 
 
 @pytest.mark.parametrize("rules", ["nunpy", "numy", "NumPy"])
-def test_unknown_names_change_nothing_and_get_the_near_names(rules, default):
+def test_unknown_names_raise_with_similar_names_and_change_nothing(rules, default):
     default("torch")
     for ask in (use_rules, default, get_rules, lambda unknown: explain("int8", rules=unknown)):
         with use_rules("paddle"):
             with pytest.raises(UnknownNameError, match=r"unknown rule set .*did you mean 'numpy'\?"):
                 ask(rules)
-            assert name() == "paddle"
-        assert name() == "torch"
+            assert rules_in_force() == "paddle"
+        assert rules_in_force() == "torch"
 
 
-def test_jax_is_whatever_jaxs_flag_says_inside_a_scope_too(default):
+def test_jax_follows_the_x64_flag_inside_scopes(default):
     with use_rules("numpy"), use_rules("jax") as rules:
         assert rules is JAX_X32
         with jax.enable_x64(True):
@@ -183,7 +183,7 @@ def test_jax_is_whatever_jaxs_flag_says_inside_a_scope_too(default):
         assert result_type("int64", "int8") == np.dtype("int32")
     default("jax")
     with jax.enable_x64(True):
-        assert name() == "jax-x64"
+        assert rules_in_force() == "jax-x64"
         arrays = jnp.zeros(2, "uint32"), jnp.zeros(2, "int8")
         assert result_type(*arrays) == result_type(*arrays) == np.dtype("int64")
     assert result_type(*arrays) == np.dtype("int32")
@@ -193,9 +193,9 @@ def test_new_threads_start_from_the_default(default):
     seen = {}
 
     def ask(key):
-        seen[key] = name()
+        seen[key] = rules_in_force()
         with use_rules("torch"):
-            seen[key, "inside"] = name()
+            seen[key, "inside"] = rules_in_force()
 
     def in_thread(key):
         thread = threading.Thread(target=ask, args=(key,))
@@ -204,10 +204,10 @@ def test_new_threads_start_from_the_default(default):
 
     with use_rules("numpy"):
         in_thread("jax")
-        assert name() == "numpy"
+        assert rules_in_force() == "numpy"
         default("paddle")
         in_thread("paddle")
-        assert name() == "numpy"
+        assert rules_in_force() == "numpy"
     assert seen == {
         "jax": "jax-x32", ("jax", "inside"): "torch", "paddle": "paddle", ("paddle", "inside"): "torch",
     }  # fmt: skip
@@ -219,7 +219,7 @@ def test_threads_keep_their_scopes_apart():
     def ask(rules):
         with use_rules(rules):
             barrier.wait()
-            seen[rules] = name()
+            seen[rules] = rules_in_force()
             barrier.wait()
 
     threads = [threading.Thread(target=ask, args=(rules,)) for rules in ("numpy", "torch")]
@@ -230,15 +230,15 @@ def test_threads_keep_their_scopes_apart():
     assert seen == {"numpy": "numpy", "torch": "torch"}
 
 
-def test_tasks_inherit_the_scope_they_are_created_in_and_keep_theirs_apart():
+def test_tasks_start_in_the_scope_of_their_creation_and_stay_separate():
     async def inner(rules):
-        seen = [name()]
+        seen = [rules_in_force()]
         with use_rules(rules):
             for _ in range(5):
                 await asyncio.sleep(0)
-                seen.append(name())
+                seen.append(rules_in_force())
         await asyncio.sleep(0)
-        return [*seen, name()]
+        return [*seen, rules_in_force()]
 
     async def main():
         with use_rules("numpy"):
@@ -246,9 +246,9 @@ def test_tasks_inherit_the_scope_they_are_created_in_and_keep_theirs_apart():
         outside = asyncio.create_task(inner("array-api"))
         with use_rules("tf-rfc-all"):
             await asyncio.sleep(0)
-            assert name() == "tf-rfc-all"
+            assert rules_in_force() == "tf-rfc-all"
             results = await asyncio.gather(*tasks, outside)
-            assert name() == "tf-rfc-all"
+            assert rules_in_force() == "tf-rfc-all"
         return results
 
     expected = [
@@ -256,17 +256,17 @@ def test_tasks_inherit_the_scope_they_are_created_in_and_keep_theirs_apart():
         ["jax-x32", *["array-api"] * 5, "jax-x32"],
     ]
     assert asyncio.run(main()) == expected
-    assert name() == "jax-x32"
+    assert rules_in_force() == "jax-x32"
 
 
 @pytest.fixture
 def traced():
-    """A jitted sum in the dtype that the rules in force say, and the rules of each of its traces."""
+    """Return a jitted sum in the dtype of the rules in force, and a list with the rules of each trace."""
     traces = []
 
     @jax.jit
     def add(a, b):
-        traces.append(name())
+        traces.append(rules_in_force())
         dtype = result_type(a.dtype, b.dtype)
         return a.astype(dtype) + b.astype(dtype)
 
@@ -274,7 +274,7 @@ def traced():
     return lambda: add(*operands).dtype.name, traces
 
 
-def test_jitted_functions_are_traced_again_under_other_rules_and_not_under_the_same(traced):
+def test_jitted_functions_are_traced_once_for_each_rule_set(traced):
     add, traces = traced
     assert [add(), add()] == ["bfloat16"] * 2
     assert traces == ["jax-x32"]
@@ -291,7 +291,7 @@ def test_jitted_functions_are_traced_again_under_other_rules_and_not_under_the_s
     assert len(traces) == 3
 
 
-def test_what_was_traced_under_rules_that_refuse_is_refused_again_and_others_are_not(traced):
+def test_jitted_functions_raise_again_only_under_rules_that_raise(traced):
     add, traces = traced
     for _ in range(2):
         assert add() == "bfloat16"
@@ -301,14 +301,14 @@ def test_what_was_traced_under_rules_that_refuse_is_refused_again_and_others_are
     assert traces.count("jax-x32") == 1
 
 
-def test_jitted_functions_are_traced_again_under_another_default(traced, default):
+def test_jitted_functions_are_traced_again_under_a_different_default(traced, default):
     add, traces = traced
     add()
     for rules in ("torch", "numpy", "torch", NUMPY, "jax"):
         default(rules)
         assert [add(), add()] == [result_type("int8", "bfloat16").name] * 2
     assert traces[:3] == ["jax-x32", "torch", "numpy"]
-    assert len(traces) <= 5  # a rule set given as a value may count as another than its name
+    assert len(traces) <= 5  # a rule set may be traced separately from its name
     count = len(traces)
     with use_rules("tf-rfc-all"):
         add()
@@ -316,13 +316,13 @@ def test_jitted_functions_are_traced_again_under_another_default(traced, default
     thread = threading.Thread(target=default, args=("array-api",))
     thread.start()
     thread.join()
-    with pytest.raises(supremum.PromotionError):  # a default set in another thread counts here too
+    with pytest.raises(supremum.PromotionError):  # a default set in a different thread applies here too
         add()
 
 
-def test_results_of_jitted_functions_differ_as_the_rules_do():
+def test_results_of_jitted_functions_follow_the_rules():
     @jax.jit
-    def meet(a, b):
+    def add_promoted(a, b):
         dtype = result_type(a.dtype, b.dtype)
         return a.astype(dtype) + b.astype(dtype)
 
@@ -330,11 +330,11 @@ def test_results_of_jitted_functions_differ_as_the_rules_do():
     results = {}
     for rules in ("jax", "numpy", "torch", "tf-rfc-all"):
         with use_rules(rules):
-            results[rules] = meet(*operands).dtype.name
+            results[rules] = add_promoted(*operands).dtype.name
     assert results == {"jax": "float16", "numpy": "float32", "torch": "float16", "tf-rfc-all": "float32"}
 
 
-def test_scopes_work_before_jax_is_loaded_and_their_default_counts_once_it_is():
+def test_scopes_and_the_default_stay_in_force_when_jax_is_imported():
     code = """
 import sys
 from supremum import explain
@@ -366,7 +366,7 @@ assert len(traces) == count, traces
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_is_traced_in_a_scope_in_which_jax_is_loaded_stays_there():
+def test_rules_of_a_scope_that_imports_jax_end_with_the_scope():
     code = """
 from supremum import explain
 from supremum.rules import use_rules

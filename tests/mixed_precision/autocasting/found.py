@@ -1,4 +1,4 @@
-"""What autocast left in a program."""
+"""Find the dtypes of operations in a traced program."""
 
 import jax
 
@@ -9,13 +9,13 @@ X = jax.random.normal(jax.random.key(1), (4, 8))
 
 
 def dtypes(function, primitive, *args):
-    """The dtype of the first operand of every equation with a primitive."""
+    """Return the dtype of the first operand of each equation of a primitive."""
     sites = walk(jax.make_jaxpr(function)(*args))
     return [str(s.equation.invars[0].aval.dtype) for s in sites if s.equation.primitive.name == primitive]
 
 
 def products(function, *args):
-    """The dtype of the first operand of every product."""
+    """Return the dtype of the first operand of each product."""
     sites = walk(jax.make_jaxpr(function)(*args))
     names = ("dot_general", "conv_general_dilated")
     return [str(s.equation.invars[0].aval.dtype) for s in sites if s.equation.primitive.name in names]

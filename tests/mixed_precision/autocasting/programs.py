@@ -1,4 +1,4 @@
-"""Programs of two float32 matrices, `w` of 8 x 8 and `x` of 4 x 8, that give a scalar: one per corner of JAX."""
+"""Programs that map float32 matrices `w` (8 x 8) and `x` (4 x 8) to a scalar; each uses a different part of JAX."""
 
 from contextlib import nullcontext
 
@@ -11,11 +11,11 @@ from supremum.mixed_precision import UncastProductsWarning
 
 PROGRAMS = {}
 LEFT = {"with_backward_rule": "^autocast left 1 of 2 products in float32, inside 'backward_rule'"}
-"""What autocast warns of, by the program: it leaves the products of functions with a derivative rule of their own."""
+"""The warnings by program. Autocast does not cast the products of functions with a custom derivative rule."""
 
 
 def warns_of_left(name):
-    """A context in which autocast must warn if it leaves products of this program."""
+    """Return a context that expects a warning if autocast does not cast all products of this program."""
     return pytest.warns(UncastProductsWarning, match=LEFT[name]) if name in LEFT else nullcontext()
 
 

@@ -26,23 +26,23 @@ from supremum.mixed_precision.autocasting.operations import Row
 from supremum.mixed_precision.autocasting.settings import as_settings
 from supremum.tracing import register_adapter
 
-# What one asks for
+# Operations and policies
 
 
 @pytest.mark.parametrize("rule", ["float32", jnp.float32, np.dtype("float32"), "declared"])
-def test_ops_by_primitive(rule):
+def test_ops_sets_the_dtype_of_a_primitive(rule):
     assert products(autocast(lambda x: x @ W, ops={"dot_general": rule}), X) == ["float32"]
 
 
-def test_ops_by_primitive_in_other_dtypes():
+def test_ops_accepts_other_dtypes_and_rules():
     cast = autocast(lambda x: jnp.exp(x @ W), ops={"dot_general": "float16", "exp": "compute"})
     assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16"], ["bfloat16"])
     by_hand = autocast(lambda x: jnp.exp(x.astype("bfloat16")), ops={"exp": "float32"})
-    assert dtypes(by_hand, "exp", X) == ["float32"]  # what one asks for goes before what the program says
+    assert dtypes(by_hand, "exp", X) == ["float32"]  # ops overrides the cast in the program
     assert products(autocast(lambda x: x @ W, ops={"dot_general": "widest"}), X.astype("float16")) == ["float32"]
 
 
-def test_ops_by_function():
+def test_ops_applies_to_whole_functions():
     @jax.jit
     def attention(x):
         return jax.jit(lambda x: jnp.exp(x @ W))(x) @ W
@@ -58,7 +58,7 @@ def test_ops_by_function():
     assert (products(cast, X), dtypes(cast, "scatter-add", X)) == (["float16"], ["float32"])
 
 
-# Of a product and a bias: operations that take the widest but for these operands, what they run in, and the widest.
+# Operations of a product and a bias that do not run in the widest dtype here: their dtype, and the widest.
 EXCEPTIONS = {
     "mul": (lambda y, b: y * y, "float32", "bfloat16"),
     "div": (lambda y, b: 1 / y, "float32", "bfloat16"),
@@ -67,7 +67,7 @@ EXCEPTIONS = {
 
 
 @pytest.mark.parametrize("name", EXCEPTIONS)
-def test_who_asks_for_the_widest_gets_it_without_the_exceptions_of_the_row(name):
+def test_ops_widest_overrides_the_exceptions_of_a_row(name):
     function, usual, widest = EXCEPTIONS[name]
     layer = jax.jit(function)
 
@@ -78,12 +78,12 @@ def test_who_asks_for_the_widest_gets_it_without_the_exceptions_of_the_row(name)
     assert ran({name: "widest"}) == ran({"<lambda>": "widest"}) == [widest]
 
 
-def test_every_row_with_an_exception_takes_the_widest():
+def test_rows_with_an_exception_have_the_rule_widest():
     assert {row.name for row in AUTOCAST_OPERATIONS.values() if row.exception} == EXCEPTIONS.keys()
     assert {AUTOCAST_OPERATIONS[name].rule for name in EXCEPTIONS} == {"widest"}
 
 
-def test_a_rewrite_rule_follows_the_rows_that_it_is_given():
+def test_autocast_rule_uses_the_rows_it_is_given():
     def ran(*rows):
         rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), rows))
         closed = jax.make_jaxpr(lambda x: x @ W)(X)
@@ -96,7 +96,7 @@ def test_a_rewrite_rule_follows_the_rows_that_it_is_given():
     assert ran() == (jnp.float32, "autocast has no row for it")
 
 
-def test_registered_primitives():
+def test_register_operation_replaces_a_row():
     row = AUTOCAST_OPERATIONS["tanh"]
     function = lambda x: jnp.tanh(x @ W)  # noqa: E731
     assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
@@ -113,7 +113,7 @@ def test_registered_primitives():
         register_operation("mine", "compute", "")
 
 
-def test_an_unknown_primitive_is_left_alone():
+def test_unknown_primitives_are_not_cast():
     from jax.extend.core import Primitive
 
     mine = Primitive("mine_alone")
@@ -127,12 +127,12 @@ def test_an_unknown_primitive_is_left_alone():
     ("policy", "compute"),
     [("mixed_float16", "float16"), ("bfloat16", "bfloat16"), (Policy("float32"), "float32"), ("float16", "float16")],
 )
-def test_policies(policy, compute):
+def test_products_use_the_compute_dtype_of_the_policy(policy, compute):
     assert products(autocast(lambda x: x @ W, policy), X) == [compute]
 
 
 @pytest.mark.parametrize("policy", ["float64", "int32", "float8_e4m3fn", "complex64"])
-def test_policies_without_a_compute_dtype_for_it_are_refused(policy):
+def test_policies_with_an_unsupported_compute_dtype_raise(policy):
     with pytest.raises(ValueError, match=rf"autocast needs a policy that computes in one of .*float16.*{policy}"):
         autocast(lambda x: x, policy)
 
@@ -147,7 +147,7 @@ def scoped(x):
     return lax.scan(lambda c, _: (jax.named_scope("cell")(jnp.matmul)(c, W), None), x, length=2)[0]
 
 
-def test_policies_by_path():
+def test_a_policy_map_sets_policies_by_scope():
     by_path = PolicyMap({"encoder/.*/norm": "float32", "encoder/1": "mixed_float16"}, default="mixed_bfloat16")
     expected = ["bfloat16", "float32", "float16", "float32", "bfloat16"]
     assert products(autocast(scoped, by_path), X) == expected
@@ -166,15 +166,15 @@ def test_policies_by_path():
     assert products(autocast(scoped, inside), X) == ["bfloat16"] * 4 + ["float32"]
 
 
-def test_what_matches_nothing_warns():
+def test_unmatched_patterns_and_ops_warn():
     with pytest.warns(UnmatchedPatternWarning, match=r"'encodr/.*' \(paths are 'encoder"):
         autocast(scoped, PolicyMap({"encodr/.*": "float32"}, default="mixed_bfloat16"))(X)
     with pytest.warns(UnmatchedPatternWarning, match=r"ops has 'dot_genral'.*did you mean 'dot_general'"):
         autocast(scoped, ops={"dot_genral": "float32"})(X)
-    autocast(scoped, ops={"conv_general_dilated": "float32"})(X)  # known, only not used here
+    autocast(scoped, ops={"conv_general_dilated": "float32"})(X)  # a known primitive, but unused here
 
 
-def test_mistakes_are_named():
+def test_invalid_arguments_raise():
     with pytest.raises(ValueError, match="'infer', which computes in the dtype of its inputs"):
         autocast(lambda x: x, "infer")
     with pytest.raises(ValueError, match="'int32', which computes in int32"):
@@ -194,10 +194,10 @@ def test_mistakes_are_named():
         autocast("mixed_float16")
 
 
-# A function like the one it was
+# Arguments and results
 
 
-def test_it_takes_and_returns_what_the_function_does():
+def test_arguments_and_results_pass_through_unchanged():
     def function(tree, flag, *, power=2, name="x"):
         assert (flag, power, name) == (True, 2, "y")
         return {"y": tree["x"] @ W, "count": 3, "name": name, "call": jnp.tanh, "none": None}
@@ -212,7 +212,7 @@ def test_it_takes_and_returns_what_the_function_does():
     )
 
 
-def test_a_function_that_changes_its_arguments_is_refused_rather_than_losing_the_change():
+def test_functions_that_change_their_arguments_raise():
     def changes_a_leaf(tree):
         tree["x"] = 2 * tree["x"]
         return tree["x"]
@@ -230,21 +230,21 @@ def test_a_function_that_changes_its_arguments_is_refused_rather_than_losing_the
     assert autocast(lambda norm, x: norm(x))(norm, X).shape == X.shape
 
 
-def test_numpy_arrays_and_scalars_are_arrays_and_python_numbers_are_not():
+def test_numpy_values_are_traced_and_python_numbers_are_not():
     seen = []
     autocast(lambda *args: seen.extend(args) or X)(np.ones(2), np.float32(1), 1.0, 2, True, None)
     assert [isinstance(arg, jax.core.Tracer) for arg in seen] == [True, True, False, False, False, False]
     assert autocast(lambda names, x: (names, x @ W))(np.array(["a"]), X)[0].tolist() == ["a"]
 
 
-def test_keys_and_empty_arrays_pass():
+def test_prng_keys_and_empty_arrays_work():
     key = jax.random.key(0)
     assert autocast(lambda key, x: (jax.random.normal(key, (2,)), x @ W))(key, X[:0])[1].shape == (0, 8)
     assert autocast(lambda x: x)(X).dtype == jnp.float32
     assert float(autocast(lambda: 2.0 * jnp.ones(()))()) == 2
 
 
-def test_it_decorates_functions_and_methods():
+def test_autocast_decorates_functions_and_methods():
     @autocast
     def first(x):
         """Doc."""
@@ -262,7 +262,7 @@ def test_it_decorates_functions_and_methods():
     assert Model().__call__.report(X).rows[0].dtype == "float16"
 
 
-def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
+def test_equal_autocast_functions_are_traced_once():
     traces = []
 
     def function(x):
@@ -279,7 +279,7 @@ def test_equal_settings_of_one_function_are_equal_so_that_jit_traces_once():
 
 
 @pytest.mark.slow
-def test_nothing_is_kept_of_programs_that_are_gone():
+def test_the_rewriter_frees_deleted_programs():
     rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), AUTOCAST_OPERATIONS.values()))
     closed = jax.make_jaxpr(lambda x: jax.checkpoint(lambda x: jax.nn.relu(x @ W))(x))(X)
     rewriter.rewrite(closed, [rewriter.rule.value(var.aval) for var in closed.jaxpr.invars], Context())
@@ -288,7 +288,7 @@ def test_nothing_is_kept_of_programs_that_are_gone():
     del closed
     gc.collect()
     assert gone() is None
-    # What is left is what JAX keeps itself, the function that is traced once for everybody.
+    # At most one remains, a function that JAX itself traces once and caches.
     kept = [open_jaxpr(function) for function in rewriter._known]
     assert len(kept) <= 1
     assert not any("dot_general" in str(function) for function in kept)
@@ -297,7 +297,7 @@ def test_nothing_is_kept_of_programs_that_are_gone():
 # Reports
 
 
-def test_a_report_says_what_runs_where_and_why():
+def test_a_report_lists_dtypes_paths_and_lines():
     def program(x):
         with jax.named_scope("encoder"), jax.named_scope("norm"):
             y = lax.scan(lambda c, _: (jnp.exp(c) @ W, None), x, length=3)[0]
@@ -314,7 +314,7 @@ def test_a_report_says_what_runs_where_and_why():
     assert report.summary().splitlines()[0].startswith("bfloat16  2 x dot_general")
 
 
-def test_a_report_names_a_line_of_the_users_for_what_jax_traced_once_for_all():
+def test_report_rows_name_user_lines_for_functions_cached_by_jax():
     function = lambda x: jnp.where(x > 0, jnp.exp(x @ W), 0.0)  # noqa: E731
     autocast(function).report(X)
     rows = autocast(function).report(X).rows
@@ -322,7 +322,7 @@ def test_a_report_names_a_line_of_the_users_for_what_jax_traced_once_for_all():
     assert all(__file__.rsplit("/", 1)[1] in row.line for row in rows)
 
 
-def test_a_report_shows_casts_by_hand():
+def test_a_report_shows_explicit_casts():
     rows = autocast(lambda x: x.astype("float16") @ W).report(X).rows
     assert [(r.operation, r.dtype, r.why) for r in rows] == [
         ("convert_element_type", "float16", "cast by hand"),
@@ -330,5 +330,5 @@ def test_a_report_shows_casts_by_hand():
     ]
 
 
-def test_an_empty_report():
+def test_a_report_of_integer_operations_has_an_empty_summary():
     assert autocast(lambda x: x + 1).report(jnp.arange(3)).summary() == ""

@@ -13,10 +13,10 @@ from supremum.mixed_precision import (
     autocast,
 )
 
-# Casts by hand
+# Explicit casts
 
 
-def test_a_cast_by_hand_decides_the_operation_that_takes_the_value():
+def test_an_explicit_cast_sets_the_dtype_of_the_next_operation():
     assert products(autocast(lambda x: x.astype("float16").T @ x), X) == ["float16"]
     assert dtypes(autocast(lambda x: jnp.exp(x.astype("bfloat16"))), "exp", X) == ["bfloat16"]
     assert products(autocast(lambda x: x.astype("float16").T @ x, "float32"), X) == ["float32"]  # x is wider there
@@ -24,34 +24,34 @@ def test_a_cast_by_hand_decides_the_operation_that_takes_the_value():
     assert products(widened, X.astype("bfloat16")) == ["float32"]
 
 
-def test_it_is_honoured_of_weakly_typed_arrays_and_not_of_numbers():
+def test_explicit_casts_of_weak_arrays_count_but_not_of_numbers():
     weak = jnp.full((4, 4), 2.0)
     assert weak.weak_type
     assert products(autocast(lambda x: x.astype("float16") @ x.astype("float16")), weak) == ["float16"]
     assert products(autocast(lambda x: (x * jnp.full((), 2.0).astype("float16")) @ W), X) == ["bfloat16"]
 
 
-def test_it_is_honoured_where_the_value_was_moved_and_forgotten_where_it_was_computed_with():
+def test_explicit_casts_survive_moves_but_not_arithmetic():
     moved = autocast(lambda x: x.astype("float16").reshape(8, 4)[:2].T @ jnp.ones((2, 3)))
     assert products(moved, X) == ["float16"]
     computed = autocast(lambda x: (x.astype("float16") + 1) @ W)
     assert products(computed, X) == ["bfloat16"]
 
 
-def test_it_is_honoured_through_functions_and_branches():
+def test_explicit_casts_reach_into_functions_and_branches():
     layer = jax.jit(lambda x: x @ W)
     assert products(autocast(lambda x: layer(x.astype("float16"))), X) == ["float16"]
     branched = autocast(lambda x: lax.cond(x[0, 0] > 0, lambda y: y, lambda y: 2 * y, x.astype("float16")) @ W)
     assert products(branched, X) == ["bfloat16"]  # one of the branches computes with it
 
 
-def test_respect_explicit_casts_false_treats_them_like_any_other_operation():
+def test_respect_explicit_casts_false_ignores_explicit_casts():
     function = lambda x: jnp.exp(x.astype("bfloat16")).T @ x.astype("float16")  # noqa: E731
     cast = autocast(function, respect_explicit_casts=False)
     assert (dtypes(cast, "exp", X), products(cast, X)) == (["float32"], ["bfloat16"])
 
 
-def test_astype_is_seen_where_the_value_has_the_dtype_already():
+def test_autocast_astype_marks_casts_to_the_same_dtype():
     assert products(autocast(lambda x: x.astype("float32") @ W), X) == ["bfloat16"]  # leaves no trace in the program
     kept = lambda x: autocast.astype(x, "float32") @ W  # noqa: E731
     assert products(autocast(kept), X) == ["float32"]
@@ -60,7 +60,7 @@ def test_astype_is_seen_where_the_value_has_the_dtype_already():
     assert autocast.astype(np.ones(2), "float16").dtype == jnp.float16
 
 
-def test_disabled_leaves_a_region_alone():
+def test_disabled_turns_autocast_off_in_a_region():
     def program(x):
         y = x @ W
         with autocast.disabled():
@@ -74,7 +74,7 @@ def test_disabled_leaves_a_region_alone():
     assert products(in_function, X) == ["bfloat16", "float32", "float32", "bfloat16"]
 
 
-def test_disabled_decorates():
+def test_disabled_decorates_functions():
     @autocast.disabled()
     def router(x):
         return x @ W
@@ -83,7 +83,7 @@ def test_disabled_decorates():
 
 
 @pytest.mark.parametrize("name", ["autocast", "autocast_disabled", "autocast.disabled", "supremum"])
-def test_a_scope_of_the_users_says_nothing_to_autocast(name):
+def test_user_scopes_with_similar_names_have_no_effect(name):
     def program(x):
         with jax.named_scope(name):
             return jnp.exp(x @ W) @ W
@@ -93,7 +93,7 @@ def test_a_scope_of_the_users_says_nothing_to_autocast(name):
 
 
 @pytest.mark.parametrize("name", ["autocast_astype", "autocast", "astype"])
-def test_a_function_of_the_users_says_nothing_to_autocast(name):
+def test_user_functions_with_similar_names_have_no_effect(name):
     def function(x):
         return jnp.exp(x @ W)
 
@@ -103,7 +103,7 @@ def test_a_function_of_the_users_says_nothing_to_autocast(name):
     np.testing.assert_allclose(autocast(layer)(X), layer(X), rtol=0.1)
 
 
-def test_the_scopes_of_autocast_stay_in_the_program():
+def test_autocast_scopes_stay_in_the_program():
     def program(x):
         with autocast.disabled():
             return autocast.astype(x, "float32") @ W
@@ -112,7 +112,7 @@ def test_the_scopes_of_autocast_stay_in_the_program():
     assert {site.scopes for site in sites} == {("supremum.autocast", "supremum.autocast.disabled")}
 
 
-# What is cast, and how often
+# Where autocast casts
 
 
 def casts_of(function, shape, *args):
@@ -127,7 +127,7 @@ def test_a_weight_used_twice_is_cast_once():
         assert casts_of(autocast(function), (8, 8), W, X) == ["bfloat16"]
 
 
-def test_what_is_wanted_in_both_dtypes_stays_wide_at_the_door_of_a_function():
+def test_operands_used_in_both_dtypes_enter_functions_in_float32():
     both = jax.jit(lambda w, x: (x @ w).sum() + w.sum())
     (call,) = [s.equation for s in walk(jax.make_jaxpr(autocast(both))(W, X)) if s.equation.primitive.name == "jit"]
     assert [str(atom.aval.dtype) for atom in call.invars] == ["float32", "bfloat16"]
@@ -138,26 +138,26 @@ def operands(function, primitive, *args):
     return [str(atom.aval.dtype) for atom in found.invars]
 
 
-def test_what_a_function_returns_is_not_narrowed_at_its_door():
+def test_results_of_functions_are_not_rounded():
     w, _ = autocast(jax.jit(lambda w, x: (w, x @ w)))(W, X)
     np.testing.assert_array_equal(w, W)
 
 
-def test_what_a_function_widens_goes_in_narrow_and_what_is_rematerialised_as_it_is():
+def test_jit_takes_narrow_operands_and_checkpoint_the_original_ones():
     widens = jax.jit(lambda y: jnp.exp(y))
     assert operands(autocast(lambda x: widens(x @ W)), "jit", X) == ["bfloat16"]
     narrows = jax.checkpoint(lambda w, x: jnp.sin(x @ w))
     assert operands(autocast(narrows), "remat2", W, X) == ["float32", "float32"]
 
 
-def test_the_bias_of_a_product_is_added_in_its_dtype_and_its_gradient_summed_in_float32():
+def test_a_bias_is_added_in_bfloat16_and_its_gradient_summed_in_float32():
     x, r = jnp.ones((20000, 8)), jax.random.uniform(jax.random.key(0), (20000, 8))
 
     def loss(b):
         return jnp.sum((x @ W + b) * r)
 
     gradient = jax.jit(jax.grad(autocast(loss)))(jnp.zeros(8))
-    # That of a bias cast to bfloat16 before it is spread out would be summed in bfloat16: 18 % off.
+    # If the bias were cast before the broadcast, its gradient would be summed in bfloat16, with an error of 18 %.
     np.testing.assert_allclose(gradient, np.asarray(r, np.float64).sum(0), rtol=2e-3)
     assert dtypes(autocast(lambda b: X @ W + b), "add", jnp.zeros(8)) == ["bfloat16"]
 
@@ -165,12 +165,12 @@ def test_the_bias_of_a_product_is_added_in_its_dtype_and_its_gradient_summed_in_
 @pytest.mark.parametrize(
     ("add", "expected"),
     [
-        (lambda x, b: x @ W + b[0], "bfloat16"),  # a row along the columns of W
+        (lambda x, b: x @ W + b[0], "bfloat16"),  # one value per column of W
         (lambda x, b: (W @ x.T).T + b[0], "bfloat16"),  # as Equinox writes it
         (lambda x, b: (jnp.exp(x)[None] @ W).transpose(2, 0, 1) + b[:, :1, None], "bfloat16"),
         (lambda x, b: (x[None] @ W).transpose(2, 0, 1) + b[None, None, 0, :4], "bfloat16"),
-        (lambda x, b: x @ W + b[:4, :1], "bfloat16"),  # a column along the rows of x
-        (lambda x, b: x @ W + b[:4], "float32"),  # along both: a residual, not a bias
+        (lambda x, b: x @ W + b[:4, :1], "bfloat16"),  # one value per row of x
+        (lambda x, b: x @ W + b[:4], "float32"),  # one value per element: a residual, not a bias
         (lambda x, b: jnp.exp(x) @ jnp.exp(W) + b[0], "float32"),  # neither is a weight
         (lambda x, b: x @ W + jnp.exp(b[0]), "float32"),  # computed
         (lambda x, b: 2 * (x @ W) + b[0], "float32"),  # no longer a product
@@ -178,7 +178,7 @@ def test_the_bias_of_a_product_is_added_in_its_dtype_and_its_gradient_summed_in_
         (lambda x, b: jnp.einsum("bij,bjk->bik", x[None], b[None]) + b[:1, :1], "bfloat16"),
     ],
 )
-def test_what_counts_as_a_bias(add, expected):
+def test_only_biases_of_products_are_added_in_bfloat16(add, expected):
     assert dtypes(autocast(lambda x, b: jnp.tanh(add(x, b))), "tanh", X, W) == [expected]
 
 
@@ -206,10 +206,10 @@ def test_a_loop_of_unknown_length_keeps_the_dtype_of_its_carry():
     assert [str(var.aval.dtype) for var in loop.outvars] == ["float32"]
 
 
-def test_what_is_known_within_a_loop_is_forgotten_outside():
+def test_axes_tracked_inside_a_loop_do_not_leak_outside():
     def program(w, x):
         _, stacked = lax.scan(lambda c, row: (c, row @ w), 0.0, x[:, None])
-        return jnp.tanh(stacked + x[:, :1, None])  # along the rounds, not along the columns of w
+        return jnp.tanh(stacked + x[:, :1, None])  # one value per iteration, not per column of w
 
     assert dtypes(autocast(program), "tanh", W, X) == ["float32"]
 
@@ -229,7 +229,7 @@ def test_float64_complex_integers_and_float8_are_never_cast():
     assert products(eight, X) == ["float8_e4m3fn"]
 
 
-def test_a_product_asked_to_leave_in_float32_does():
+def test_preferred_element_type_float32_is_kept():
     product = autocast(lambda x, y: jnp.matmul(x, y, preferred_element_type="float32") + 0)
     narrow = X.astype("bfloat16")
     assert (products(product, narrow, narrow.T), dtypes(product, "add", narrow, narrow.T)) == (
@@ -238,7 +238,7 @@ def test_a_product_asked_to_leave_in_float32_does():
     )
 
 
-def test_a_product_with_an_algorithm_of_its_own_is_left_alone():
+def test_products_with_a_dot_algorithm_are_not_cast():
     algorithm = lax.DotAlgorithmPreset.F32_F32_F32
     product = lambda x: lax.dot(x, W, precision=algorithm)  # noqa: E731
     assert products(autocast(product), X) == ["float32"]
@@ -261,8 +261,8 @@ def test_reciprocals_run_in_float32_and_quotients_do_not():
     assert dtypes(autocast(lambda x: (x @ W) / 3), "div", X) == ["bfloat16"]
 
 
-def test_weakly_typed_arrays_and_numbers_follow_the_others():
+def test_weak_arrays_and_numbers_take_the_dtype_of_other_operands():
     assert dtypes(autocast(lambda x, s: jnp.tanh((x @ W) * s)), "tanh", X, jnp.asarray(2.0)) == ["bfloat16"]
-    # In a program of bfloat16 jnp.where brings the number to bfloat16 first.
+    # In a bfloat16 program, jnp.where first casts the number to bfloat16.
     narrow = autocast(lambda x, w: jnp.tanh(jnp.where(x[:, :1] > 0, x @ w, 0.0)), "mixed_float16")
     assert dtypes(narrow, "tanh", X.astype("bfloat16"), W.astype("bfloat16")) == ["float16"]

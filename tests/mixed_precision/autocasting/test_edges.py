@@ -1,4 +1,4 @@
-"""NaN, infinities, 0-d and empty arrays go through autocast, forward and back, as through the function itself."""
+"""NaNs, infinities, 0-d and empty arrays give the same outputs and gradients with autocast as without it."""
 
 from functools import cache
 
@@ -18,12 +18,12 @@ VALUES = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1.5, -2], np.float32)
 
 
 def product(x):
-    """The value itself, in the compute dtype: a product of all its elements with one."""
+    """Return the product of `x` and 1, which is `x` in the compute dtype."""
     return lax.dot_general(x, jnp.float32(1), (((), ()), ((), ())))
 
 
-# Of arrays of any shape, one or more for each rule.
-OF_ANY = {
+# Functions of arrays of any shape, at least one for each rule.
+ANY_SHAPE = {
     "product": product,
     "exp": lambda x: jnp.exp(product(x)),
     "square": lambda x: (y := product(x)) * y,
@@ -31,18 +31,18 @@ OF_ANY = {
     "masked": lambda x: jnp.where(x > 0, product(x), -1e9),
     "sum": lambda x: jnp.sum(product(x)),
 }
-# Of matrices, which have rows.
-OF_MATRICES = {
+# Functions of matrices.
+MATRICES = {
     "matmul": lambda x: x @ W,
     "softmax": lambda x: jax.nn.softmax(x @ W),
     "relu": lambda x: jax.nn.relu(x @ W + W[0]),
 }
-KINDS = {"of any": OF_ANY, "of matrices": OF_MATRICES}
+KINDS = {"of any": ANY_SHAPE, "of matrices": MATRICES}
 
 
 @cache
 def with_gradients(kind, policy=None, mode="jitted"):
-    """A function that gives what every function of a kind gives, and the gradient of its sum."""
+    """Return a function that computes the outputs of all functions of a kind, and the gradients of their sums."""
 
     def both(function, x):
         result, pullback = jax.vjp(function if policy is None else autocast(function, policy), x)
@@ -57,7 +57,7 @@ def check(kind, x, policy, mode):
     for name in KINDS[kind]:
         for ours, theirs in zip(got[name], want[name], strict=True):
             assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-            # NaN is equal to NaN here, and an infinity to none but itself.
+            # NaN equals NaN here, and an infinity equals only itself.
             np.testing.assert_allclose(ours, theirs, rtol=8 * eps, atol=8 * eps, err_msg=name)
     return got
 
@@ -69,8 +69,8 @@ either_policy = pytest.mark.parametrize("policy", COMPUTE)
 @pytest.mark.one_in(4)
 @either_mode
 @either_policy
-def test_nan_and_infinities_stay(policy, mode):
-    # In rows of their own, as a product has them all over the row.
+def test_nans_and_infinities_are_kept(policy, mode):
+    # In separate rows, since a product spreads each over its whole row.
     x = np.ones((4, 8), np.float32)
     x[:3, 0], x[3, :4] = VALUES[:3], VALUES[3:]
     got = check("of any", x, policy, mode)
@@ -84,7 +84,7 @@ def test_nan_and_infinities_stay(policy, mode):
 @pytest.mark.one_in(2)
 @either_mode
 @either_policy
-def test_arrays_without_dimensions(policy, mode):
+def test_0d_arrays_give_the_same_as_without_autocast(policy, mode):
     for value in VALUES[[0, 1, 3, 5]]:
         check("of any", value, policy, mode)
 
@@ -96,5 +96,5 @@ def test_empty_arrays_keep_their_shape_and_dtype(policy, mode):
     got = check("of any", np.zeros((0, 8), np.float32), policy, mode)
     assert [each.shape for each in got["product"]] == [(0, 8), (0, 8)]
     check("of matrices", np.zeros((0, 8), np.float32), policy, mode)
-    nothing_in_common = autocast(lambda x: x @ W[:0], policy)
-    np.testing.assert_array_equal(MODES[mode](nothing_in_common)(np.zeros((4, 0), np.float32)), np.zeros((4, 8)))
+    empty_product = autocast(lambda x: x @ W[:0], policy)
+    np.testing.assert_array_equal(MODES[mode](empty_product)(np.zeros((4, 0), np.float32)), np.zeros((4, 8)))

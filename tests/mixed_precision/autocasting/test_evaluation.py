@@ -1,4 +1,4 @@
-"""JAX's own checks see through autocast: NaNs and infinities, leaked tracers."""
+"""JAX's checks for NaNs, infinities and leaked tracers work under autocast."""
 
 import re
 from pathlib import Path
@@ -23,33 +23,33 @@ def quotient(x):
 
 
 @jax.custom_jvp
-def with_a_tangent(x):
+def custom_jvp_log(x):
     return jnp.log(x - 3)
 
 
-with_a_tangent.defjvp(lambda primals, tangents: (with_a_tangent(*primals), tangents[0] / (primals[0] - 3)))
+custom_jvp_log.defjvp(lambda primals, tangents: (custom_jvp_log(*primals), tangents[0] / (primals[0] - 3)))
 
 
 @jax.custom_vjp
-def with_a_gradient(x):
+def custom_vjp_log(x):
     return jnp.log(x - 4)
 
 
-with_a_gradient.defvjp(lambda x: (jnp.log(x - 4), x), lambda x, gradient: (gradient / (x - 4),))
+custom_vjp_log.defvjp(lambda x: (jnp.log(x - 4), x), lambda x, gradient: (gradient / (x - 4),))
 
 
 @jax.custom_batching.custom_vmap
-def with_batches(x):
+def custom_vmap_log(x):
     return jnp.log(x - 5)
 
 
-with_batches.def_vmap(lambda size, batched, x: (jnp.log(x - 5), batched[0]))
+custom_vmap_log.def_vmap(lambda size, batched, x: (jnp.log(x - 5), batched[0]))
 
 
-BORN = {
-    "with a rule for tangents": (lambda x: with_a_tangent(x @ W), "log", "jnp.log(x - 3)"),
-    "with a rule for gradients": (lambda x: with_a_gradient(x @ W), "log", "jnp.log(x - 4)"),
-    "with a rule for batches": (lambda x: with_batches(x @ W), "log", "jnp.log(x - 5)"),
+NAN_CASES = {
+    "with a rule for tangents": (lambda x: custom_jvp_log(x @ W), "log", "jnp.log(x - 3)"),
+    "with a rule for gradients": (lambda x: custom_vjp_log(x @ W), "log", "jnp.log(x - 4)"),
+    "with a rule for batches": (lambda x: custom_vmap_log(x @ W), "log", "jnp.log(x - 5)"),
     "computed again": (lambda x: jax.checkpoint(lambda x: jnp.log(x @ W - 6))(x), "log", "jnp.log(x @ W - 6)"),
     "in a branch": (lambda x: lax.cond(x[0, 0] > 0, lambda x: jnp.log(x @ W - 7), jnp.sin, x), "cond", "lax.cond(x[0"),
     "in a batch": (lambda x: jax.vmap(lambda row: jnp.log(row @ W - 8))(x), "log", "jnp.log(row @ W - 8)"),
@@ -68,10 +68,10 @@ def line_with(text):
     return next(number for number, line in enumerate(Path(__file__).read_text().splitlines(), 1) if text in line)
 
 
-@pytest.mark.parametrize("name", BORN)
+@pytest.mark.parametrize("name", NAN_CASES)
 @pytest.mark.parametrize("jitted", [False, True])
-def test_a_nan_is_found_where_it_is_born(name, jitted):
-    function, operation, text = BORN[name]
+def test_debug_nans_names_the_line_that_made_the_nan(name, jitted):
+    function, operation, text = NAN_CASES[name]
     function = autocast(function, POLICY)
     assert bool(jnp.isnan((jax.jit(function) if jitted else function)(X)).any())
     with jax.debug_nans(True), pytest.raises(FloatingPointError) as caught:
@@ -82,7 +82,7 @@ def test_a_nan_is_found_where_it_is_born(name, jitted):
     assert message.endswith(", under autocast")
 
 
-def test_jax_finds_infinities_itself():
+def test_debug_infs_finds_infinities():
     with jax.debug_nans(True):
         assert bool(jnp.isinf(autocast(quotient, POLICY)(X)).all())
     with jax.debug_infs(True), pytest.raises(FloatingPointError, match=r"\(inf\) encountered in div"):
@@ -101,18 +101,18 @@ HARMLESS = {
 
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", HARMLESS)
-def test_functions_that_write_nans_in_themselves_pass(name):
+def test_functions_that_use_nans_internally_pass_debug_nans(name):
     with jax.debug_nans(True):
         HARMLESS[name](V)
         autocast(HARMLESS[name], POLICY)(V)
         jax.grad(lambda x: autocast(HARMLESS[name], POLICY)(x).sum())(V)
 
 
-# JAX takes no gradients of functions with a rule for batches.
-@pytest.mark.parametrize("name", sorted(BORN.keys() - {"with a rule for batches"}))
-def test_gradients_are_looked_at_as_without_autocast(name):
-    function = BORN[name][0]
-    # A NaN that a rule for tangents gives is found by the next operation, here outside of autocast.
+# JAX cannot differentiate functions with a custom vmap rule.
+@pytest.mark.parametrize("name", sorted(NAN_CASES.keys() - {"with a rule for batches"}))
+def test_debug_nans_checks_gradients(name):
+    function = NAN_CASES[name][0]
+    # JAX finds a NaN from a JVP rule in the next operation, which is outside of autocast here.
     where = "(nan)" if name == "with a rule for tangents" else "under autocast"
     with jax.debug_nans(True):
         with pytest.raises(FloatingPointError):
@@ -132,7 +132,7 @@ def test_gradients_are_looked_at_as_without_autocast(name):
         lambda f: f(X, w=W),
     ],
 )
-def test_no_tracer_leaks(run):
+def test_no_tracers_leak(run):
     def function(x, w):
         return {"loss": jnp.tanh(x @ w), "other": (x, 3, "text")[0]}
 

@@ -1,4 +1,4 @@
-"""Functions of JAX that are rows as a whole, because products inside of them are not the user's."""
+"""JAX functions with a row in the table of operations, such as `expm`, which autocast does not cast inside."""
 
 import jax
 import jax.numpy as jnp
@@ -27,14 +27,14 @@ CALLS = {
 }
 
 
-def test_every_row_is_called():
+def test_every_function_row_has_a_call():
     assert CALLS.keys() == FUNCTIONS.keys()
 
 
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", CALLS)
-def test_they_give_what_they_give_without(name, policy):
+def test_results_equal_those_without_autocast(name, policy):
     function = CALLS[name]
     assert name in {name_of_call(site.equation) for site in walk(jax.make_jaxpr(function)(SPD))}
     for cast, exact in zip(
@@ -45,15 +45,15 @@ def test_they_give_what_they_give_without(name, policy):
     assert {row.dtype for row in rows if row.operation == "dot_general"} <= {"float32", "complex64"}
 
 
-def test_the_exponential_of_a_matrix_is_none_where_it_is_asked_for():
-    """Without the row its powers are out of the range of float16."""
+def test_ops_inside_casts_within_expm():
+    """Without the row, the powers of the matrix overflow float16."""
     m = jnp.array([[1.0, 2.0], [3.0, 4.0]])
     assert not jnp.isnan(autocast(jax.scipy.linalg.expm, "mixed_float16")(m)).any()
     asked = autocast(jax.scipy.linalg.expm, "mixed_float16", ops={"expm": "inside"})
     assert jnp.isnan(asked(m)).any()
 
 
-def test_a_function_of_the_users_of_that_name_is_the_users():
+def test_user_functions_named_like_a_row_are_cast():
     @jax.jit
     def expm(x):
         return x @ x
@@ -61,7 +61,7 @@ def test_a_function_of_the_users_of_that_name_is_the_users():
     assert autocast(expm, "mixed_bfloat16").report(SPD).summary() == "bfloat16  1 x dot_general"
 
 
-def test_their_gradients_are_computed_so_too():
+def test_gradients_equal_those_without_autocast():
     m = SPD / 16
     exact = jax.grad(lambda x: jax.scipy.linalg.expm(x).sum())(m)
     cast = jax.grad(lambda x: autocast(lambda x: jax.scipy.linalg.expm(x).sum(), "mixed_bfloat16")(x))(m)

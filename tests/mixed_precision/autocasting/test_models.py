@@ -1,6 +1,6 @@
-"""Models that were not written for autocast: Equinox, both Flaxes and plain JAX, as their users write them.
+"""Autocast of models in Equinox, Flax linen, Flax nnx and plain JAX that were not written for it.
 
-A model is a function of one tree of float32 arrays, its parameters and inputs, so that every gradient is seen.
+Each model is a function of one tree of float32 arrays, its parameters and inputs, so the tests check all gradients.
 """
 
 import re
@@ -23,11 +23,11 @@ from supremum.mixed_precision import autocast
 BATCH, LENGTH, WIDTH, HEADS = 4, 5, 16, 2
 KEY = jax.random.key(0)
 COMPUTE = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
-IN_TEXT = {"bfloat16": "bf16", "float16": "f16"}
+STABLEHLO_NAMES = {"bfloat16": "bf16", "float16": "f16"}
 
-# How far a leaf may be from float32, in L2 norm, as a multiple of the format's eps and of the norm of the leaf. That of
-# a gradient counts as no less than a share of the largest: the gradient of a bias of attention keys is zero. Over many
-# inputs the largest is 2.8; beyond are those that round to the other side of a jump, as that of relu at 0.
+# TOLERANCE is the largest error of a leaf in L2 norm, as a multiple of the format's eps and of the leaf's norm. For a
+# gradient, this norm is at least SHARE of the largest one, since the gradient of a bias of attention keys is zero.
+# The largest error over many inputs is 2.8, except where rounding crosses a jump, such as the one of relu at 0.
 TOLERANCE, SHARE = 4, 0.05
 
 
@@ -36,7 +36,7 @@ def normal(*shape, seed=0):
 
 
 def filled(shapes):
-    """A model with the shapes of one: quicker than having it initialised."""
+    """Fill abstract arrays with random numbers, which is faster than initialising the model."""
     seeds = iter(range(1000))
     return jax.tree.map(
         lambda leaf: (
@@ -48,7 +48,7 @@ def filled(shapes):
 
 # JAX alone
 
-# Each is given a product, which has the compute dtype.
+# The argument of each is a product, which has the compute dtype.
 NAMES = """
 celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu log_sigmoid log_softmax logmeanexp
 logsumexp mish relu relu6 selu sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize
@@ -107,7 +107,7 @@ class Convolutions(nn.Module):
 
 
 def linen_convolutions():
-    # The squares of what the first layer gives are beyond float16.
+    # The squares of the first layer's outputs overflow float16.
     model, x, keys = Convolutions(), 100 * normal(BATCH, 8, 8, 3), {"params": KEY, "dropout": KEY}
 
     def run(tree):
@@ -147,8 +147,8 @@ def nnx_vit_block():
 # Equinox
 
 
-def of_examples(model, x):
-    """An Equinox model is written for one example."""
+def mapped_over_batch(model, x):
+    """Map an Equinox model, which takes one example, over a batch."""
     params, static = eqx.partition(model, eqx.is_array)
     return lambda tree: jax.vmap(eqx.combine(tree[0], static))(tree[1]), (params, x)
 
@@ -169,7 +169,7 @@ def equinox_convolutions():
     functions = map(eqx.nn.Lambda, (jax.nn.gelu, jax.nn.silu, jnp.ravel, jax.nn.log_softmax))
     gelu, silu, ravel, log_softmax = functions
     model = eqx.nn.Sequential([conv, norm, gelu, pool, up, silu, mean, ravel, linear, log_softmax])
-    return of_examples(model, normal(BATCH, 3, 8, 8, seed=6))
+    return mapped_over_batch(model, normal(BATCH, 3, 8, 8, seed=6))
 
 
 def equinox_attention():
@@ -215,7 +215,7 @@ def mlp():
 
 
 def equinox_mlp():
-    return of_examples(mlp(), normal(BATCH, WIDTH))
+    return mapped_over_batch(mlp(), normal(BATCH, WIDTH))
 
 
 MODELS = [
@@ -225,7 +225,7 @@ MODELS = [
 
 
 def loss_of(function):
-    """A loss of everything that a function returns, which it returns too; scaled, as it is done for float16."""
+    """Return a scaled loss of all outputs of a function, with the outputs as auxiliary data."""
 
     def loss(*args):
         out = function(*args)
@@ -241,17 +241,17 @@ def in_float32(model):
     return jax.jit(jax.grad(loss_of(function), has_aux=True))(tree)
 
 
-# Gradients with what the function returns, in either order.
+# Gradients and outputs, with autocast and grad in either order.
 ORDERS = {
     "grad of autocast": lambda loss, policy: jax.grad(autocast(loss, policy), has_aux=True),
     "autocast of grad": lambda loss, policy: autocast(jax.grad(loss, has_aux=True), policy),
 }
-# Both are traced under every policy, and each is run under one: compiling is what takes time.
+# Both orders are traced under every policy, but each runs under only one, since compiling is slow.
 RUN = {"mixed_bfloat16": "grad of autocast", "mixed_float16": "autocast of grad"}
 
 
 class Case:
-    """A model under a policy: its gradients, with its outputs, traced in either order and computed in one."""
+    """A model under a policy, with its outputs and gradients, traced in both orders and computed in one."""
 
     def __init__(self, model, policy):
         _, tree = model()
@@ -263,20 +263,20 @@ class Case:
         self.want, self.got = in_float32(model), self.lowered[RUN[policy]].compile()(tree)
 
 
-# One worker runs all tests of a model, and so compiles it once.
+# One worker runs all tests of a model, so the model is compiled once.
 CASES = [pytest.param((model, policy), id=f"{model.__name__}-{policy}") for model in MODELS for policy in COMPUTE]
 
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
-    return made(*request.param)
+    return cached_case(*request.param)
 
 
-made = cache(Case)
+cached_case = cache(Case)
 
 
 def errors(got, want, dtype, share=0.0):
-    """The distance of every leaf, by its path, in multiples of eps."""
+    """Return the relative error of each leaf in multiples of eps, by path."""
     pairs = [(path, *map(np.float64, pair)) for path, pair in leaves_of(got, want)]
     largest = max((np.linalg.norm(right) for _, _, right in pairs), default=0.0)
     return {
@@ -290,13 +290,13 @@ def leaves_of(*trees):
     return [(jax.tree_util.keystr(pairs[0][0]), [leaf for _, leaf in pairs]) for pairs in zip(*flat, strict=True)]
 
 
-def test_every_function_of_jax_nn_is_in_the_table_or_not_for_a_reason():
+def test_every_function_of_jax_nn_is_tested_or_listed_with_a_reason():
     public = {name for name, value in vars(jax.nn).items() if name[0] != "_" and not isinstance(value, ModuleType)}
     assert public == {*FUNCTIONS, *OTHERS}
 
 
 @pytest.mark.one_in(36)
-def test_what_comes_out_has_the_structure_and_the_dtypes_of_float32(case):
+def test_results_have_the_structure_and_dtypes_of_float32(case):
     assert jax.tree.structure(case.got) == jax.tree.structure(case.want)
     for path, (got, want) in leaves_of(case.got, case.want):
         assert (got.shape, got.dtype) == (want.shape, "float32"), path
@@ -321,19 +321,22 @@ def test_every_product_has_the_compute_dtype_when_lowered(case):
     products = re.findall(r"stablehlo\.(?:dot_general|convolution)\b.* : \((.*)\) -> (.*)", text)
     assert products
     for operands, result in products:
-        assert set(re.findall(r"[<x]([a-z]+\d+)>", operands + result)) == {IN_TEXT[case.dtype]}, (operands, result)
+        assert set(re.findall(r"[<x]([a-z]+\d+)>", operands + result)) == {STABLEHLO_NAMES[case.dtype]}, (
+            operands,
+            result,
+        )
 
 
 @pytest.mark.one_in(4)
-def test_outputs_and_gradients_are_close_to_those_of_float32(case):
+def test_outputs_and_gradients_are_close_to_float32(case):
     (got_grads, got_out), (grads, out) = case.got, case.want
     found = errors(got_out, out, case.dtype) | errors(got_grads, grads, case.dtype, SHARE)
     assert {path: error for path, error in found.items() if not error < TOLERANCE} == {}
 
 
 @pytest.mark.one_in(16)
-def test_jax_accepts_the_rewritten_programs(case):
-    """A function that is jitted goes into the program as it was rewritten; others are traced once more on the way."""
+def test_check_jaxpr_accepts_rewritten_programs(case):
+    """JAX keeps a jitted function as rewritten, but traces other functions again."""
     loss = jax.jit(loss_of(case.model()[0]))
     for name, order in ORDERS.items():
         check_jaxpr(case.traced[name].jaxpr.jaxpr)
@@ -343,8 +346,8 @@ def test_jax_accepts_the_rewritten_programs(case):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("wrap", [lambda f: f, eqx.filter_jit], ids=["eager", "jitted"])
 @pytest.mark.parametrize("policy", COMPUTE)
-def test_a_model_is_handed_over_whole(policy, wrap):
-    """The leaves of an Equinox model that are functions too."""
+def test_equinox_models_can_be_arguments(policy, wrap):
+    """Some leaves of an Equinox model are functions."""
 
     def run(model, x):
         return jax.vmap(model)(x)

@@ -1,4 +1,4 @@
-"""Products that autocast leaves as they are are told of, with an argument that casts them, and only those."""
+"""Warnings about products that autocast does not cast, and the `ops` that these warnings suggest."""
 
 import ast
 import re
@@ -49,20 +49,20 @@ def _(axis_size, in_batched, x):
     return jnp.tanh((x.reshape(-1, 8) @ W).reshape(x.shape)), in_batched[0]
 
 
-def described(function, *args, **kwargs):
-    """What a report says was left; empty if nothing was."""
+def uncast(function, *args, **kwargs):
+    """Return what a report says about uncast products; empty if there are none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncastProductsWarning)
         return autocast(function, **kwargs).report(*args).products.describe()
 
 
-def typed(text, value):
-    """The argument of autocast that a text offers, with this value."""
+def suggested_ops(text, value):
+    """Return the `ops` with this value that a text suggests."""
     offered = [ast.literal_eval(each) for each in re.findall(r"ops=(\{.*?\})", text)]
     return next(ops for ops in offered if set(ops.values()) == {value})
 
 
-# Each with how many products it has, how many are left, and the names that have to be asked for.
+# A program, its number of products, how many of them stay uncast, and the function names that `ops` must list.
 LEFT = {
     "alone": (layer, 1, 1, {"layer"}),
     "beside others": (lambda x: layer(x @ W) @ W, 3, 1, {"layer"}),
@@ -87,14 +87,14 @@ LEFT["custom_vjp with a scan inside"][0].def_bwd(lambda x, g, _p, _x: g @ W.T)
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_is_left_is_counted_named_and_cast_by_what_the_warning_says(name):
+def test_suggested_ops_cast_the_products_that_were_left(name):
     function, count, left, names = LEFT[name]
-    assert name != "alone" or described(lambda x: x @ W, X) == ""
-    text = described(function, X)
+    assert name != "alone" or uncast(lambda x: x @ W, X) == ""
+    text = uncast(function, X)
     assert text.startswith(f"autocast left {left} of {count} products in float32, inside ")
-    inside, declared = typed(text, "inside"), typed(text, "declared")
+    inside, declared = suggested_ops(text, "inside"), suggested_ops(text, "declared")
     assert inside.keys() == names >= declared.keys()
-    assert described(function, X, ops=inside) == described(function, X, ops=declared) == ""
+    assert uncast(function, X, ops=inside) == uncast(function, X, ops=declared) == ""
     cast = autocast(function, ops=inside)
     check_jaxpr(jax.make_jaxpr(cast)(X).jaxpr)
     assert len(products(cast, X)) >= count
@@ -103,7 +103,7 @@ def test_what_is_left_is_counted_named_and_cast_by_what_the_warning_says(name):
     np.testing.assert_allclose(jax.jit(cast)(X), jax.jit(function)(X), rtol=0.05, atol=0.05)
 
 
-# Where nothing was left, or what was left was asked for.
+# Programs where all products are cast, or where the user asked for those that are not.
 SILENT = {
     "products": (lambda x: x @ W, {}),
     "no products": (lambda x: x + 1, {}),
@@ -132,7 +132,7 @@ UNKNOWN.def_abstract_eval(lambda x: x)
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_nothing_is_said_where_nothing_was_left_or_it_was_asked_for(name):
+def test_no_warning_if_all_products_are_cast_or_left_on_request(name):
     function, kwargs = SILENT[name]
     jax.make_jaxpr(autocast(function, **kwargs))(X)  # warnings are errors here
     assert autocast(function, **kwargs).report(X).products.left == ()
@@ -146,10 +146,10 @@ def narrow(x, w):
 narrow.defvjp(lambda x, w: (x @ w, (x, w)), lambda saved, g: (g @ saved[1].T, saved[0].T @ g))
 
 
-def test_products_that_are_in_16_bits_already_are_not_left():
+def test_16_bit_products_are_not_reported():
     half = X.astype("bfloat16"), W.astype("bfloat16")
-    assert described(narrow, *half) == described(narrow, *half, policy="mixed_float16") == ""
-    assert described(narrow, X, W).startswith("autocast left 1 of 1")
+    assert uncast(narrow, *half) == uncast(narrow, *half, policy="mixed_float16") == ""
+    assert uncast(narrow, X, W).startswith("autocast left 1 of 1")
 
 
 MODES = {
@@ -174,7 +174,7 @@ MODES = {
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("mode", MODES)
-def test_it_is_said_once_at_the_users_line_however_the_function_is_called(mode):
+def test_every_mode_warns_once_at_the_users_line(mode):
     def program(x):
         return layer(x) @ W + layer(2 * x) @ W
 
@@ -189,10 +189,10 @@ def test_it_is_said_once_at_the_users_line_however_the_function_is_called(mode):
         rf"autocast left 2 of 4 products in float32, inside 'layer' \({HERE}:\d+, called at {HERE}:\d+\)", text
     )
     line = int(text.partition("called at ")[2].partition(")")[0].rpartition(":")[2])
-    assert line >= 10_000  # within the function, which says that it begins there
+    assert line >= 10_000  # within the function, as its first line number was replaced
 
 
-def test_what_is_new_is_said_again():
+def test_a_changed_function_warns_again():
     calls = [layer]
 
     def program(x):
@@ -207,18 +207,18 @@ def test_what_is_new_is_said_again():
     cast(X)
 
 
-def test_it_can_be_filtered():
+def test_the_warning_can_be_filtered():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncastProductsWarning)
         autocast(lambda x: layer(x) + 0)(X)
 
 
-def test_names_of_libraries_come_with_their_file_and_line():
-    text = described(lambda x: LEFT["custom_vjp with a scan inside"][0](x), X)
+def test_library_functions_are_named_with_their_file_and_line():
+    text = uncast(lambda x: LEFT["custom_vjp with a scan inside"][0](x), X)
     assert re.search(r"inside 'fn_wrapped' \(\S+equinox\S+\.py:\d+, called at \S+:\d+\)", text)
 
 
-def test_a_report_has_it_as_data_and_as_text():
+def test_reports_list_uncast_products_as_data_and_text():
     with pytest.warns(UncastProductsWarning):
         report = autocast(lambda x: outer(x) @ (layer(x).T @ x) * 2).report(X)
     assert report.products.count == 5
@@ -232,31 +232,31 @@ def test_a_report_has_it_as_data_and_as_text():
     assert autocast(lambda x: x @ W).report(X).products.describe() == ""
 
 
-# What autocast does not rewrite at all
+# Operations that autocast does not rewrite
 
 
 def solved(matrix_product):
     return lambda x: jax.scipy.sparse.linalg.cg(lambda v: 4 * v + matrix_product(v), x[0], maxiter=3)[0]
 
 
-def test_solvers_that_are_given_a_function():
+def test_products_in_custom_linear_solve_are_reported():
     def symmetric(v):
         return W.T @ (W @ v)
 
-    text = described(solved(symmetric), X)
+    text = uncast(solved(symmetric), X)
     assert re.match(
         rf"autocast left \d+ of \d+ products in float32, inside 'custom_linear_solve of .*\({HERE}:\d+", text
     )
     assert "apply autocast to that function" in text
-    assert described(solved(symmetric), X, ops=typed(text, "declared")) == ""
+    assert uncast(solved(symmetric), X, ops=suggested_ops(text, "declared")) == ""
     cast = solved(autocast(symmetric))
-    assert described(cast, X) == ""
-    # What JAX's solver multiplies itself stays in float32, as all linear algebra does.
+    assert uncast(cast, X) == ""
+    # The solver's own products stay in float32, like all linear algebra of JAX.
     assert products(autocast(cast), X).count("bfloat16") >= 2 * 4
     np.testing.assert_allclose(jax.jit(autocast(cast))(X), solved(symmetric)(X), rtol=0.05, atol=0.05)
 
 
-def test_kernels():
+def test_products_in_pallas_kernels_are_reported():
     from jax.experimental import pallas as pl
 
     def kernel(x_ref, w_ref, out_ref):
@@ -266,53 +266,53 @@ def test_kernels():
         call = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 8), jnp.float32), interpret=True)
         return call(cast(x), cast(W))
 
-    as_it_is = partial(program, lambda x: x)
-    text = described(as_it_is, X)
+    unchanged = partial(program, lambda x: x)
+    text = uncast(unchanged, X)
     assert re.match(rf"autocast left 1 of 1 products in float32, inside 'pallas_call of kernel' \({HERE}:\d+", text)
-    assert described(as_it_is, X, ops=typed(text, "declared")) == ""
-    (how,) = re.findall(r"x\.astype\('(\w+)'\)", text)
-    by_hand = partial(program, lambda x: x.astype(how))
-    assert described(by_hand, X) == ""
+    assert uncast(unchanged, X, ops=suggested_ops(text, "declared")) == ""
+    (suggested,) = re.findall(r"x\.astype\('(\w+)'\)", text)
+    by_hand = partial(program, lambda x: x.astype(suggested))
+    assert uncast(by_hand, X) == ""
     np.testing.assert_allclose(jax.jit(autocast(by_hand))(X), X @ W, rtol=0.05, atol=0.05)
 
 
-def test_primitives_that_nobody_knows_and_that_call_functions():
+def test_products_in_unknown_primitives_are_reported():
     mine = Primitive("mine_calls")
     mine.def_abstract_eval(lambda x, function: x)
 
     def program(x):
         return mine.bind(x, function=jax.make_jaxpr(lambda x: layer(x @ W))(x))
 
-    text = described(program, X)
+    text = uncast(program, X)
     assert text.startswith("autocast left 2 of 2 products in float32, inside 'mine_calls of ")
-    assert described(program, X, ops=typed(text, "declared")) == ""
+    assert uncast(program, X, ops=suggested_ops(text, "declared")) == ""
     try:
         register_operation("mine_calls", "declared", "known to be right in float32")
-        assert described(program, X) == ""
+        assert uncast(program, X) == ""
     finally:
         del AUTOCAST_OPERATIONS["mine_calls"]
 
 
-def test_programs_in_float64_are_told_that_nothing_is_cast():
+def test_float64_products_are_reported():
     with jax.enable_x64(True):
         x, w = np.ones((4, 8)), np.ones((8, 8))
-        text = described(lambda x, w: x @ w @ w, x, w)
+        text = uncast(lambda x, w: x @ w @ w, x, w)
         assert text.startswith("autocast left 2 of 2 products in float64, which is never cast")
-        assert described(lambda x, w: x @ w @ w, x.astype("float32"), w.astype("float32")) == ""
-        assert described(lambda x: x.astype("float64") @ W.astype("float64"), X) == ""
+        assert uncast(lambda x, w: x @ w @ w, x.astype("float32"), w.astype("float32")) == ""
+        assert uncast(lambda x: x.astype("float64") @ W.astype("float64"), X) == ""
 
 
-# Rules for vmap, rewritten with their functions
+# Custom vmap rules, rewritten with their functions
 
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("order", ["autocast of vmap", "vmap of autocast", "vmap of vmap of autocast"])
-def test_a_rule_for_vmap_is_cast_with_its_function(order):
+def test_custom_vmap_rules_are_cast_with_their_function(order):
     ops, x = {"batched": "inside"}, jnp.stack([X, 2 * X])
     cast = autocast(batched, ops=ops)
     if order == "autocast of vmap":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ops names a function that vmap has dissolved
+            warnings.simplefilter("ignore")  # ops names a function that vmap has inlined
             function, want = autocast(jax.vmap(batched), ops=ops), jax.vmap(batched)
             assert set(products(function, x)) == {"bfloat16"}
     elif order == "vmap of autocast":
@@ -328,14 +328,14 @@ def test_a_rule_for_vmap_is_cast_with_its_function(order):
         np.testing.assert_allclose(gradient, jax.grad(lambda x: want(x).sum())(x), rtol=0.05, atol=0.05)
 
 
-def test_a_real_solver():
+def test_suggested_ops_cast_the_products_in_odeint():
     def solved(x):
         return odeint(lambda y, t: jnp.tanh(y @ W), x[0], jnp.array([0.0, 1.0]))[-1]
 
-    text = described(solved, X)
+    text = uncast(solved, X)
     assert re.match(
         r"autocast left (\d+) of \1 products in float32, inside '_odeint' \(\S+ode\.py:\d+, called at", text
     )
-    assert described(solved, X, ops=typed(text, "inside")) == ""
-    cast = autocast(solved, ops=typed(text, "inside"))
+    assert uncast(solved, X, ops=suggested_ops(text, "inside")) == ""
+    cast = autocast(solved, ops=suggested_ops(text, "inside"))
     assert set(products(cast, X)) == {"bfloat16"}

@@ -1,4 +1,4 @@
-"""Modules of Flax nnx as arguments: what changes in a call changes, under autocast as without."""
+"""Flax nnx modules as arguments: autocast keeps the changes that a call makes to them."""
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +59,7 @@ CALLS = {
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", mostly_slow(CALLS, "grad(autocast)", "jit(autocast)", "autocast(grad)", "the module"))
-def test_results_and_changes_are_those_without_autocast(name):
+def test_results_and_state_match_those_without_autocast(name):
     plain, cast = Model(nnx.Rngs(0)), Model(nnx.Rngs(0))
     for _ in range(2):
         expected = CALLS[name](lambda function: function)(plain)
@@ -82,7 +82,7 @@ def test_products_are_cast_and_statistics_are_not():
     assert {row.dtype for row in report.rows if row.operation == "reduce_sum"} == {"float32"}
 
 
-def test_asking_changes_nothing():
+def test_reports_do_not_change_the_module():
     model = Model(nnx.Rngs(0))
     before = state_of(model)
     autocast(loss).report(model, X, Y)
@@ -93,7 +93,7 @@ def test_asking_changes_nothing():
         np.testing.assert_array_equal(value, before[path], err_msg=path)
 
 
-def test_casts_are_found_through_modules():
+def test_casts_are_found_inside_modules():
     def mixing(model, x):
         return model.first(x).astype("bfloat16") * model.last.kernel[0, 0]
 
@@ -106,10 +106,10 @@ def test_casts_are_found_through_modules():
     assert set(casts(nnx.jit(autocast(loss)))(model, X, Y).by_class) <= {"autocast", "library"}
     checked = forbid_casts()(loss)
     checked(model, X, Y)
-    assert model.calls[...] == 1  # looked at, and then run once
+    assert model.calls[...] == 1  # traced for the check, and then run once
 
 
-def test_a_module_that_is_handed_in_twice_is_one():
+def test_a_module_passed_twice_stays_one_module():
     def both(one, other, x):
         one.calls[...] += 1
         other.calls[...] += 1
@@ -123,7 +123,7 @@ def test_a_module_that_is_handed_in_twice_is_one():
     assert part.calls[...] == 1
 
 
-def test_a_step_of_an_optimizer_inside():
+def test_nnx_optimizers_can_step_inside():
     def step(model, optimizer, x, y):
         value, gradients = nnx.value_and_grad(loss)(model, x, y)
         optimizer.update(model, gradients)
@@ -138,7 +138,7 @@ def test_a_step_of_an_optimizer_inside():
     np.testing.assert_allclose(trained.last.kernel[...], cast.last.kernel[...], rtol=0.05, atol=0.02)
 
 
-def test_what_is_given_back_is_the_object_itself_or_a_new_one():
+def test_functions_can_return_the_module_and_new_variables():
     model = Model(nnx.Rngs(0))
     same, made, state = autocast(lambda m, x: (m, nnx.Param(m.first(x)), nnx.state(m, nnx.Param)))(model, X)
     assert same is model
@@ -147,7 +147,7 @@ def test_what_is_given_back_is_the_object_itself_or_a_new_one():
     assert jax.tree.leaves(state)[0].dtype == "float32"
 
 
-def test_attributes_may_join():
+def test_functions_can_add_attributes():
     def sowing(model, x):
         model.seen = nnx.Variable(x.sum())
         return model.first(x)
@@ -157,7 +157,7 @@ def test_attributes_may_join():
     np.testing.assert_allclose(model.seen[...], X.sum(), rtol=1e-2)
 
 
-def test_an_error_leaves_the_module_as_it_was():
+def test_an_error_leaves_the_module_unchanged():
     def failing(model, x):
         model(x)
         raise RuntimeError("in the middle")
@@ -171,7 +171,7 @@ def test_an_error_leaves_the_module_as_it_was():
 
 
 @pytest.mark.slow
-def test_no_tracer_stays_in_a_module():
+def test_no_tracers_stay_in_a_module():
     model = Model(nnx.Rngs(0))
     with jax.checking_leaks():
         autocast(loss)(model, X, Y)
@@ -179,7 +179,7 @@ def test_no_tracer_stays_in_a_module():
     assert not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(nnx.state(model)))
 
 
-def test_plain_functions_know_nothing_of_it():
+def test_arguments_without_modules_are_not_lifted():
     assert mutable_arguments.lifted(lambda x: x, (X, {"a": [X]}), {"b": 3}) is None
 
 

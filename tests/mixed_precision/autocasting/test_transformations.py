@@ -1,4 +1,4 @@
-"""Autocast under and around every transformation, over programs from every corner of JAX."""
+"""Autocast inside and outside of JAX's transformations, on programs that use different parts of JAX."""
 
 from functools import partial
 
@@ -32,7 +32,7 @@ ORDERS = {
 @pytest.mark.filterwarnings("ignore:autocast left")
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_order_of_transformations_gives_a_sound_program_with_the_dtypes_it_had(name):
+def test_every_order_of_transformations_keeps_shapes_and_dtypes(name):
     function = PROGRAMS[name]
     for order, transform in ORDERS.items():
         want = jax.eval_shape(transform(function, lambda f: f), W, X)
@@ -42,7 +42,7 @@ def test_every_order_of_transformations_gives_a_sound_program_with_the_dtypes_it
         assert described[0] == described[1], order
 
 
-# Programs of many operations, which take up to a second each to compile when they are called without `jax.jit`.
+# Programs of many operations, each of which compiles separately without `jax.jit`: up to a second per program.
 COMPILED_ONE_BY_ONE = {
     "convolved", "linear_algebra", "indexed", "ordered", "attention", "einsums", "cumulated", "random", "differentiated"
 }  # fmt: skip
@@ -50,25 +50,25 @@ COMPILED_ONE_BY_ONE = {
 
 @pytest.mark.one_in(28)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_and_gradients_are_those_of_float32_within_float16_eager_and_jitted(name):
+def test_values_and_gradients_are_close_to_float32(name):
     function = PROGRAMS[name]
     want = jax.jit(jax.value_and_grad(function, (0, 1)))(W, X)
     cast = autocast(function, "mixed_float16")
     with warns_of_left(name):
         got = jax.jit(jax.value_and_grad(cast, (0, 1)))(W, X)
     for leaf, wanted in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
-        # Eleven bits of float16, through chains of half a dozen products.
+        # Float16 has eleven bits of precision, and the programs chain about six products.
         assert float(jnp.linalg.norm(leaf - wanted)) <= 16 * 2.0**-11 * max(1.0, float(jnp.linalg.norm(wanted)))
     if name not in COMPILED_ONE_BY_ONE:
         eager, (jitted, _) = cast(W, X), got
         assert (eager.dtype, eager.weak_type) == (jitted.dtype, jitted.weak_type)
-        # XLA may leave out a rounding between two operations that it compiles together.
+        # XLA may skip a rounding between two operations that it fuses.
         np.testing.assert_allclose(eager, jitted, rtol=2.0**-11, atol=2.0**-11)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_a_step_compiles_to_no_more_casts_than_one_with_casts_by_hand(dtype):
+def test_a_step_compiles_to_no_more_casts_than_a_hand_written_one(dtype):
     args = init(8, 2), jnp.ones((8, 8)), jnp.zeros(8, int)
 
     def casts(function):
@@ -102,7 +102,7 @@ def hundredfold(x, w):
 hundredfold.defvjp(lambda x, w: (jnp.tanh(x @ w), (x, w)), lambda saved, g: (100 * (g @ saved[1].T), None))
 
 
-def test_derivative_rules_stay():
+def test_custom_jvp_rules_are_kept():
     cast = autocast(lambda x: tenfold(x @ W).sum())
     np.testing.assert_allclose(jax.grad(cast)(X), 10 * jnp.ones((4, 8)) @ W.T, rtol=0.05, atol=0.1)
     assert set(products(jax.grad(cast), X)) == {"bfloat16"}
@@ -110,13 +110,13 @@ def test_derivative_rules_stay():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("ops", [{"hundredfold": "declared"}, {"hundredfold": "inside"}, {"hundredfold": "compute"}])
-def test_a_backward_rule_stays_and_its_function_is_entered_where_asked(ops):
+def test_backward_rules_are_kept_and_cast_only_on_request(ops):
     cast = autocast(lambda x: hundredfold(x, W).sum(), ops=ops)
     np.testing.assert_allclose(jax.grad(cast)(X), 100 * jnp.ones((4, 8)) @ W.T, rtol=0.05, atol=1)
     expected = "float32" if "declared" in ops.values() else "bfloat16"
     assert set(products(cast, X)) == set(products(jax.grad(cast), X)) == {expected}
     # Under "inside" the table decides, under "compute" everything computes in bfloat16.
-    # What comes in narrow is brought to the dtype that it declares.
+    # Narrow operands are cast back to the declared dtype.
     after = autocast(lambda x: hundredfold(x @ W, W).sum(), ops=ops)
     check_jaxpr(jax.make_jaxpr(jax.jit(jax.grad(after)))(X).jaxpr)
     (call,) = [s.equation for s in walk(jax.make_jaxpr(after)(X)) if s.equation.primitive.name == "custom_vjp_call"]
@@ -128,7 +128,7 @@ def test_a_backward_rule_stays_and_its_function_is_entered_where_asked(ops):
 
 
 @pytest.mark.parametrize("order", ["inside", "outside"])
-def test_shard_map(order):
+def test_autocast_works_inside_and_outside_shard_map(order):
     mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
     specs = {"mesh": mesh, "in_specs": (PartitionSpec(), PartitionSpec("d")), "out_specs": PartitionSpec()}
 
@@ -143,7 +143,7 @@ def test_shard_map(order):
     check_jaxpr(closed.jaxpr)
     assert set(products(jax.grad(loss), W, X)) == {"bfloat16"}
     np.testing.assert_allclose(jax.jit(jax.grad(loss))(W, X), jax.grad(local)(W, X), rtol=0.05, atol=0.1)
-    # The sum over devices is made in float32.
+    # The sum over devices is in float32.
     sums = [s.equation for s in walk(jax.make_jaxpr(loss)(W, X)) if s.equation.primitive.name.startswith("psum")]
     assert [str(equation.invars[0].aval.dtype) for equation in sums] == ["float32"]
 
@@ -196,7 +196,7 @@ def test_a_mesh_with_explicit_axes_keeps_its_shardings():
         assert jax.jit(layer)(x, jnp.ones(8)).sharding.spec == PartitionSpec("d", None)
 
 
-def test_nested_autocast_is_not_taken_for_a_cast_by_hand():
+def test_casts_of_a_nested_autocast_are_not_explicit_casts():
     inner = autocast(lambda x: x @ W, "mixed_float16")
     assert products(autocast(lambda x: jnp.exp(inner(x) @ W) @ W), X) == ["float16", "bfloat16", "bfloat16"]
 
@@ -215,7 +215,7 @@ def test_an_eager_call_compiles_a_jitted_function_once():
     assert 0 < first == len(compiled)
 
 
-def test_donated_operands_are_donated_still():
+def test_donated_operands_stay_donated():
     step = jax.jit(lambda w, x: w - 0.1 * (x.T @ (x @ w)), donate_argnums=0)
     w = W + 0
     autocast(step)(w, X).block_until_ready()  # a donation that fails warns, and warnings are errors here
