@@ -1,4 +1,4 @@
-"""A real browser, for tests that look at pages; where there is none they are skipped."""
+"""A real browser for tests of pages; the tests are skipped if none is installed."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ CHROMIUM = which("chromium")
 
 @contextmanager
 def open_browser() -> Generator[Any]:
-    """Chromium without a window, as Playwright's `Browser`; skips the test where it is not installed."""
+    """Open headless Chromium as Playwright's `Browser`, or skip the test if it is not installed."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: make browser")
     sync_api = import_or_skip("playwright.sync_api")

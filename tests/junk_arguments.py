@@ -1,4 +1,4 @@
-"""What `test_junk_arguments` calls, with what: every public callable, values that it takes, and junk."""
+"""The public callables that `test_junk_arguments` calls, the valid values for their arguments, and the junk."""
 
 import enum
 import functools
@@ -21,7 +21,7 @@ FLOORS = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS))
 
 
 class Broken:
-    """Neither shown nor compared nor hashed."""
+    """An object without a working repr, comparison or hash."""
 
     __hash__ = None
 
@@ -33,7 +33,7 @@ class Broken:
 
 
 class Pretender:
-    """Has a shape and a dtype, and is no array."""
+    """An object with a shape and a dtype that is not an array."""
 
     shape, dtype = (2,), "nonsense"
 
@@ -41,7 +41,7 @@ class Pretender:
         pass
 
 
-def list_in_itself():
+def recursive_list():
     loop = [1]
     loop.append(loop)
     return loop
@@ -54,13 +54,13 @@ def deep_list():
     return deep
 
 
-def dict_in_itself():
+def recursive_dict():
     loop = {}
     loop["a"] = loop
     return loop
 
 
-# Made anew for each call: what a call does to one is not what the next one gets.
+# Functions, because a call may change its argument: each call gets a new one.
 JUNK = {
     "None": lambda: None, "True": lambda: True, "0": lambda: 0, "-1": lambda: -1, "2**100": lambda: 2**100,
     "1.5": lambda: 1.5, "nan": lambda: math.nan, "inf": lambda: math.inf, "1j": lambda: 1j, "''": lambda: "",
@@ -68,7 +68,7 @@ JUNK = {
     "a NUL": lambda: "a\0b", "bytes": lambda: b"ab", "[]": list, "a list": lambda: [1, "a", None],
     "a long list": lambda: ["a" * 100] * 10_000,
     "a dict of long names": lambda: {f"{'k' * 300}{index}": index for index in range(300)},
-    "a deep list": deep_list, "a list in itself": list_in_itself, "a dict in itself": dict_in_itself, "()": tuple,
+    "a deep list": deep_list, "a list in itself": recursive_list, "a dict in itself": recursive_dict, "()": tuple,
     "{}": dict,
     "a dict of an object": lambda: {"a": object()}, "keys without order": lambda: {1: 2, "b": 3},
     "a set": lambda: {1, 2}, "an object": object, "a class": lambda: Pretender,
@@ -82,11 +82,11 @@ JUNK = {
 
 
 ENDLESS = {("Model.fit", "epochs", "2**100"), ("Model.fit", "epochs", "inf")}
-"""What is no junk, and never ends."""
+"""Valid arguments that make the call run forever."""
 LONGEST_MESSAGE = 3000
-"""Of an error of ours, in characters: a few values of at most 200, and what is accepted."""
+"""The character limit of our error messages: a few values of at most 200 each, and the accepted values."""
 TAKES_CODE = {("tracing.carry_mismatches", "body"), ("Optimizer.minimize", "loss")}
-"""Where a function that is given is called, and its own errors come out."""
+"""Arguments that are functions; their errors are passed on to the caller."""
 
 
 def ones(*shape):
@@ -122,7 +122,7 @@ IMAGE = ones(1, 4, 4, 3)
 
 
 def good_values(folder: Path) -> dict[str, typing.Any]:
-    """Values that arguments take, by their names, or by those of callable and argument; functions make them."""
+    """Return valid values by argument name, or by callable and argument name; functions are called to make a value."""
 
     def saved():
         training.save_arrays(folder / "saved.safetensors", {"a": ones(2)})
@@ -208,10 +208,10 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
 
 
 def arguments_of(function):
-    """Name, kind and whether it is required, of each argument; those of `**options` of layers too."""
+    """Return (name, kind, is_required) of each argument, including the `**options` of layers."""
     found = []
     for each in inspect.signature(function).parameters.values():
-        if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and _is_handed_on(function):
+        if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) and _forwards_arguments(function):
             return arguments_of(next(base for base in function.__mro__ if base.__module__.startswith("supremum.nn.")))
         if each.kind is each.VAR_KEYWORD:
             options = re.search(r"(Layer|Kernel|Conv|Pool)Options", str(each.annotation))
@@ -223,13 +223,13 @@ def arguments_of(function):
     return found
 
 
-def _is_handed_on(function):
-    """Whether a class takes what the class of `nn` takes that it is made of."""
+def _forwards_arguments(function):
+    """Return whether a class of `training` forwards its arguments to its base class in `nn`."""
     return function in (training.Sequential, training.Model)
 
 
-def _is_record(thing):
-    """Whether a class only holds what it is given."""
+def _is_plain_container(thing):
+    """Return whether a class stores its arguments without checking them."""
     return isinstance(thing, type) and (
         issubclass(thing, (tuple, enum.Enum, BaseException))
         or inspect.isabstract(thing)
@@ -239,13 +239,13 @@ def _is_record(thing):
 
 
 def public_callables():
-    """Every function and class that a floor exports, by name, but those that only hold what they are given."""
+    """Return every exported function and class by name, except for classes that do not check their arguments."""
     found = {}
     for floor in FLOORS:
         module = importlib.import_module(floor)
         for name in getattr(module, "__all__", None) or [each for each in vars(module) if not each.startswith("_")]:
             thing = getattr(module, name)
-            if not callable(thing) or _is_record(thing) or thing in found.values():
+            if not callable(thing) or _is_plain_container(thing) or thing in found.values():
                 continue
             if not getattr(thing, "__module__", "").startswith("supremum"):
                 continue
@@ -254,7 +254,7 @@ def public_callables():
 
 
 def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], str]]:
-    """What makes an object of each class of which methods are called as well, and their names."""
+    """Return, by class, a function that makes an object and the names of the methods to call."""
 
     def built_optimizer():
         made = optimizers.Adam(0.1)
@@ -272,7 +272,7 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
             "build minimize apply_gradients value_and_grad set_weights load_variables from_config",
         ),
         "uncompiled Model": (lambda: training.Sequential([nn.Dense(2)]), "compile"),
-        # One model for all: it is to be whole after whatever it was asked.
+        # One model for all calls: junk must not damage it.
         "Model": (
             functools.cache(model),
             "__call__ fit evaluate predict train_on_batch test_on_batch predict_on_batch save_weights "

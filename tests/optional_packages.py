@@ -1,4 +1,4 @@
-"""Packages that tests compare with and users need not have: where one is not installed, its tests are skipped."""
+"""Optional packages that tests compare with; tests of a package that is not installed are skipped."""
 
 import importlib
 import os
@@ -12,13 +12,13 @@ NAMES = {
 
 
 def import_or_skip(module):
-    """A module; where it is not installed, the test or the file that asks for it is skipped.
+    """Import a module, or skip the test or file that needs it if it is not installed.
 
     Args:
-        module: its name, such as `"flax.nnx"`, of one of the packages in `NAMES`.
+        module: the name of the module, such as `"flax.nnx"`, in one of the packages in `NAMES`.
     """
-    __tracebackhide__ = True  # a skip is reported where it was asked for
+    __tracebackhide__ = True  # a skip is reported at the line of the caller
     package = module.partition(".")[0]
-    if package == "torch" and os.environ.get("CI"):  # there a missing PyTorch is a failure
+    if package == "torch" and os.environ.get("CI"):  # in CI a missing PyTorch is a failure
         return importlib.import_module(module)
     return pytest.importorskip(module, reason=f"{NAMES[package]} is not installed; what needs it is tested where it is")

@@ -1,4 +1,4 @@
-"""What a page of tables says, read from its HTML by the standard library."""
+"""Read the tables of a page from its HTML with the standard library."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 @dataclass
 class ReadCell:
-    """One cell: its attributes, the text to be seen, the sign of its mark, what is only read, and the explanation."""
+    """A cell: its attributes, visible text, mark, text for screen readers and explanation."""
 
     attributes: dict[str, str | None]
     parts: dict[str, str] = field(default_factory=lambda: dict.fromkeys(("", "mark", "unseen", "hint"), ""))
@@ -18,14 +18,14 @@ class ReadCell:
 
 @dataclass
 class ReadTable:
-    """One table: its caption, headings of columns, and labelled rows of cells."""
+    """A table: its caption, column headings, and labelled rows of cells."""
 
     caption: str = ""
     columns: list[str] = field(default_factory=list)
     rows: dict[str, list[ReadCell]] = field(default_factory=dict)
 
     def cells(self):
-        """The cells by row and column."""
+        """Return the cells by row and column."""
         return {
             (row, column): cell
             for row, cells in self.rows.items()
@@ -58,7 +58,7 @@ class _Reader(HTMLParser):
         scope = next(
             (attributes["scope"] for tag, attributes in self.stack if tag == "th" and "scope" in attributes), None
         )
-        marked = next(
+        mark = next(
             (attributes["data-mark"] for tag, attributes in self.stack if tag == "li" and "data-mark" in attributes),
             None,
         )
@@ -70,12 +70,12 @@ class _Reader(HTMLParser):
             self.row = self.tables[-1].rows[data] = []
         elif "caption" in tags:
             self.tables[-1].caption += data
-        elif marked:
-            self.entries[marked] = self.entries.get(marked, "") + data
+        elif mark:
+            self.entries[mark] = self.entries.get(mark, "") + data
 
 
 def read(page):
-    """The tables of a page, and the entries of its legend of marks by the mark's name."""
+    """Return the tables of a page, and the legend entries by the name of their mark."""
     reader = _Reader()
     reader.feed(page)
     assert reader.stack == []

@@ -1,14 +1,14 @@
-"""Parameters of tests, of which `make test` takes a few and `make test-all` all."""
+"""Mark test parameters as slow: `make test` runs a few parameters, `make test-all` runs all."""
 
 import pytest
 
 
 def mostly_slow(values, *fast):
-    """Mark all parameters slow but those that are named.
+    """Mark all parameters as slow, except the given fast ones.
 
     Args:
         values: the parameters.
-        fast: those that `make test` takes, too; each must be one of the parameters.
+        fast: the parameters that `make test` runs too; each must be one of `values`.
     """
     values = list(values)
     missing = [each for each in fast if each not in values]
@@ -17,5 +17,5 @@ def mostly_slow(values, *fast):
 
 
 def slow(*values, **options):
-    """One set of parameters that only `make test-all` takes."""
+    """Mark a set of parameters that only `make test-all` runs."""
     return pytest.param(*values, marks=pytest.mark.slow, **options)

@@ -1,4 +1,4 @@
-"""Programs lowered for GPUs and TPUs, without one: products in the dtypes the policy says, no float64, no callback."""
+"""Programs lowered for GPUs and TPUs on a CPU: products in the policy's dtypes, no float64 and no callbacks."""
 
 import re
 
@@ -23,27 +23,27 @@ from supremum.optimizers import Adam, LossScaleOptimizer
 from supremum.training import Batch, DataParallel, MeanSquaredError, init_state, train_step
 
 PLATFORMS = ("cuda", "rocm", "tpu")
-SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+ELEMENT_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
 _PRODUCT = re.compile(r"stablehlo\.(?:dot_general|dot|convolution)\b[^\n]*: \(tensor<([^>]*)>, tensor<([^>]*)>\)")
 _CUSTOM_CALL = re.compile(r"stablehlo\.custom_call @([\w.]+)")
-# Sharding and what GPUs have kernels for; a call of Python would be another name.
+# Sharding and GPU kernels; a callback to Python has a different name.
 _CALLS = re.compile(
     r"Sharding|SPMD|cu_threefry|hip_threefry|shard_map|mhlo\.|xla\.sdy|cudnn|cublas|tpu_custom_call|annotate"
 )
 
 
 def lowered(function, *args, platform):
-    """The StableHLO of a function for a platform."""
+    """Return the StableHLO of a function for a platform."""
     return jax.jit(function).trace(*args).lower(lowering_platforms=(platform,)).as_text()
 
 
 def products(text):
-    """The element types of the operands of every product and convolution."""
+    """Return the element types of the operands of every product and convolution."""
     return {part.rpartition("x")[2] for pair in _PRODUCT.findall(text) for part in pair}
 
 
-def check(text, dtypes):
-    """What holds for every program that we lower."""
+def assert_program_valid(text, dtypes):
+    """Assert what must hold for every lowered program."""
     assert products(text) <= dtypes, products(text)
     assert not re.search(r"tensor<(?:[\dx?]*x)?(?:f64|complex<f64>)>", text)
     assert "callback" not in text
@@ -78,7 +78,7 @@ LAYERS = {
     "policy", mostly_slow(("float32", "mixed_float16", "mixed_bfloat16", "infer"), "mixed_float16")
 )
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_and_their_gradients(name, policy, platform):
+def test_layers_and_gradients_multiply_in_the_compute_dtype(name, policy, platform):
     make, shape = LAYERS[name]
     with use_policy(policy):
         layer = make()
@@ -92,8 +92,11 @@ def test_layers_and_their_gradients(name, policy, platform):
 
     text = lowered(jax.value_and_grad(loss, (0, 1)), trainable, x, jax.random.key(0), platform=platform)
     compute = Policy(policy).compute_dtype
-    # Probabilities are multiplied in float32, as `dot_product_attention` says: in float16 the small ones would be 0.
-    check(text, {SHORT["float32" if compute is None else str(compute)]} | ({"f32"} if name == "attention" else set()))
+    # `dot_product_attention` multiplies probabilities in float32: in float16 the small ones would be 0.
+    assert_program_valid(
+        text,
+        {ELEMENT_TYPES["float32" if compute is None else str(compute)]} | ({"f32"} if name == "attention" else set()),
+    )
     has_product = not name.endswith(("norm", "dropout", "pooling", "softmax"))
     assert bool(products(text)) == has_product
 
@@ -101,18 +104,20 @@ def test_layers_and_their_gradients(name, policy, platform):
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("transformation", [lambda f: f, jax.value_and_grad, lambda f: jax.grad(jax.checkpoint(f))])
-def test_autocast_functions(transformation, policy, platform):
+def test_autocast_functions_multiply_in_the_compute_dtype(transformation, policy, platform):
     def program(w, x):
         x, _ = jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ w), None), x, length=3)
         return jax.nn.logsumexp(x @ w.T, axis=-1).mean()
 
     function = transformation(autocast(program, policy))
-    check(lowered(function, data(4, 4), data(2, 4), platform=platform), {SHORT[str(Policy(policy).compute_dtype)]})
+    assert_program_valid(
+        lowered(function, data(4, 4), data(2, 4), platform=platform), {ELEMENT_TYPES[str(Policy(policy).compute_dtype)]}
+    )
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("policy", mostly_slow(("float32", "mixed_float16", "mixed_bfloat16"), "mixed_float16"))
-def test_steps_of_fit(policy, platform):
+def test_training_steps_multiply_in_the_compute_dtype(policy, platform):
     model = nn.SequentialNetwork(
         [nn.Conv(4, (3, 3)), nn.BatchNorm(), nn.ReLU(), nn.Flatten(), nn.Dense(2)], dtype=policy
     )
@@ -121,12 +126,12 @@ def test_steps_of_fit(policy, platform):
     optimizer = LossScaleOptimizer(Adam()) if Policy(policy).loss_scale else Adam()
     step = train_step(model, MeanSquaredError(), optimizer)
     text = lowered(step, init_state(model, optimizer), Batch(x, y), platform=platform)
-    check(text, {SHORT[str(Policy(policy).compute_dtype)]})
+    assert_program_valid(text, {ELEMENT_TYPES[str(Policy(policy).compute_dtype)]})
     assert products(text)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_steps_on_several_devices_reduce_in_the_dtype_of_the_policy(platform):
+def test_data_parallel_steps_reduce_float16_gradients(platform):
     model = nn.SequentialNetwork([nn.Dense(8), nn.ReLU(), nn.Dense(2)], dtype="mixed_float16")
     x, y = data(4, 3), data(4, 2)
     nn.initialize(model, x, seed=0)
@@ -134,13 +139,13 @@ def test_steps_on_several_devices_reduce_in_the_dtype_of_the_policy(platform):
     distribution = DataParallel(jax.make_mesh((2,), ("data",), devices=jax.devices()[:2]))
     step = train_step(model, MeanSquaredError(), optimizer, distribution=distribution)
     text = lowered(step, init_state(model, optimizer), Batch(x, y), platform=platform)
-    check(text, {"f16"})
+    assert_program_valid(text, {"f16"})
     assert re.search(r"stablehlo\.all_reduce.*?tensor<(?:\d+x)*f16>", text, re.DOTALL)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_reductions_across_devices(dtype, platform):
+def test_all_reduce_gradients_uses_the_given_dtype(dtype, platform):
     mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
 
     def reduce(gradients):
@@ -149,28 +154,28 @@ def test_reductions_across_devices(dtype, platform):
     spec = PartitionSpec()
     function = jax.shard_map(reduce, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     text = lowered(function, {"w": data(4)}, platform=platform)
-    check(text, set())
-    assert set(re.findall(r"\(tensor<4x(\w+)>\) -> tensor<4x\w+>", text)) >= {SHORT[dtype]}
+    assert_program_valid(text, set())
+    assert set(re.findall(r"\(tensor<4x(\w+)>\) -> tensor<4x\w+>", text)) >= {ELEMENT_TYPES[dtype]}
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_scaled_gradients_and_arrays(platform):
+def test_scaled_gradients_and_arrays_need_no_float64_or_callback(platform):
     def loss(w, x):
         return ((x @ w).astype("float32") ** 2).mean()
 
     loss_scale = DynamicLossScale()
-    scaled = scaled_value_and_grad(loss, loss_scale)
+    scaled_loss = scaled_value_and_grad(loss, loss_scale)
     operands = data(3, 2, dtype="float16"), data(4, 3, dtype="float16")
-    check(lowered(scaled, loss_scale.init(), *operands, platform=platform), {"f16"})
+    assert_program_valid(lowered(scaled_loss, loss_scale.init(), *operands, platform=platform), {"f16"})
 
     def arrays(a, b):
         with supremum.use_rules("torch"):
             return (supremum.Array(a) * supremum.Array(b) + 1.5).unwrap()
 
-    check(lowered(arrays, data(3, dtype="float16"), jnp.ones(3, "int8"), platform=platform), set())
+    assert_program_valid(lowered(arrays, data(3, dtype="float16"), jnp.ones(3, "int8"), platform=platform), set())
 
 
-def test_the_checks_can_fail():
+def test_the_program_check_detects_float64_and_wrong_products():
     def in_float64(x):
         return x.astype("float64") * 2
 
@@ -184,6 +189,6 @@ def test_the_checks_can_fail():
         (lowered(lambda x: x @ x, jnp.ones((2, 2)), platform="cuda"), {"f16"}),
     ):
         with pytest.raises(AssertionError):
-            check(text, dtypes)
-    with pytest.raises(ValueError, match="different from the lowering platform"):  # JAX itself refuses a callback
+            assert_program_valid(text, dtypes)
+    with pytest.raises(ValueError, match="different from the lowering platform"):  # JAX itself rejects a callback
         lowered(with_a_callback, jnp.ones(2), platform="cuda")

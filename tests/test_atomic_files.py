@@ -1,4 +1,4 @@
-"""A file is whole or absent, and what killed writers leave is told from what live ones write."""
+"""A file is complete or absent, and leftovers of killed writers are distinguished from files of live writers."""
 
 import os
 import stat
@@ -17,19 +17,19 @@ def names(folder):
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.b.txt", ".a", "a.partial-abcdefgh.txt", "ä b\n.t"])
-def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path, name):
+def test_the_next_writer_removes_leftovers_of_a_killed_writer(tmp_path, name):
     script = "import os,sys,pathlib\nfrom supremum.atomic_files import whole_file\n"
     script += "with whole_file(pathlib.Path(sys.argv[1])) as t: os._exit(9)"
     for _ in range(2):
         assert subprocess.run([sys.executable, "-c", script, tmp_path / name]).returncode == 9
-        assert len(names(tmp_path)) == 1  # the second removed what the first left
+        assert len(names(tmp_path)) == 1  # the second writer removed the leftover of the first
     with whole_file(tmp_path / name) as temporary:
         temporary.write_text("whole")
         assert names(tmp_path) == [temporary.name]
     assert names(tmp_path) == [name]
 
 
-def test_what_a_live_writer_writes_stays(tmp_path):
+def test_temporary_files_of_live_writers_are_kept(tmp_path):
     path = tmp_path / "a.txt"
     with whole_file(path) as first:
         first.write_text("first")
@@ -42,7 +42,7 @@ def test_what_a_live_writer_writes_stays(tmp_path):
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_only_our_own_leftovers_of_those_names_are_removed(tmp_path):
+def test_only_leftovers_with_matching_names_are_removed(tmp_path):
     others = [
         "a.txt",
         ".a-abcdefgh.txt",
@@ -60,7 +60,7 @@ def test_only_our_own_leftovers_of_those_names_are_removed(tmp_path):
     assert names(tmp_path) == sorted([*others, ".a.partial-abcdefgi.txt", ".a.partial-abcdefgj.txt"])
 
 
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
+def test_an_error_keeps_the_old_file_and_leaves_no_leftover(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
 
@@ -75,24 +75,24 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     assert path.read_text() == "old"
 
 
-def test_bytes_are_on_the_disk_before_the_file_has_its_name_and_the_name_is_afterwards(tmp_path, monkeypatch):
-    path, seen = tmp_path / "a.txt", []
-    sync = os.fsync
+def test_the_file_is_synced_before_the_rename_and_the_folder_after(tmp_path, monkeypatch):
+    path, syncs = tmp_path / "a.txt", []
+    original_fsync = os.fsync
 
     def fsync(handle):
         status = os.fstat(handle)
-        seen.append(("folder" if stat.S_ISDIR(status.st_mode) else "file", status.st_size, path.exists()))
-        sync(handle)
+        syncs.append(("folder" if stat.S_ISDIR(status.st_mode) else "file", status.st_size, path.exists()))
+        original_fsync(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
     with whole_file(path) as temporary:
         temporary.write_bytes(b"x" * 77)
-    assert [(kind, exists) for kind, _, exists in seen] == [("file", False), ("folder", True)]
-    assert seen[0][1] == 77
+    assert [(kind, exists) for kind, _, exists in syncs] == [("file", False), ("folder", True)]
+    assert syncs[0][1] == 77
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists them")
-def test_handles_are_closed(tmp_path):
+def test_file_handles_are_closed(tmp_path):
     before = len(names(Path("/proc/self/fd")))
     for _ in range(5):
         with whole_file(tmp_path / "a") as temporary:
@@ -101,27 +101,27 @@ def test_handles_are_closed(tmp_path):
     assert len(names(Path("/proc/self/fd"))) == before
 
 
-def test_a_leftover_taken_between_making_and_locking_is_made_again(tmp_path, monkeypatch):
+def test_a_temporary_file_removed_before_locking_is_created_again(tmp_path, monkeypatch):
     import supremum.atomic_files
 
-    lock, taken = supremum.atomic_files.flock, []
+    original_flock, removed = supremum.atomic_files.flock, []
 
     def flock(handle, operation):
-        if not taken:
-            taken.extend(tmp_path.iterdir())
-            taken[0].unlink()
-        lock(handle, operation)
+        if not removed:
+            removed.extend(tmp_path.iterdir())
+            removed[0].unlink()
+        original_flock(handle, operation)
 
     monkeypatch.setattr(supremum.atomic_files, "flock", flock)
     with whole_file(tmp_path / "a.txt") as temporary:
         temporary.write_text("whole")
         remove_leftovers(tmp_path, ".*")
         assert temporary.exists()
-    assert taken
+    assert removed
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_files_are_as_readable_as_others(tmp_path):
+def test_files_have_the_default_permissions(tmp_path):
     (tmp_path / "plain").write_text("")
     with whole_file(tmp_path / "whole"):
         pass

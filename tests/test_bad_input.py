@@ -1,4 +1,4 @@
-"""Nothing but this library's own errors, whatever is asked: a hundred thousand calls in `make test-all`."""
+"""Bad input raises only errors of this library, in a hundred thousand calls in `make test-all`."""
 
 import collections
 import datetime as dt
@@ -123,23 +123,23 @@ JUNK = [
 ]  # fmt: skip
 RULES = [*rule_names(), None, None, NUMPY, TORCH]
 BAD_RULES = ["", "jx", "nunpy", 3, b"numpy", object(), (), [], {}, np.zeros(2), Unhashable(), NUMPY.decide, type(NUMPY)]
-ASKED = [*OPERATIONS, "truediv", "power", "left_shift", None, None, OPERATIONS["add"]]
+OPERATION_VALUES = [*OPERATIONS, "truediv", "power", "left_shift", None, None, OPERATIONS["add"]]
 BAD_OPERATIONS = ["", "ad", "Add", 3, b"add", object(), (), [], {}, np.zeros(2), Unhashable(), print]
 ARGUMENTS = [*GOOD, *NOT_NAMES, *JUNK]
-RULE_CHOICES, OPERATION_CHOICES = [*RULES * 3, *BAD_RULES], [*ASKED, *BAD_OPERATIONS]
+RULE_CHOICES, OPERATION_CHOICES = [*RULES * 3, *BAD_RULES], [*OPERATION_VALUES, *BAD_OPERATIONS]
 OWN_ERRORS = {OperandError, UnknownDtypeError, UnknownNameError, PromotionError, ScalarOverflowError, ArgumentError}
 FUNCTIONS = [result_type, promote_types, explain, can_promote]
 
 
 def _call(function, arguments, rules, operation):
     if function is promote_types:
-        arguments = (arguments * 2 or ["int8", "int8"])[:2]  # it takes two, as its signature says
+        arguments = (arguments * 2 or ["int8", "int8"])[:2]  # promote_types takes exactly two operands
     named = {"operation": operation} if function in (explain, can_promote) else {}
     return function(*arguments, rules=rules, **named)
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=lambda junk: f"{type(junk).__name__}")
-def test_junk_is_a_type_error_that_names_the_argument(junk):
+def test_junk_raises_a_type_error_with_the_argument_position(junk):
     for position, function in ((0, result_type), (1, result_type), (2, explain), (1, promote_types), (3, can_promote)):
         arguments = ["int8", "float32", 1, 2.5][: position + 1]
         arguments[position] = junk
@@ -149,7 +149,7 @@ def test_junk_is_a_type_error_that_names_the_argument(junk):
 
 
 @pytest.mark.parametrize("name", NOT_NAMES)
-def test_strings_that_name_no_dtype_are_shown(name):
+def test_an_unknown_dtype_error_shows_the_name(name):
     for function in (result_type, explain, can_promote):
         with pytest.raises(UnknownDtypeError, match="unknown dtype") as caught:
             function("int8", name)
@@ -159,7 +159,7 @@ def test_strings_that_name_no_dtype_are_shown(name):
 
 
 @pytest.mark.parametrize("rules", BAD_RULES, ids=lambda rules: type(rules).__name__)
-def test_what_names_no_rules_is_an_unknown_name(rules):
+def test_invalid_rules_raise_unknown_name_error(rules):
     for function in FUNCTIONS:
         for arguments in (("int8", "int8"), (np.zeros(2), np.zeros(2))):
             with pytest.raises(UnknownNameError, match="unknown rule set"):
@@ -167,15 +167,15 @@ def test_what_names_no_rules_is_an_unknown_name(rules):
 
 
 @pytest.mark.parametrize("operation", BAD_OPERATIONS, ids=lambda operation: type(operation).__name__)
-def test_what_names_no_operation_is_an_unknown_name(operation):
+def test_invalid_operations_raise_unknown_name_error(operation):
     for function in (explain, can_promote):
         with pytest.raises(UnknownNameError, match="unknown operation"):
             function("int8", "int8", operation=operation)
 
 
 @pytest.mark.parametrize("good", GOOD, ids=lambda good: type(good).__name__)
-def test_what_is_no_junk_is_taken_by_some_rules(good):
-    # Numbers that fit no dtype are refused by rules that look at them; asking for types alone looks at none.
+def test_valid_operands_are_accepted_by_some_rules(good):
+    # Some rules reject numbers that fit no dtype; rules that only look at types accept them.
     assert explain(good, rules="jax-x64") or explain(good, rules="torch") or explain(good, rules="numpy")
 
 
@@ -183,15 +183,15 @@ OUTCOMES = collections.Counter()
 NUMBER_OF_CALLS, BYTES_OF_A_CALL = 100, 12
 
 
-def _decoded(data):
-    """A call, out of a few random bytes."""
+def _decode(data):
+    """Decode a few random bytes into a call."""
     function = FUNCTIONS[data[0] % len(FUNCTIONS)]
-    pools = [GOOD if choice % 8 else ARGUMENTS for choice in data[8:12]]  # else hardly a call would get through
+    pools = [GOOD if choice % 8 else ARGUMENTS for choice in data[8:12]]  # otherwise nearly every call would fail
     indices = [index + 256 * (choice >= 128) for index, choice in zip(data[2:6], data[8:12], strict=True)]
     arguments = [pool[index % len(pool)] for index, pool in zip(indices, pools, strict=True)]
     operation = OPERATION_CHOICES[data[7] % len(OPERATION_CHOICES)]
     count = data[1] % 5
-    if data[1] > 32:  # else nearly every call would have a wrong number of operands
+    if data[1] > 32:  # otherwise nearly every call would have the wrong number of operands
         row = OPERATIONS.get(operation) if isinstance(operation, str) else None
         count = (row and row.arity) or 2
     return function, arguments[:count], RULE_CHOICES[data[6] % len(RULE_CHOICES)], operation
@@ -206,9 +206,9 @@ def _outcome(function, arguments, rules, operation):
     return answer
 
 
-def _ask_a_hundred_times(data):
+def _make_100_calls(data):
     for start in range(0, len(data), BYTES_OF_A_CALL):
-        function, arguments, rules, operation = _decoded(data[start : start + BYTES_OF_A_CALL])
+        function, arguments, rules, operation = _decode(data[start : start + BYTES_OF_A_CALL])
         outcome = _outcome(function, arguments, rules, operation)
         if isinstance(outcome, Exception):
             assert type(outcome) in OWN_ERRORS
@@ -222,12 +222,12 @@ def _ask_a_hundred_times(data):
 
 
 @pytest.mark.parametrize("hundreds", [50, slow(1000)])
-def test_calls_with_everything_in_them_raise_nothing_else(hundreds):
+def test_random_calls_raise_only_errors_of_this_library(hundreds):
     OUTCOMES.clear()
     size = NUMBER_OF_CALLS * BYTES_OF_A_CALL
     settings(
         max_examples=hundreds, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-    )(given(st.binary(min_size=size, max_size=size))(_ask_a_hundred_times))()
+    )(given(st.binary(min_size=size, max_size=size))(_make_100_calls))()
     assert OUTCOMES.total() >= 100 * hundreds
     raised = {outcome for _, outcome in OUTCOMES}
     assert {error.__name__ for error in OWN_ERRORS} <= raised
@@ -237,7 +237,7 @@ def test_calls_with_everything_in_them_raise_nothing_else(hundreds):
     assert min(by_function.values()) > 10 * hundreds
 
 
-def test_strings_that_crash_numpy_do_not_reach_it():
+def test_strings_that_crash_numpy_are_rejected_first():
     code = """
 import supremum
 try:
@@ -245,8 +245,8 @@ try:
 except supremum.UnknownDtypeError:
     print("refused")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "refused")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout.strip()) == (0, "refused")
 
 
 class Talkative:
@@ -274,8 +274,8 @@ HUGE = {
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("huge", HUGE.values(), ids=HUGE)
-def test_messages_have_a_size(huge):
-    asked = [
+def test_messages_about_huge_values_are_short(huge):
+    calls = [
         lambda: result_type(huge, "int8"),
         lambda: explain("int8", huge),
         lambda: result_type("int8", "int8", rules=huge),
@@ -292,9 +292,9 @@ def test_messages_have_a_size(huge):
         lambda: save_arrays("/dev/null", huge),
     ]
     messages = []
-    for ask in asked:
+    for call in calls:
         try:
-            ask()
+            call()
         except Exception as error:
             messages.append(str(error))
     assert len(messages) > 6
@@ -302,7 +302,7 @@ def test_messages_have_a_size(huge):
 
 
 @pytest.mark.parametrize("rules", ["jax", "numpy", "torch", "tf-all", "numpy-legacy"])
-def test_messages_about_many_operands_have_a_size(rules):
+def test_messages_about_many_operands_are_short(rules):
     decision = explain(*(["bfloat16", "int8", "uint64", "float8_e4m3fn", "complex64"] * 400), rules=rules)
     assert not decision
     assert len(str(decision)) < 6000

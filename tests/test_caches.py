@@ -1,4 +1,4 @@
-"""Whatever is kept between calls has a bound, or lives no longer than what it is about."""
+"""Caches have a bounded size, or keep entries only as long as the objects they describe."""
 
 import functools
 import gc
@@ -24,7 +24,7 @@ from supremum.jaxprs import positions
 from supremum.mixed_precision.autocasting import skipped_products
 from supremum.rules.registry import memory_of
 
-# Functions that remember all they were asked, because there are few things to ask them.
+# Functions with an unbounded cache, because they have few possible arguments.
 FINITE = {
     "_computes_in": "formats",
     "_cpu_flags": "no argument",
@@ -39,7 +39,7 @@ FINITE = {
     "in_library": "the names of functions that we try",
     "standard_backend": "libraries that are installed",
 }
-# What is empty when a module has been imported, and is filled later.
+# Containers that are empty after the import of their module and filled later.
 FILLED = {
     "supremum.arrays.backends.base._KEYS": "formats, libraries and their devices",
     "supremum.mixed_precision.hardware._warned": "formats",
@@ -52,11 +52,11 @@ FILLED = {
 def modules():
     for found in pkgutil.walk_packages(supremum.__path__, "supremum."):
         if not found.name.endswith("__main__"):
-            with suppress(ModuleNotFoundError):  # PyTorch, which is no dependency
+            with suppress(ModuleNotFoundError):  # PyTorch is not a dependency
                 yield importlib.import_module(found.name)
 
 
-def test_functions_that_remember_everything_have_few_things_to_remember():
+def test_functions_with_unbounded_caches_have_few_arguments():
     unbounded = {
         name
         for module in modules()
@@ -67,13 +67,13 @@ def test_functions_that_remember_everything_have_few_things_to_remember():
 
 
 @pytest.mark.slow
-def test_what_modules_fill_is_known():
-    """Whatever joins them is found by being empty at first: a table that is kept is a bounded or a weak one."""
+def test_module_containers_filled_later_are_listed():
+    """A new container of this kind is empty at first and fails this test: it must be bounded or weak, or be listed."""
     code = "import test_caches; print(*test_caches.filled_later(), sep='\\n')"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
     )
-    assert set(done.stdout.split()) == FILLED.keys()
+    assert set(result.stdout.split()) == FILLED.keys()
 
 
 def filled_later():
@@ -85,38 +85,41 @@ def filled_later():
     ]
 
 
-def function(number):
-    """A function of its own: its code is made anew."""
+def new_function(number):
+    """Make a function with a new code object."""
     code = compile(f"def f(x, w): return jnp.tanh(x @ w) + {number}", f"<cell {number}>", "exec")
-    made = {"jnp": jnp}
-    exec(code, made)
-    return made["f"]
+    namespace = {"jnp": jnp}
+    exec(code, namespace)
+    return namespace["f"]
 
 
-def subclass(number):
+def array_of_new_class(number):
     return np.ones(2).view(type(f"Mine{number}", (np.ndarray,), {}))
 
 
 @functools.cache
-def wrapped():
+def shared_array():
     return supremum.asarray(np.ones(2, "float32"))
 
 
-FEW = ("int8", "uint8", "float16")
-# What may be made in any number, and how many entries there are of it.
+FEW_TYPES = ("int8", "uint8", "float16")
+# Functions that add an entry to an unbounded set of keys, and functions that count the cached entries.
 KEYS = {
-    "numbers": (lambda number: wrapped() * float(number), lambda: len(memory_of("jax").by_number)),
-    "numbers of a rule set": (lambda number: wrapped() * float(number), lambda: len(memory_of("jax").numbers)),
+    "numbers": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").by_number)),
+    "numbers of a rule set": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").numbers)),
     "operands": (
-        lambda number: supremum.explain(*(FEW[int(each)] for each in np.base_repr(number, 3)), rules="numpy"),
+        lambda number: supremum.explain(*(FEW_TYPES[int(each)] for each in np.base_repr(number, 3)), rules="numpy"),
         lambda: len(supremum.get_rules("numpy").memory.verdicts),
     ),
-    "code": (lambda number: positions.position_of(function(number).__code__, 0), lambda: len(positions._known)),
-    "classes of arrays": (lambda number: backends.backend_of(subclass(number)), lambda: len(backends._BY_TYPE)),
+    "code": (lambda number: positions.position_of(new_function(number).__code__, 0), lambda: len(positions._known)),
+    "classes of arrays": (
+        lambda number: backends.backend_of(array_of_new_class(number)),
+        lambda: len(backends._BY_TYPE),
+    ),
 }
 
 
-def test_a_full_table_starts_anew():
+def test_a_full_bounded_table_is_cleared():
     table = Bounded(3)
     for number in range(10):
         table[number] = number
@@ -129,7 +132,7 @@ def test_a_full_table_starts_anew():
 
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("count", [500, slow(20_000)])
-def test_what_is_made_and_dropped_is_forgotten(kind, count):
+def test_caches_stay_bounded_with_many_keys(kind, count):
     make, entries = KEYS[kind]
     for number in range(count):
         make(number)
@@ -137,21 +140,21 @@ def test_what_is_made_and_dropped_is_forgotten(kind, count):
 
 
 @pytest.mark.parametrize("count", [50, slow(5000)])
-def test_functions_that_were_cast_are_freed(count):
+def test_autocast_functions_are_freed(count):
     x, w = jnp.ones((2, 2)), jnp.ones((2, 2))
     alive = []
     for number in range(count):
-        made = function(number)
-        alive.append(weakref.ref(made))
-        mixed_precision.autocast(made)(x, w)
-        mixed_precision.autocast(made).report(x, w)
-    del made
+        function = new_function(number)
+        alive.append(weakref.ref(function))
+        mixed_precision.autocast(function)(x, w)
+        mixed_precision.autocast(function).report(x, w)
+    del function
     positions._known.clear()
     gc.collect()
     assert sum(each() is not None for each in alive) == 0
 
 
-def test_bounds_are_what_modules_say():
+def test_error_caches_are_bounded():
     assert isinstance(fix_trials._KNOWN, Bounded)
     assert isinstance(skipped_products._said, Bounded)
     for name in range(5000):

@@ -1,4 +1,4 @@
-"""Each family of errors once, as a user sees it: the examples of docs/errors.md raise what the page says.
+"""The examples of docs/errors.md raise the errors that the page shows, at least one for each family of errors.
 
     python tests/test_error_messages.py
 
@@ -21,24 +21,24 @@ _BLOCK = re.compile(r"```(python|console)\n(.*?)```\n(?:\n```text\n(.*?)```\n)?"
 
 
 def examples():
-    """The examples of the page after its imports: title, language, code and message."""
+    """Return the examples of the page after its imports: language, code and message, with the title as id."""
     found = []
     for section in PAGE.read_text().split("\n## ")[1:]:
         title = section.partition("\n")[0]
         blocks = _BLOCK.findall(section)
-        found += [pytest.param(*block, id=f"{title} {place}") for place, block in enumerate(blocks, 1)]
+        found += [pytest.param(*block, id=f"{title} {number}") for number, block in enumerate(blocks, 1)]
     return found
 
 
 def imports():
-    """The lines that the examples start with."""
+    """Return the import lines that all examples share."""
     return _BLOCK.search(PAGE.read_text())[2]
 
 
 def message_of(language, code):
-    """What a user sees of the error of an example."""
-    told = _output_of(code) if language == "console" else _error_of(code)
-    return re.sub(r"(?m) +$", "", told)
+    """Run an example and return its error as a user sees it."""
+    message = _output_of(code) if language == "console" else _error_of(code)
+    return re.sub(r"(?m) +$", "", message)
 
 
 def _error_of(code):
@@ -51,10 +51,10 @@ def _error_of(code):
             warnings.simplefilter("error")
             exec(compile(code, str(file), "exec"), names)
     except Exception as error:
-        # JAX's note about frames that it hides.
+        # Remove JAX's note about hidden frames.
         error.__notes__ = [note for note in getattr(error, "__notes__", ()) if "internal frames" not in note]
-        told = "".join(traceback.format_exception_only(error))
-        return told.replace(f"{file.parent}{os.sep}", "")
+        message = "".join(traceback.format_exception_only(error))
+        return message.replace(f"{file.parent}{os.sep}", "")
     raise AssertionError(f"this raises nothing:\n{code}")
 
 
@@ -69,18 +69,18 @@ def _output_of(command):
 
 
 @pytest.mark.parametrize(("language", "code", "message"), examples())
-def test_the_message_is_the_one_on_the_page(language, code, message, tmp_path, monkeypatch):
+def test_each_example_raises_the_message_on_the_page(language, code, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message_of(language, code) == message
 
 
-def test_every_family_has_examples():
+def test_every_family_of_errors_has_examples():
     titles = {example.id.rpartition(" ")[0] for example in examples()}
     assert len(titles) == PAGE.read_text().count("\n## ") >= 16
     assert len(examples()) > 50
 
 
-def test_an_example_without_an_error_is_noticed(tmp_path, monkeypatch):
+def test_an_example_without_an_error_fails(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError, match="raises nothing"):
         message_of("python", "x = 1\n")

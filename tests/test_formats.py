@@ -1,4 +1,4 @@
-"""Every number derived from a row of the table is held against ml_dtypes, which knows the formats themselves."""
+"""Properties derived from the rows of the format table match ml_dtypes."""
 
 import itertools
 
@@ -15,11 +15,11 @@ every_format = pytest.mark.parametrize("row", FORMATS, ids=str)
 every_float = pytest.mark.parametrize("row", FLOATS, ids=str)
 
 
-def test_every_format_of_ml_dtypes_and_every_number_of_numpy_has_a_row():
+def test_every_ml_dtypes_format_and_numpy_number_dtype_has_a_row():
     scalars = [getattr(ml_dtypes, name) for name in dir(ml_dtypes)]
     custom = {np.dtype(t).name for t in scalars if isinstance(t, type) and issubclass(t, np.generic)}
     numpy_codes = np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"
-    native = {np.dtype(code).name for code in numpy_codes if code not in "gG"}  # long double is no portable format
+    native = {np.dtype(code).name for code in numpy_codes if code not in "gG"}  # long double is not portable
     assert set(format_names()) == custom | native
 
 
@@ -46,7 +46,7 @@ def test_floats_match_finfo(row):
     assert row.min == float(info.min)
     assert row.smallest_normal == float(info.smallest_normal)
     assert row.smallest_subnormal == float(info.smallest_subnormal)
-    if row.mantissa:  # ml_dtypes gives 1.0 for a format without mantissa, which is what the definition says too
+    if row.mantissa:  # for a format without mantissa ml_dtypes gives 1.0
         assert row.eps == float(info.eps)
 
 
@@ -57,7 +57,7 @@ def test_integers_match_iinfo(row):
 
 
 @every_float
-def test_the_maximum_is_representable_and_beyond_it_everything_overflows(row):
+def test_the_maximum_is_representable_and_twice_the_maximum_overflows(row):
     assert float(np.array(row.max).astype(row.dtype)) == row.max
     with np.errstate(over="ignore", invalid="ignore"):
         beyond = np.multiply(np.array(row.max, row.dtype), np.array(2, row.dtype))
@@ -65,7 +65,7 @@ def test_the_maximum_is_representable_and_beyond_it_everything_overflows(row):
 
 
 @every_float
-def test_the_table_says_truly_which_special_values_exist(row):
+def test_special_values_in_the_table_match_the_bit_patterns(row):
     width = np.dtype(f"uint{8 * row.dtype.itemsize}")
     if row.bits <= 16:
         with np.errstate(invalid="ignore"):  # casting a signalling NaN
@@ -78,18 +78,18 @@ def test_the_table_says_truly_which_special_values_exist(row):
 
 @pytest.mark.parametrize("other", [row for row in FORMATS if row.bits <= 8], ids=str)
 @pytest.mark.parametrize("row", [row for row in FORMATS if row.kind is not Kind.COMPLEX], ids=str)
-def test_holds_is_what_casting_every_value_shows(row, other):
+def test_holds_matches_casting_every_value(row, other):
     values = _all_values(other)
     if row.is_inexact:
         with np.errstate(over="ignore"):
-            through = values.astype(row.dtype).astype(np.float64)
-        survives = bool(np.all(through == values))
+            round_tripped = values.astype(row.dtype).astype(np.float64)
+        survives = bool(np.all(round_tripped == values))
     elif row.kind is Kind.BOOL:
         survives = set(values) <= {0.0, 1.0}
     else:
         survives = other.category != "float" and bool(np.all((values >= row.min) & (values <= row.max)))
     if row.kind is Kind.BOOL and other.name == "uint1":
-        return  # 0 and 1 fit, but an integer is not a truth value: no format holds a higher category
+        return  # 0 and 1 fit, but a bool format does not hold integers: holds() rejects a higher category
     assert row.holds(other) == survives
 
 
@@ -102,7 +102,7 @@ def _all_values(row):
     return np.arange(row.min, row.max + 1, dtype=np.float64)
 
 
-def test_holding_is_an_order():
+def test_holds_is_reflexive_and_transitive():
     for a, b, c in itertools.product(FORMATS, repeat=3):
         assert a.holds(a)
         if a.holds(b) and b.holds(c):
@@ -110,7 +110,7 @@ def test_holding_is_an_order():
 
 
 @pytest.mark.parametrize("name", ["int", "float", "complex", "flaot32", "", "datetime64[s]", "i4,f4", "S3", "O", "g"])
-def test_what_is_no_format_is_refused_by_name(name):
+def test_unknown_format_names_raise(name):
     with pytest.raises(UnknownDtypeError, match="unknown dtype") as caught:
         as_format(name)
     assert isinstance(caught.value, TypeError)
@@ -118,6 +118,6 @@ def test_what_is_no_format_is_refused_by_name(name):
 
 
 @pytest.mark.parametrize("thing", [None, 3, [], np.dtype("M8[s]"), np.dtype([("a", "f4")]), np.longdouble, object()])
-def test_what_is_no_dtype_is_refused(thing):
+def test_values_that_are_not_formats_raise(thing):
     with pytest.raises(UnknownDtypeError):
         as_format(thing)

@@ -1,4 +1,4 @@
-"""What this package reads of JAX that no document promises: these tests notice when it moves."""
+"""The undocumented parts of JAX that this package uses; the tests fail when JAX changes them."""
 
 import re
 
@@ -49,7 +49,7 @@ with_vjp.defvjp(lambda x: (with_vjp(x), x), lambda saved, g: (jnp.cos(saved) * (
 
 
 def scanned(x):
-    """Constants, two carries, two things to go through, two results."""
+    """A scan with constants, two carries, two inputs and two outputs."""
     return lax.scan(lambda c, t: ((jnp.tanh(c[0] @ W) * x.sum(), c[1] + 1), (c[0] + t[0], t[1])), (x, 0), (x[:, 0], x))
 
 
@@ -92,41 +92,41 @@ def loops(closed):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_operands_of_loops_are_divided_as_jax_divides_them(name):
+def test_loop_operands_match_the_counts_of_jax(name):
     found = loops(jax.make_jaxpr(PROGRAMS[name])(batched(name)))
     assert found
     for equation in found:
-        params, counted = equation.params, loop_operands(equation)
+        params, operands = equation.params, loop_operands(equation)
         if equation.primitive is primitives.while_p:
-            assert (counted.condition, counted.constants) == (params["cond_nconsts"], params["body_nconsts"])
+            assert (operands.condition, operands.constants) == (params["cond_nconsts"], params["body_nconsts"])
         elif "num_carry" in params:
-            assert (counted.constants, counted.carries) == (params["num_consts"], params["num_carry"])
+            assert (operands.constants, operands.carries) == (params["num_consts"], params["num_carry"])
         else:
             constants, carries, _ = params["ft_in"].unpack()
-            assert (counted.constants, counted.carries) == (len(constants), len(carries))
-        assert counted.first_carry == counted.condition + counted.constants
+            assert (operands.constants, operands.carries) == (len(constants), len(carries))
+        assert operands.first_carry == operands.condition + operands.constants
 
 
-def test_functions_keep_their_constants_through_taking_them_off_and_putting_them_back():
+def test_constants_can_be_removed_and_restored():
     table = np.arange(4, dtype=np.float32)
     closed = jax.make_jaxpr(lambda x: x * jnp.asarray(table) + jnp.asarray(table[::-1].copy()))(1.0)
     assert len(closed.consts) == 2
     bare = without_constants(closed)
     assert isinstance(bare, Jaxpr)
     assert list(getattr(bare, "consts", [])) == []
-    again = with_constants(bare, closed.consts)
-    assert isinstance(again, ClosedJaxpr)
-    assert [len(open_jaxpr(again).constvars), len(open_jaxpr(again).invars)] == [2, 1]
-    np.testing.assert_array_equal(jaxpr_as_fun(again)(jnp.float32(2))[0], 2 * table + table[::-1])
+    restored = with_constants(bare, closed.consts)
+    assert isinstance(restored, ClosedJaxpr)
+    assert [len(open_jaxpr(restored).constvars), len(open_jaxpr(restored).invars)] == [2, 1]
+    np.testing.assert_array_equal(jaxpr_as_fun(restored)(jnp.float32(2))[0], 2 * table + table[::-1])
 
 
-def test_there_is_one_class_of_functions_or_one_holds_the_other():
+def test_open_jaxpr_matches_closed_is_open():
     closed = jax.make_jaxpr(jnp.sin)(1.0)
     assert (open_jaxpr(closed) is closed) == CLOSED_IS_OPEN
     assert open_jaxpr(open_jaxpr(closed)) is open_jaxpr(closed)
 
 
-def test_frames_lead_from_an_equation_to_the_line_that_made_it():
+def test_raw_frames_lead_to_the_line_of_an_equation():
     def inner(x):
         return x * 2
 
@@ -135,7 +135,7 @@ def test_frames_lead_from_an_equation_to_the_line_that_made_it():
     assert names[:2] == ["inner", "<lambda>"]
 
 
-def test_name_stacks_have_scopes_and_the_backward_pass():
+def test_name_stacks_contain_scopes_and_mark_the_backward_pass():
     def function(x):
         with jax.named_scope("encoder"), jax.named_scope("norm"):
             return jnp.sin(x)
@@ -146,7 +146,7 @@ def test_name_stacks_have_scopes_and_the_backward_pass():
     assert [is_transposed(stack) for stack in stacks] == [False, False, True]
 
 
-def test_functions_have_the_name_of_what_they_were_traced_from():
+def test_function_name_returns_the_name_of_the_traced_function():
     (equation,) = jax.make_jaxpr(lambda x: with_vjp(x))(X).eqns
     assert function_name(open_jaxpr(equation.params["call_jaxpr"])) == "with_vjp"
 
@@ -164,8 +164,8 @@ ENTERING = {
 }
 
 
-def lacking(closed, name, removed):
-    """The program with a parameter less in each equation of a primitive."""
+def without_parameter(closed, name, removed):
+    """Return the program without one parameter in the equations of a primitive."""
     jaxpr = open_jaxpr(closed)
     equations = [
         equation.replace(params={key: value for key, value in equation.params.items() if key != removed})
@@ -176,30 +176,30 @@ def lacking(closed, name, removed):
     return with_constants(jaxpr.replace(eqns=equations), closed.consts)
 
 
-def rewritten(closed):
+def rewrite(closed):
     settings = as_settings("mixed_bfloat16", {"with_vjp": "inside"}, True)
     rewriter = Rewriter(AutocastRule(settings, AUTOCAST_OPERATIONS.values()))
     return rewriter.rewrite(closed, [rewriter.rule.value(var.aval) for var in open_jaxpr(closed).invars], Context())
 
 
 @pytest.mark.parametrize("program", ENTERING)
-def test_a_parameter_that_is_gone_is_one_error_that_names_the_version_of_jax(program):
-    """For each parameter of each equation: either it is not needed, or the error says what is missing."""
+def test_a_missing_parameter_raises_with_the_jax_version(program):
+    """Each parameter of each equation is either unused, or its absence raises an error that names it."""
     closed = jax.make_jaxpr(ENTERING[program])(batched(program))
-    said = {}
+    messages = {}
     for name, removed in {(e.primitive.name, key) for e in open_jaxpr(closed).eqns for key in e.params}:
-        for use in (casts_of, rewritten):
+        for use in (casts_of, rewrite):
             try:
-                use(lacking(closed, name, removed))
+                use(without_parameter(closed, name, removed))
             except UnsupportedJaxError as error:
-                said[name, removed] = str(error)
-    assert said
-    for (name, removed), message in said.items():
+                messages[name, removed] = str(error)
+    assert messages
+    for (name, removed), message in messages.items():
         assert f"{name!r} has no parameter {removed!r}" in message
         assert f"in JAX {jax.__version__}" in message
 
 
-def test_a_primitive_that_is_gone_is_one_error_that_names_the_version_of_jax():
+def test_a_missing_primitive_raises_with_the_jax_version():
     with pytest.raises(UnsupportedJaxError, match=rf"no primitive 'warp' in JAX {re.escape(jax.__version__)}") as error:
         primitives.warp_p  # noqa: B018
     assert isinstance(error.value, SupremumError)
@@ -207,13 +207,13 @@ def test_a_primitive_that_is_gone_is_one_error_that_names_the_version_of_jax():
         primitives.__wrapped__  # noqa: B018
 
 
-def test_the_error_lists_the_parameters_that_there_are():
+def test_a_missing_parameter_error_lists_the_existing_parameters():
     (equation,) = loops(jax.make_jaxpr(without_carry)(X))
     assert parameter(equation, "length") == 3
     with pytest.raises(UnsupportedJaxError, match=r"'scan' has no parameter 'warp' \(it has: .*length.*\) in JAX"):
         parameter(equation, "warp")
 
 
-def test_the_primitives_that_are_entered_exist():
+def test_the_primitives_that_walk_enters_exist():
     existing = {getattr(primitives, f"{name}_p").name for name in ("scan", "while", "cond", "jit", "remat")}
     assert existing < ENTERED

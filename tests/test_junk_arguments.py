@@ -1,7 +1,7 @@
-"""Junk in every argument of every public function, class and method: a short error of ours that is documented, or none.
+"""Junk in every argument of every public function, class and method raises a short error of this library, or nothing.
 
-A new public name joins by itself. Where it takes something that no other one takes, `junk_arguments.good_values` has to
-be told.
+New public names are tested automatically. If a new name takes a new kind of argument, add a valid value for it to
+`junk_arguments.good_values`.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ OBJECTS = objects(None)
 
 
 @pytest.fixture(autouse=True)
-def as_before(tmp_path, monkeypatch):
-    """Whatever a call sets for the whole program is as it was afterwards, and what it writes lies in a folder."""
+def restored_settings(tmp_path, monkeypatch):
+    """Restore global settings after each test, and run it in a temporary folder."""
     monkeypatch.chdir(tmp_path)
     registered = dict(mixed_precision.AUTOCAST_OPERATIONS)
     yield
@@ -43,7 +43,7 @@ def as_before(tmp_path, monkeypatch):
     tracing.register_adapter("junk", None)
 
 
-def _good(good, owner, name):
+def _valid_value(good, owner, name):
     for key in (f"{owner}.{name}", f"{owner.rpartition('.')[2]}.{name}", name):
         if key in good:
             value = good[key]
@@ -52,16 +52,16 @@ def _good(good, owner, name):
 
 
 def _call(function, owner, arguments, good, junk=None):
-    """Call with what every required argument takes, and with junk in one argument."""
+    """Call with a valid value for every required argument and junk in one argument."""
     args, kwargs, left_out = [], {}, False
     for name, kind, is_required in arguments:
         if junk is not None and name == junk[0]:
             value = junk[1]
         elif kind is kind.VAR_POSITIONAL:
-            args += _good(good, owner, name)
+            args += _valid_value(good, owner, name)
             continue
         elif is_required:
-            value = _good(good, owner, name)
+            value = _valid_value(good, owner, name)
         else:
             left_out = True
             continue
@@ -72,11 +72,11 @@ def _call(function, owner, arguments, good, junk=None):
     return function(*args, **kwargs)
 
 
-def _sweep(owner, made, good):
-    """What junk makes of a callable, beside errors of ours: lines of argument, junk and error."""
-    arguments = arguments_of(made())
+def _failures(owner, get_callable, good):
+    """Call with junk in each argument; return a line for each foreign error or overlong message."""
+    arguments = arguments_of(get_callable())
     with contextlib.suppress(SupremumError, NotImplementedError, LookupError):
-        _call(made(), owner, arguments, good)
+        _call(get_callable(), owner, arguments, good)
     found = []
     for name, *_ in arguments:
         for title, junk in JUNK.items():
@@ -84,7 +84,7 @@ def _sweep(owner, made, good):
                 continue
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
-                    _call(made(), owner, arguments, good, (name, junk()))
+                    _call(get_callable(), owner, arguments, good, (name, junk()))
             except (SupremumError, NotImplementedError) as error:
                 if len(str(error)) > LONGEST_MESSAGE:
                     found.append(f"{name}={title}: a message of {len(str(error)):,} characters")
@@ -103,19 +103,19 @@ def _line(name, title, error):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.one_in(10)
 @pytest.mark.parametrize("name", [name for name in CALLABLES if name not in ("training.initialize_processes",)])
-def test_functions_and_classes(name, tmp_path):
-    assert _sweep(name, lambda: CALLABLES[name], good_values(tmp_path)) == []
+def test_functions_and_classes_raise_only_short_errors_of_this_library(name, tmp_path):
+    assert _failures(name, lambda: CALLABLES[name], good_values(tmp_path)) == []
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", OBJECTS)
-def test_methods(name, tmp_path):
+def test_methods_raise_only_short_errors_of_this_library(name, tmp_path):
     make, names = objects(tmp_path)[name]
     found = []
     for method in names.split():
-        made = partial(_bound, make, method)
-        found += [f"{method}: {line}" for line in _sweep(f"{name}.{method}", made, good_values(tmp_path))]
+        get_callable = partial(_bound, make, method)
+        found += [f"{method}: {line}" for line in _failures(f"{name}.{method}", get_callable, good_values(tmp_path))]
     assert found == []
 
 

@@ -28,7 +28,7 @@ REQUIRED = {
 }  # fmt: skip
 
 
-def test_there_are_classes_of_each_kind():
+def test_layers_losses_and_optimizers_are_covered():
     assert len(CLASSES) > 50
     assert {nn.Conv, nn.LSTMCell, training.Model, training.Huber, optimizers.AdamW} <= set(CLASSES)
 
@@ -38,7 +38,8 @@ def test_every_keyword_argument_is_shown_by_name(found):
     shown = inspect.signature(found).parameters
     kinds = {each.kind for each in shown.values()}
     assert Parameter.VAR_POSITIONAL not in kinds
-    assert (Parameter.VAR_KEYWORD in kinds) == (found is optimizers.Optimizer)  # hyperparameters of any transformation
+    # Optimizer takes the hyperparameters of any transformation.
+    assert (Parameter.VAR_KEYWORD in kinds) == (found is optimizers.Optimizer)
     assert not any(isinstance(each.annotation, str) for each in shown.values())
     if issubclass(found, nn.Layer):
         assert {"dtype", "name"} <= shown.keys() or found in {nn.RNN, nn.Bidirectional}
@@ -56,18 +57,18 @@ def test_every_shown_argument_is_accepted_with_the_shown_default(found):
         found(**given, nothing=1)
 
 
-def test_the_signature_of_conv_has_its_own_arguments_first():
+def test_arguments_of_the_subclass_come_first_in_the_signature():
     names = list(inspect.signature(nn.Conv).parameters)
     assert names[:5] == ["filters", "kernel_size", "input_dilation", "strides", "padding"]
     assert {"use_bias", "kernel_initializer", "bias_regularizer", "dtype", "param_dtype"} <= set(names)
 
 
-def test_an_overridden_default_is_the_one_that_is_shown():
+def test_the_signature_shows_an_overridden_default():
     assert inspect.signature(optimizers.AdamW).parameters["weight_decay"].default == 0.004
     assert inspect.signature(optimizers.Adam).parameters["weight_decay"].default is None
 
 
-def test_an_object_has_the_signature_of_its_call():
+def test_the_signature_of_a_layer_object_is_that_of_its_call():
     assert "units" not in inspect.signature(nn.Dense(2)).parameters
 
 
@@ -108,5 +109,5 @@ class Inherited(Closed):
         (Inherited, "(dtype: int = 3)"),
     ],
 )
-def test_signatures_of_subclasses(found, expected):
+def test_subclass_signatures_include_inherited_arguments(found, expected):
     assert str(inspect.signature(found)) == expected

@@ -6,35 +6,35 @@ DIAMOND = Lattice({"bottom": ["left", "right"], "left": ["top"], "right": ["top"
 BUTTERFLY = Lattice({"a": ["x", "y"], "b": ["x", "y"]})
 
 
-def test_joins_of_a_diamond():
+def test_join_returns_the_least_upper_bound():
     assert DIAMOND.join("left", "right") == "top"
     assert DIAMOND.join("bottom", "left") == "left"
     assert DIAMOND.join("left") == "left"
     assert DIAMOND.join("bottom", "left", "right") == "top"
 
 
-def test_a_pair_with_two_least_upper_bounds_is_refused_not_settled():
+def test_a_pair_with_two_minimal_upper_bounds_has_no_join():
     assert BUTTERFLY.join("a", "b") is None
     assert BUTTERFLY.minimal(BUTTERFLY.upper_bounds("a", "b")) == ("x", "y")
 
 
-def test_a_pair_without_upper_bound_is_refused():
+def test_a_pair_without_an_upper_bound_has_no_join():
     assert Lattice({"a": [], "b": []}).join("a", "b") is None
 
 
-def test_paths_are_shortest_and_start_and_end_where_asked():
+def test_path_returns_a_shortest_path():
     long_way = Lattice({"a": ["b", "d"], "b": ["c"], "c": ["d"]})
     assert long_way.path("a", "d") == ("a", "d")
     assert long_way.path("a", "a") == ("a",)
     assert long_way.path("d", "a") == ()
 
 
-def test_a_circle_is_shown():
+def test_a_cycle_raises_and_is_shown():
     with pytest.raises(ValueError, match="a -> b -> c -> a"):
         Lattice({"a": ["b"], "b": ["c"], "c": ["a"]})
 
 
-def test_a_true_order_has_no_counterexamples():
+def test_a_lattice_has_no_counterexamples():
     assert not list(counterexamples(DIAMOND.join, DIAMOND.nodes))
 
 
@@ -56,7 +56,7 @@ def test_each_broken_law_is_found(table, found):
 
 
 def test_refusals_count_as_results_when_grouping():
-    # Two eighths meet in a half, but only two at a time: (p | q) | h has an answer, p | (q | h) has none.
+    # p and q join in h, but q and h have no join: (p | q) | h has an answer, p | (q | h) has none.
     answers = {frozenset("pq"): "h", frozenset("ph"): "h"}
 
     def join(x, y):

@@ -1,4 +1,4 @@
-"""Names that users give, in every HTML, SVG and Markdown output, are text and nothing else."""
+"""User-defined names are escaped in every HTML, SVG and Markdown output."""
 
 import ast
 import importlib.util
@@ -38,10 +38,10 @@ EDGES = {"int8": ["int16"], "int16": ["float32"], "uint8": ["int16"]}
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory):
-    """Every document, by the function of the library that makes it and a word."""
-    place = tmp_path_factory.mktemp("names") / FILE
-    place.write_text(SOURCE)
-    spec = importlib.util.spec_from_file_location("names", place)
+    """All documents, by the name of the function that makes them."""
+    script = tmp_path_factory.mktemp("names") / FILE
+    script.write_text(SOURCE)
+    spec = importlib.util.spec_from_file_location("names", script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     x = jnp.ones(2, "bfloat16")
@@ -49,13 +49,13 @@ def documents(tmp_path_factory):
     rules = RuleSet.from_lattice(NAME, EDGES, summary=NAME)
     other = RuleSet.from_lattice(NAME + "2", EDGES | {"uint8": ["float32"]}, summary=NAME)
     types = "int8,int16,uint8,float32"
-    decided = rule_table(rules, types=types).drawing()
-    compared = compare(rules, other, types=types)
-    pair = compared.side_by_side(compare_groupings(rules, other, compared.left.types))
+    drawing = rule_table(rules, types=types).drawing()
+    comparison = compare(rules, other, types=types)
+    pair = comparison.side_by_side(compare_groupings(rules, other, comparison.left.types))
     layer = nn.SequentialNetwork([nn.Dense(2)])
     setattr(layer, NAME, nn.Dense(2))
     layer(x)
-    command = CliRunner().invoke(app, ["casts", str(place), "--format", "html"])
+    command = CliRunner().invoke(app, ["casts", str(script), "--format", "html"])
     assert command.exit_code == 0
     return {
         "CastReport.to_html": report.to_html(),
@@ -66,9 +66,9 @@ def documents(tmp_path_factory):
         "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
         "Summary._repr_html_": layer.summary()._repr_html_(),
         "Summary.to_markdown": layer.summary().to_markdown(),
-        "page.to_html": page.to_html(decided),
-        "table.to_markdown": table.to_markdown(decided),
-        "table_svg.to_svg": table_svg.to_svg(decided, [NAME]),
+        "page.to_html": page.to_html(drawing),
+        "table.to_markdown": table.to_markdown(drawing),
+        "table_svg.to_svg": table_svg.to_svg(drawing, [NAME]),
         "side_by_side.to_html": side_by_side.to_html(pair),
         "side_by_side.to_svg": side_by_side.to_svg(pair),
         "diagrams.lattice_svg": diagrams.lattice_svg(rules, types=types),
@@ -79,8 +79,8 @@ def kind_of(name):
     return next(kind for kind in ("markdown", "svg", "html") if kind in name or kind == "html")
 
 
-def made():
-    """The functions of the library that make such documents."""
+def document_functions():
+    """Yield the functions of the library that make HTML, SVG or Markdown."""
     for path in sorted(Path(supremum.__file__).parent.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             for each in [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", []):
@@ -92,14 +92,14 @@ def made():
                     yield f"{node.name}.{each.name}" if each is not node else f"{path.stem}.{each.name}"
 
 
-# They make parts of those above, or are given what those make.
+# Functions that make parts of the documents above, or receive finished documents.
 PARTS = {
     "columns.columns_to_html", "document.to_html", "hasse_svg.to_svg", "columns.to_html", "table._markdown",
 }  # fmt: skip
 
 
-def test_every_document_is_looked_at(documents):
-    assert set(made()) - PARTS <= documents.keys()
+def test_every_document_function_is_covered(documents):
+    assert set(document_functions()) - PARTS <= documents.keys()
 
 
 def html_of(documents, name):
@@ -117,20 +117,20 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_escaped(documents, name):
     found = html_of(documents, name)
-    assert "onerror" in found  # the name is there
+    assert "onerror" in found  # the name is in the document
     assert "<img" not in found
     if kind_of(name) == "svg":
         ET.fromstring(found)
 
 
-def test_names_keep_the_columns_of_markdown(documents):
+def test_names_do_not_break_markdown_columns(documents):
     for name in ("Summary.to_markdown", "table.to_markdown"):
         rendered = html_of(documents, name)
         head, *rows = [row.count("<th") + row.count("<td") for row in rendered.split("<tr>")[1:]]
         assert set(rows) == {head}
 
 
-def test_names_stay_within_the_text_of_dot():
+def test_names_are_quoted_in_dot():
     rules = RuleSet.from_lattice(NAME + "\\", EDGES)
     drawn = diagrams.lattice_dot(rules)
     for line in drawn.splitlines():
@@ -138,7 +138,7 @@ def test_names_stay_within_the_text_of_dot():
 
 
 @pytest.mark.slow
-def test_a_browser_runs_nothing_of_them(documents):
+def test_a_browser_runs_no_script_from_names(documents):
     with open_browser() as browser:
         for name in NAMES:
             page = browser.new_page()

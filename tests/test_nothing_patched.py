@@ -1,11 +1,11 @@
-"""Importing Supremum, and using it, changes nothing in the libraries it stands on, nor in the interpreter."""
+"""Importing and using Supremum does not patch its dependencies or the interpreter."""
 
 import subprocess
 import sys
 
 import pytest
 
-# What modules and their classes hold, by identity; what a library loads or caches for itself is not Supremum's doing.
+# Identities of the attributes of modules and classes, without the submodules and caches that a library adds itself.
 _WATCH = """
 import builtins, importlib, pkgutil, signal, sys, threading, warnings
 import numpy as np
@@ -101,10 +101,10 @@ CliRunner().invoke(app.app, ["explain", "int8", "float32"])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("use", _USES)
-def test_nothing_of_others_is_changed(use):
+def test_use_does_not_change_other_libraries(use):
     script = f"{_WATCH}\nbefore = held()\n{_USES[use]}\nprint(changed(before, held()))"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert found.stdout.splitlines()[-1:] == ["[]"], found.stdout + found.stderr
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.stdout.splitlines()[-1:] == ["[]"], result.stdout + result.stderr
 
 
 _BEFORE_JAX = """
@@ -117,6 +117,6 @@ assert (list(sys.meta_path), sys.excepthook) == before
 """
 
 
-def test_nothing_waits_for_jax_to_be_imported():
-    found = subprocess.run([sys.executable, "-c", _BEFORE_JAX], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+def test_importing_supremum_installs_no_import_hook_for_jax():
+    result = subprocess.run([sys.executable, "-c", _BEFORE_JAX], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

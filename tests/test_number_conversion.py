@@ -1,4 +1,4 @@
-"""What Python numbers become, against what NumPy, JAX and PyTorch compute with."""
+"""The conversion of Python numbers matches NumPy, JAX and PyTorch."""
 
 import itertools
 import json
@@ -27,13 +27,13 @@ from supremum.number_conversion import change, converted
 
 FLOATS = [row for row in FORMATS if row.category == "float" and row.zero]
 INTEGERS = [row for row in FORMATS if row.category == "integer" and row.is_builtin]
-# What XLA makes of these depends on its optimizations, or it does not compute in them at all.
+# XLA converts to these differently at each optimization level, or cannot compute in them.
 XLA_VARIES = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn")
 TORCH_FLOATS = ("bfloat16", "float16", "float32", "float64")
 
 
 def numbers_near(row):
-    """Numbers at the edges of a format: the largest, halves of the last digit, the smallest, and huge ones."""
+    """Return numbers at the edges of a format: the largest, ties in the last digit, the smallest, and huge numbers."""
     ints = [2**k + d for k in (7, 8, 11, 15, 16, 24, 30, 31, 32, 53, 62, 63, 64) for d in (-1, 0, 1)]
     ints += [2**30 + 2**22 + 1, 2**60 + 2**36 + 1, 2**54 + 2**30 + 1, 10**30]
     found = [*ints, *(-each for each in ints), 0.0, 0.1, 1e-8, 1e6, 65519.9999, 1e39, -1e39, 1e300, math.inf, -math.inf]
@@ -47,8 +47,8 @@ def numbers_near(row):
     return [each for each in (*found, *scaled, *near, *(-each for each in scaled)) if each == each]
 
 
-def becomes(decision, position=1):
-    """What a decision says that a number is computed as."""
+def converted_value(decision, position=1):
+    """Return the value that a decision converts a number to."""
     changed = {each.position: each.becomes for each in decision.number_changes}
     expected = converted(decision.operands[position].value, decision.verdict.number_steps[position])
     assert changed.get(position, expected) == expected or math.isnan(expected)
@@ -59,32 +59,36 @@ def same(a, b):
     return a == b or (math.isnan(a) and math.isnan(b))
 
 
-def differing(rules, operation, row, ask):
-    """The numbers that a framework computes with as another number than the decision says."""
+def mismatches(rules, operation, row, compute):
+    """Return the numbers that a framework converts differently from the decision."""
     wrong = {}
     for value in numbers_near(row):
         decision = explain(row.name, value, operation=operation, rules=rules)
         if not decision:
             continue
         try:
-            found = float(ask(value))
-        except (OverflowError, RuntimeError):  # PyTorch and JAX raise where the rules only know types
+            found = float(compute(value))
+        except (OverflowError, RuntimeError):  # PyTorch and JAX check the value; the rules only look at types
             found = None
-        if found is None or not same(found, becomes(decision)):
-            wrong[value] = (found, becomes(decision))
+        if found is None or not same(found, converted_value(decision)):
+            wrong[value] = (found, converted_value(decision))
     return wrong
 
 
 @pytest.mark.parametrize("row", [*FLOATS, *INTEGERS], ids=str)
-def test_numpy_computes_with_what_the_decision_says(row):
+def test_decisions_convert_numbers_as_numpy_does(row):
     zero = np.zeros(1, row.dtype)
     with np.errstate(all="ignore"):
-        assert differing("numpy", "add", row, lambda value: np.add(zero, value)[0].astype(np.float64)) == {}
-        chosen = differing("numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64))
-    # Where it departs, NumPy rounds once.
-    assert [value for value, (found, _) in chosen.items() if found != converted(value, [row])] == []
+        assert mismatches("numpy", "add", row, lambda value: np.add(zero, value)[0].astype(np.float64)) == {}
+        mismatches_of_where = mismatches(
+            "numpy", "where", row, lambda value: np.where([True], value, zero)[0].astype(np.float64)
+        )
+    # Where NumPy differs, it rounds only once.
+    assert [value for value, (found, _) in mismatches_of_where.items() if found != converted(value, [row])] == []
     listed = departures_of_version("numpy", tuple(map(int, np.__version__.split(".")[:2])), "number")
-    assert len(chosen) == sum(each.cells for each in listed if (each.operations, each.left) == ("where", row.name))
+    assert len(mismatches_of_where) == sum(
+        each.cells for each in listed if (each.operations, each.left) == ("where", row.name)
+    )
 
 
 @pytest.mark.parametrize("x64", [False, True])
@@ -96,36 +100,38 @@ def test_numpy_computes_with_what_the_decision_says(row):
     ),
     ids=str,
 )
-def test_jax_computes_with_what_the_decision_says(row, x64):
+def test_decisions_convert_numbers_as_jax_does(row, x64):
     with jax.enable_x64(x64):
         if row.bits > 32 and not x64:
             return
         zero = jnp.zeros(1, row.dtype)
-        once = row.name == "float16" and x64 and converts_to_float16_at_once()
+        rounds_once = row.name == "float16" and x64 and converts_to_float16_at_once()
 
-        def ask(value):
+        def compute(value):
             found = np.asarray(jnp.where(jnp.ones(1, bool), value, zero))[0].astype(np.float64)
-            if once and same(found, converted(value, [row])):
-                return becomes(explain(row.name, value, operation="where", rules="jax-x64"))
+            if rounds_once and same(found, converted(value, [row])):
+                return converted_value(explain(row.name, value, operation="where", rules="jax-x64"))
             is_subnormal = row.is_inexact and x64 and 0 < abs(value) < 2 * as_format("float32").smallest_normal
-            # XLA on CPU takes what is subnormal in float32 for zero, which is the device's doing.
-            return becomes(explain(row.name, value, operation="where", rules="jax-x64")) if is_subnormal else found
+            # XLA on CPU flushes float32 subnormals to zero; this depends on the device.
+            return (
+                converted_value(explain(row.name, value, operation="where", rules="jax-x64")) if is_subnormal else found
+            )
 
-        assert differing("jax-x64" if x64 else "jax-x32", "where", row, ask) == {}
+        assert mismatches("jax-x64" if x64 else "jax-x32", "where", row, compute) == {}
 
 
 @pytest.mark.parametrize("name", [*TORCH_FLOATS, "uint8", "int8", "int16", "int32", "int64"])
-def test_torch_computes_with_what_the_decision_says(name):
+def test_decisions_convert_numbers_as_torch_does(name):
     torch = import_or_skip("torch")
     row, zero = as_format(name), torch.zeros(1, dtype=getattr(torch, name))
-    wrong = differing("torch", "add", row, lambda value: (zero + value).double()[0])
+    wrong = mismatches("torch", "add", row, lambda value: (zero + value).double()[0])
     assert {value for value in wrong if wrong[value][0] is None} <= {2**64 + d for d in (-1, 0, 1)}
     assert {value: found for value, found in wrong.items() if found[0] is not None} == {}
 
 
 @pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy"))
 @pytest.mark.parametrize("rules", ["numpy", "jax-x32", "jax-x64", "torch"])
-def test_arrays_compute_with_what_the_decision_says(library, rules):
+def test_arrays_convert_numbers_as_the_decision_says(library, rules):
     if library == "torch":
         import_or_skip("torch")
     wrong = {}
@@ -143,32 +149,32 @@ def test_arrays_compute_with_what_the_decision_says(library, rules):
                 try:
                     found = float(np.asarray(zero + value)[0])
                 except OverflowError:
-                    continue  # loud
-                if not same(found, becomes(decision)):
-                    wrong[name, value] = (found, becomes(decision))
+                    continue  # the error tells the user
+                if not same(found, converted_value(decision)):
+                    wrong[name, value] = (found, converted_value(decision))
     assert wrong == {}
 
 
-def test_how_a_number_changes():
-    def how(name, value, rules="jax-x32"):
+def test_number_changes_overflow_underflow_round_and_wrap():
+    def changes_of(name, value, rules="jax-x32"):
         changes = explain(name, value, operation="add", rules=rules).number_changes
         return [(each.position, each.becomes, each.how) for each in changes]
 
-    assert how("float16", 1e6) == [(1, math.inf, "overflows")]
-    assert how("float16", 1e-8) == [(1, 0.0, "underflows")]
-    assert how("float16", 1e-7) == [(1, 2.0**-23, "rounds")]
-    assert how("int8", 1000, "torch") == [(1, -24, "wraps")]
-    assert how("float32", 2**24 + 1) == [(1, 2.0**24, "rounds")]
-    assert how("float4_e2m1fn", 100.0) == [(1, 6.0, "overflows")]
-    assert how("float8_e4m3fn", 1000.0)[0][2] == "overflows"
-    # What everybody expects of a float is no change, and neither is what is not converted.
-    assert how("float32", 0.1) == how("float16", 65519.0) == how("float32", 2**24) == []
+    assert changes_of("float16", 1e6) == [(1, math.inf, "overflows")]
+    assert changes_of("float16", 1e-8) == [(1, 0.0, "underflows")]
+    assert changes_of("float16", 1e-7) == [(1, 2.0**-23, "rounds")]
+    assert changes_of("int8", 1000, "torch") == [(1, -24, "wraps")]
+    assert changes_of("float32", 2**24 + 1) == [(1, 2.0**24, "rounds")]
+    assert changes_of("float4_e2m1fn", 100.0) == [(1, 6.0, "overflows")]
+    assert changes_of("float8_e4m3fn", 1000.0)[0][2] == "overflows"
+    # Ordinary rounding of a float is not a change; neither is a number that is not converted.
+    assert changes_of("float32", 0.1) == changes_of("float16", 65519.0) == changes_of("float32", 2**24) == []
     assert explain("uint8", 256, operation="less", rules="numpy").number_changes == ()
     assert explain("int8", 300, operation="pow", rules="jax-x32").number_changes == ()
     assert explain("uint8", 256, operation="add", rules="numpy").number_changes == ()
 
 
-def test_explanations_show_what_a_number_becomes():
+def test_explanations_show_converted_numbers():
     assert "float* (1000000.0) -> float16, overflows to inf" in str(explain("float16", 1e6, operation="add"))
     assert "int* (1000) -> int8, wraps to -24" in str(explain("int8", 1000, operation="add", rules="torch"))
     assert "complex64, overflows to inf" in str(explain("complex64", 1e39, operation="add", rules="numpy"))
@@ -179,18 +185,18 @@ NUMBERS = st.one_of(st.integers(), st.integers(-(2**70), 2**70), st.floats(), st
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(NUMBERS, st.sampled_from(FLOATS))
-def test_a_number_is_rounded_to_the_nearest(value, row):
+def test_a_converted_number_is_exact_in_the_format(value, row):
     found = converted(value, [row])
     if not math.isfinite(found) or not math.isfinite(float(value) if abs(value) < 2**1000 else math.inf):
         return
     (again,) = np.asarray([found]).astype(row.dtype).astype(np.float64)
-    assert again == found  # it is a number of the format
+    assert again == found  # the format represents it exactly
     assert converted(found, [row]) == found
     assert change(found, found, row) is None
 
 
-def test_the_page_converts_as_python_does(tmp_path):
-    """The script of the explorer, run by Node on numbers near the edges of every format."""
+def test_the_explorer_converts_numbers_as_python_does(tmp_path):
+    """Run the explorer's script in Node on numbers near the edges of every format."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("Node is not installed; the tests of the page in a browser say the same")
@@ -203,12 +209,12 @@ def test_the_page_converts_as_python_does(tmp_path):
                 continue
             if any(a.is_inexact and not b.is_inexact for a, b in itertools.pairwise(steps)):
                 continue
-            became = converted(value, steps)
-            how = change(value, became, steps[-1])
+            new_value = converted(value, steps)
+            kind_of_change = change(value, new_value, steps[-1])
             cases.append(
                 (str(value) if isinstance(value, int) else value.hex(), type(value).__name__, [s.name for s in steps])
             )
-            expected.append("" if how is None else f", {how} to {became}")
+            expected.append("" if kind_of_change is None else f", {kind_of_change} to {new_value}")
     texts = [f"{value}n" if kind == "int" else _javascript(float.fromhex(value)) for value, kind, _ in cases]
     calls = ",".join(f"[{text},{json.dumps(steps)}]" for text, (_, _, steps) in zip(texts, cases, strict=True))
     scripts = "".join((folder / "explorer" / f"{name}.js").read_text() for name in ("operands", "conversion"))
@@ -217,8 +223,8 @@ def test_the_page_converts_as_python_does(tmp_path):
         f"{scripts}\nconst known = {json.dumps(conversions())};\n"
         f"console.log(JSON.stringify([{calls}].map(([value, steps]) => changeText(value, steps, known))))"
     )
-    done = subprocess.run([node, program], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
+    result = subprocess.run([node, program], capture_output=True, text=True, check=True)
+    found = json.loads(result.stdout)
     assert [each for each in zip(cases, found, expected, strict=True) if each[1] != each[2]] == []
 
 

@@ -19,8 +19,14 @@ class Colour(enum.IntEnum):
     ("value", "category"), [(1, "integer"), (1.0, "float"), (1j, "complex")], ids=["int", "float", "complex"]
 )
 def test_python_numbers_and_their_types_are_weak(value, category):
-    seen = as_operand(value)
-    assert (seen.category, seen.dtype, seen.weak, seen.ndim, seen.value) == (category, None, True, 0, value)
+    operand = as_operand(value)
+    assert (operand.category, operand.dtype, operand.weak, operand.ndim, operand.value) == (
+        category,
+        None,
+        True,
+        0,
+        value,
+    )
     assert (
         as_operand(type(value)) == Operand(category, None, weak=True, ndim=0) == as_operand(f"{type(value).__name__}*")
     )
@@ -37,20 +43,20 @@ def test_numpy_scalars_are_not_weak_although_float64_is_a_float():
 
 
 @pytest.mark.parametrize("row", FORMATS, ids=str)
-def test_arrays_dtypes_names_and_scalar_types_of_every_format(row):
+def test_as_operand_accepts_arrays_dtypes_and_names_of_every_format(row):
     bare = Operand(row.category, row.dtype)
     assert as_operand(row.dtype) == as_operand(row.name) == as_operand(row.dtype.type) == bare
     assert as_operand(np.zeros((2, 3), row.dtype)) == Operand(row.category, row.dtype, ndim=2)
     assert as_operand(np.zeros((), row.dtype)) == Operand(row.category, row.dtype, ndim=0)
 
 
-def test_jax_arrays_bring_their_weakness_also_while_traced():
+def test_jax_arrays_keep_weak_types_even_while_traced():
     assert as_operand(jnp.asarray(2)).weak
     assert as_operand(jnp.asarray(2)).dtype == np.dtype("int32")
     assert not as_operand(jnp.asarray(2, dtype="int32")).weak
-    seen = []
-    jax.jit(lambda x, y: seen.extend([as_operand(x), as_operand(y)]))(2.0, jnp.ones(3, jnp.bfloat16))
-    assert seen == [
+    operands = []
+    jax.jit(lambda x, y: operands.extend([as_operand(x), as_operand(y)]))(2.0, jnp.ones(3, jnp.bfloat16))
+    assert operands == [
         Operand("float", np.dtype("float32"), weak=True, ndim=0),
         Operand("float", np.dtype(ml_dtypes.bfloat16), ndim=1),
     ]
@@ -66,26 +72,26 @@ def test_jax_arrays_bring_their_weakness_also_while_traced():
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_what_is_no_operand_is_refused_with_its_position(value):
+def test_invalid_operands_raise_with_their_position(value):
     with pytest.raises(OperandError, match="argument 1 must be") as caught:
         as_operand(value, position=1)
     assert isinstance(caught.value, TypeError)
     assert isinstance(caught.value, SupremumError)
 
 
-def test_a_string_that_names_no_dtype_gets_the_near_names():
+def test_an_unknown_dtype_name_raises_with_a_suggestion():
     with pytest.raises(UnknownDtypeError, match="did you mean 'bfloat16'"):
         as_operand("bfloat")
 
 
-def test_printing():
+def test_operands_print_type_value_and_weakness():
     assert [str(as_operand(x)) for x in (3, int, np.int8(1), np.zeros(2, np.int8), jnp.asarray(1.5))] == [
         "int* (3)", "int*", "int8[]", "int8", "float32[] (weak)",
     ]  # fmt: skip
     assert str(as_operand(-(10**5000))) == "int* (an integer of 16610 bits)"  # more digits than Python prints
 
 
-def test_what_is_typed_at_a_command_line():
+def test_parse_operand_accepts_dtypes_and_numbers():
     assert parse_operand("int8") == as_operand("int8")
     assert parse_operand("int8[]") == as_operand(np.int8(1))
     assert parse_operand("256") == as_operand(256)

@@ -21,7 +21,7 @@ from supremum.decisions import ResultType
 from supremum.rules import JAX_X32
 
 
-def test_a_decision_says_everything_once():
+def test_a_decision_has_the_result_casts_paths_and_reason():
     decision = explain(np.zeros(3, np.int8), np.uint8(1), operation="add", rules="jax-x64")
     assert decision
     assert decision.result == ResultType(np.dtype("int16"))
@@ -39,19 +39,19 @@ def test_a_decision_says_everything_once():
     ]
 
 
-def test_lossy_casts_are_named():
+def test_lossy_casts_are_marked():
     decision = explain("int32", "float16", rules="jax-x64")
     assert [cast.lossy for cast in decision.casts] == [True, False]
     assert "int32 -> float16, not every value survives" in str(decision)
 
 
-def test_weak_results_say_how_they_are_held():
+def test_weak_results_have_a_dtype_and_a_weak_name():
     decision = explain(1, 2.5, rules="jax-x32")
     assert (decision.dtype, decision.weak, decision.result.name) == (np.dtype("float32"), True, "float*")
     assert "a    int* (1) -> float32" in str(decision)
 
 
-def test_x32_says_what_it_narrows():
+def test_x32_decisions_explain_narrowing():
     assert "int64 is held as int32: these are the rules of JAX with x64 off" in str(
         explain("int64", "int8", rules="jax-x32")
     )
@@ -76,7 +76,7 @@ def test_a_refusal_is_false_and_raises_the_same_text():
     assert (caught.value.operands, caught.value.reason) == (refused.operands, refused.reason)
 
 
-def test_the_fix_works_when_typed():
+def test_the_suggested_fix_works():
     a, b = jnp.ones(2, jnp.float8_e4m3fn), jnp.ones(2, jnp.bfloat16)
     fixed = {name: eval(text, {"a": a, "b": b, "np": np}) for name, text in explain(a, b).fix.expressions().items()}
     assert result_type(fixed.get("a", a), fixed.get("b", b)) == jnp.bfloat16
@@ -88,13 +88,13 @@ def test_errors_survive_pickling():
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_notebooks_get_html_with_the_text_escaped():
+def test_decisions_have_escaped_html_for_notebooks():
     html = explain("int8", "uint8")._repr_html_()
     assert "<table>" in html
     assert "int8 -&gt; int16" in html
 
 
-def test_many_operands_are_decided_at_once():
+def test_result_type_accepts_more_than_two_operands():
     assert result_type("int8", "uint8", "float16", rules="jax-x64") == np.dtype("float16")
     assert result_type("bool", 1, "int4") == np.dtype("int4")
 
@@ -111,12 +111,12 @@ def test_many_operands_are_decided_at_once():
         (lambda: result_type(), ValueError, "give at least one"),
     ],
 )  # fmt: skip
-def test_bad_input_gets_a_clear_error(call, error, message):
+def test_invalid_arguments_raise_with_a_clear_message(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
-def test_rule_sets_may_be_given_as_values_and_decisions_are_cached():
+def test_rule_set_values_are_accepted_and_verdicts_are_cached():
     first, second = (explain("int8", "uint8", rules=JAX_X32) for _ in range(2))
     assert first.verdict is second.verdict
     assert dataclasses.replace(JAX_X32) == JAX_X32

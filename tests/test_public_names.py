@@ -1,4 +1,4 @@
-"""The front doors: what they export exists, and importing them loads no more than it says."""
+"""Public packages export existing names, and importing them loads no unneeded modules."""
 
 import importlib
 import subprocess
@@ -33,11 +33,11 @@ def _loaded_after(code):
     return result.stdout.split()
 
 
-def test_importing_supremum_loads_nothing_heavy():
+def test_importing_supremum_loads_no_heavy_packages():
     assert _loaded_after("import supremum; supremum.result_type('int8', 'uint8')") == []
 
 
-def test_no_rule_set_is_read_and_no_table_built_before_it_is_asked_for():
+def test_importing_supremum_loads_no_rule_sets():
     script = "import sys, supremum; print(*sorted(m for m in sys.modules if m.startswith('supremum.rules.')))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("supremum.rules.") for name in result.stdout.split()}
@@ -48,7 +48,7 @@ def test_no_rule_set_is_read_and_no_table_built_before_it_is_asked_for():
     }  # fmt: skip
 
 
-def test_the_check_above_can_fail():
+def test_the_import_check_detects_jax():
     assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
 
 
@@ -63,7 +63,7 @@ def test_importing_nn_does_not_load_optax():
     assert "optax" in _loaded_after("import supremum.nn, supremum.optimizers")
 
 
-def test_an_unknown_attribute_is_an_attribute_error():
+def test_an_unknown_attribute_raises_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'layers'"):
         supremum.layers  # noqa: B018
     assert set(supremum.__all__) <= set(dir(supremum))

@@ -1,4 +1,4 @@
-"""Names that were renamed work for this version, with a warning that says the new one."""
+"""Renamed names still work in this version, with a warning that gives the new name."""
 
 import importlib
 import warnings
@@ -12,7 +12,7 @@ from supremum.renamed_names import ARGUMENTS, MODULES, NAMES
 
 
 @pytest.mark.parametrize("old", NAMES)
-def test_an_old_name_is_the_new_one_with_a_warning(old):
+def test_an_old_name_returns_the_new_object_and_warns(old):
     new = NAMES[old]
     (package, _, name), (home, _, renamed) = old.rpartition("."), new.rpartition(".")
     loaded = importlib.import_module(package)
@@ -26,7 +26,7 @@ def test_an_old_name_is_the_new_one_with_a_warning(old):
 
 
 @pytest.mark.parametrize("old", MODULES)
-def test_an_old_module_has_the_names_of_its_package(old):
+def test_an_old_module_forwards_the_names_of_its_package_and_warns(old):
     new = importlib.import_module(MODULES[old])
     with warnings.catch_warnings(action="error"):
         module = importlib.import_module(old)
@@ -39,7 +39,7 @@ def test_an_old_module_has_the_names_of_its_package(old):
         module.nothing  # noqa: B018
 
 
-def test_old_arguments_are_the_new_ones_with_a_warning():
+def test_an_old_argument_works_and_warns():
     assert ARGUMENTS.keys() == {"supremum.mixed_precision.autocast"}
 
     def program(x):
@@ -54,7 +54,7 @@ def test_old_arguments_are_the_new_ones_with_a_warning():
     assert str(old.report(x)) == str(new.report(x)) != str(mixed_precision.autocast(program).report(x))
 
 
-def test_what_never_was_is_an_attribute_error():
+def test_unknown_names_raise_attribute_error():
     for package in ("supremum", *{old.rpartition(".")[0] for old in NAMES}):
         with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
             importlib.import_module(package).nothing  # noqa: B018

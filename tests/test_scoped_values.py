@@ -1,7 +1,7 @@
-"""Scopes that do not nest: tasks that take turns, generators that are closed late, threads.
+"""Scopes that do not nest: interleaved tasks, generators that close late, and threads.
 
-For each kind of scope the same: what is in force is that of the task, what JAX traces is kept for what is in force, and
-when all scopes have ended everything is as it was before.
+For each kind of scope, the active value is that of the current task, JAX caches a trace per active value, and the
+original state is restored when all scopes have ended.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from turns import ORDERS, take_turns
 
 
 class Kind(NamedTuple):
-    """A kind of scope: how to enter one, what can be entered, and how to ask what is in force."""
+    """A kind of scope: a function to enter it, values for it, and a function that returns the active value."""
 
     scope: object
     values: tuple
@@ -39,7 +39,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 class Probe:
-    """A jitted function that returns what was in force when it was traced, and how often that was."""
+    """A jitted function that returns the value active during tracing, and records every trace."""
 
     def __init__(self, kind):
         self.names = [kind.outside, *kind.values]
@@ -53,30 +53,30 @@ class Probe:
         self._ask = ask
 
     def __call__(self):
-        """What it returns; JAX keeps the trace, and compiles nothing."""
+        """Return the value from tracing alone; JAX caches the trace and compiles nothing."""
         return self.names[jax.eval_shape(self._ask, 0).shape[0]]
 
     def run(self):
-        """What it returns when it is compiled and run."""
+        """Return the value after compiling and running the function."""
         return self.names[self._ask(0).shape[0]]
 
 
-def check_as_before(kind, shared):
-    """Nothing is left behind: neither a scope, nor in JAX, nor in what it has traced meanwhile."""
-    assert kind.ask() == Probe(kind)() == shared() == shared.run() == kind.outside
-    traced = len(shared.traces)
+def assert_original_state(kind, shared_probe):
+    """Assert that no scope is left open, in Supremum, in JAX or in cached traces."""
+    assert kind.ask() == Probe(kind)() == shared_probe() == shared_probe.run() == kind.outside
+    traced = len(shared_probe.traces)
     for value in kind.values:
         with kind.scope(value):
-            assert kind.ask() == Probe(kind)() == shared() == shared.run() == value
-    assert kind.ask() == shared() == shared.run() == kind.outside
-    assert set(shared.traces[traced:]) <= set(kind.values)
+            assert kind.ask() == Probe(kind)() == shared_probe() == shared_probe.run() == value
+    assert kind.ask() == shared_probe() == shared_probe.run() == kind.outside
+    assert set(shared_probe.traces[traced:]) <= set(kind.values)
 
 
 @pytest.mark.one_in(2)
 @every_kind
 @pytest.mark.parametrize("nested", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_tasks_that_take_turns_in_any_order_leave_everything_as_it_was(kind, nested):
-    shared = Probe(kind)
+def test_interleaved_tasks_have_separate_scopes_in_every_order(kind, nested):
+    shared_probe = Probe(kind)
     for order in ORDERS:
 
         def task(value, other):
@@ -85,88 +85,88 @@ def test_tasks_that_take_turns_in_any_order_leave_everything_as_it_was(kind, nes
                     assert kind.ask() == Probe(kind)() == value
                     await step()
                     assert kind.ask() == value
-                    try:  # traced for what is in force, or not at all
+                    try:  # the trace has the active value, or raises
                         assert Probe(kind)() == value
                     except ScopeError as error:
                         assert repr(value) in str(error)  # noqa: PT017
                     with kind.scope(other if nested else value):
                         assert kind.ask() == Probe(kind)() == (other if nested else value)
                         await step()
-                    assert kind.ask() == Probe(kind)() == shared() == value
+                    assert kind.ask() == Probe(kind)() == shared_probe() == value
                     await step()
-                assert kind.ask() == Probe(kind)() == shared() == kind.outside
+                assert kind.ask() == Probe(kind)() == shared_probe() == kind.outside
 
             return run
 
         take_turns(order, [task(*kind.values), task(*kind.values[::-1])])
-        assert kind.ask() == Probe(kind)() == shared() == kind.outside
-    check_as_before(kind, shared)
+        assert kind.ask() == Probe(kind)() == shared_probe() == kind.outside
+    assert_original_state(kind, shared_probe)
 
 
 @pytest.mark.one_in(2)
 @every_kind
-def test_coroutine_functions_that_are_decorated_are_right_at_every_step(kind):
-    shared = Probe(kind)
+def test_decorated_coroutines_have_their_value_at_every_step(kind):
+    shared_probe = Probe(kind)
     for order in ORDERS:
 
         def task(value, other):
             @kind.scope(value)
             async def run(step):
-                assert kind.ask() == Probe(kind)() == shared() == value
+                assert kind.ask() == Probe(kind)() == shared_probe() == value
                 await step()
-                assert kind.ask() == Probe(kind)() == shared() == value
+                assert kind.ask() == Probe(kind)() == shared_probe() == value
                 with kind.scope(other):
                     await step()
-                    assert kind.ask() == Probe(kind)() == shared() == other
+                    assert kind.ask() == Probe(kind)() == shared_probe() == other
                     with pytest.raises(KeyError):
                         await fails(step)
-                    assert kind.ask() == Probe(kind)() == shared() == other
-                assert kind.ask() == shared() == value
+                    assert kind.ask() == Probe(kind)() == shared_probe() == other
+                assert kind.ask() == shared_probe() == value
 
             @kind.scope(value)
             async def fails(step):
                 await step()
-                assert kind.ask() == shared() == value
+                assert kind.ask() == shared_probe() == value
                 raise KeyError
 
             return run
 
         take_turns(order, [task(*kind.values), task(*kind.values[::-1])])
-        assert kind.ask() == Probe(kind)() == shared() == kind.outside
-    assert len(shared.traces) == 3
-    check_as_before(kind, shared)
+        assert kind.ask() == Probe(kind)() == shared_probe() == kind.outside
+    assert len(shared_probe.traces) == 3
+    assert_original_state(kind, shared_probe)
 
 
 @every_kind
-def test_who_has_no_scope_is_right_or_refused_while_another_task_waits_in_one(kind):
+def test_tracing_raises_while_another_task_waits_in_an_undecorated_scope(kind):
     first, second = kind.values
-    shared = Probe(kind)
+    shared_probe = Probe(kind)
 
-    async def waits(step):
+    async def wait_in_scope(step):
         with kind.scope(first):
             await step()
 
     @kind.scope(second)
     async def decorated(step):
         await step()
-        assert shared() == second
+        assert shared_probe() == second
 
-    async def asks(step):
+    async def trace_shared_probe(step):
         assert kind.ask() == kind.outside
         with pytest.raises(ScopeError, match="another scope"):
-            shared()
+            shared_probe()
         await step()
-        assert shared() == kind.outside
+        assert shared_probe() == kind.outside
 
-    take_turns((0, 1, 0, 1), [waits, asks])
-    assert kind.outside in shared.traces
+    take_turns((0, 1, 0, 1), [wait_in_scope, trace_shared_probe])
+    assert kind.outside in shared_probe.traces
 
-    async def asks_rightly(step):
-        assert kind.ask() == shared() == kind.outside
+    async def trace_without_error(step):
+        assert kind.ask() == shared_probe() == kind.outside
         await step()
 
-    take_turns((0, 1, 0, 1), [decorated, asks_rightly])
-    check_as_before(kind, shared)
+    take_turns((0, 1, 0, 1), [decorated, trace_without_error])
+    assert_original_state(kind, shared_probe)
 
 
 class Forever:
@@ -177,7 +177,7 @@ class Forever:
 @every_kind
 def test_cancelled_and_closed_coroutines_end_their_scopes(kind):
     @kind.scope(kind.values[0])
-    async def waits(forever):
+    async def wait_in_scope(forever):
         try:
             await forever
         finally:
@@ -185,21 +185,21 @@ def test_cancelled_and_closed_coroutines_end_their_scopes(kind):
 
     async def main(timeout):
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(waits(asyncio.sleep(100)), timeout)
+            await asyncio.wait_for(wait_in_scope(asyncio.sleep(100)), timeout)
         assert kind.ask() == Probe(kind)() == kind.outside
 
     seen = []
     asyncio.run(main(0.01))
-    coroutine = waits(Forever())
+    coroutine = wait_in_scope(Forever())
     contextvars.copy_context().run(coroutine.send, None)
     coroutine.close()
     assert seen == [(kind.values[0],) * 2] * 2
-    check_as_before(kind, Probe(kind))
+    assert_original_state(kind, Probe(kind))
 
 
 @pytest.mark.slow
 @every_kind
-def test_one_scope_that_several_tasks_share(kind):
+def test_several_tasks_can_enter_the_same_scope(kind):
     scope = kind.scope(kind.values[0])
     for order in ORDERS:
 
@@ -214,11 +214,11 @@ def test_one_scope_that_several_tasks_share(kind):
             assert kind.ask() == Probe(kind)() == kind.outside
 
         take_turns(order, [run, run])
-    check_as_before(kind, Probe(kind))
+    assert_original_state(kind, Probe(kind))
 
 
 @every_kind
-def test_generators_that_are_closed_in_any_order(kind):
+def test_generators_can_close_their_scopes_in_any_order(kind):
     def scoped(value):
         with kind.scope(value):
             yield
@@ -236,84 +236,84 @@ def test_generators_that_are_closed_in_any_order(kind):
     generator = scoped(kind.values[0])
     with kind.scope(kind.values[1]):
         next(generator)
-    assert kind.ask() == Probe(kind)() == kind.values[0]  # a generator has no context of its own
+    assert kind.ask() == Probe(kind)() == kind.values[0]  # a generator shares the context of its caller
     with kind.scope(kind.values[1]):
         generator.close()
         assert kind.ask() == Probe(kind)() == kind.values[1]
-    check_as_before(kind, Probe(kind))
+    assert_original_state(kind, Probe(kind))
 
 
 @every_kind
-def test_a_generator_that_is_closed_in_another_thread_or_context_changes_nothing_there(kind):
+def test_closing_a_generator_elsewhere_keeps_the_scope_there(kind):
     def scoped():
         with kind.scope(kind.values[0]):
             yield
 
-    def closes(generator, seen):
+    def close_in_scope(generator, seen):
         with kind.scope(kind.values[1]):
             generator.close()
             seen.append((kind.ask(), Probe(kind)()))
         seen.append((kind.ask(), Probe(kind)()))
 
     expected = [(kind.values[1],) * 2, (kind.outside,) * 2]
-    for run in (in_thread, lambda function, *args: contextvars.Context().run(function, *args)):
+    for run in (run_in_thread, lambda function, *args: contextvars.Context().run(function, *args)):
         generator, seen = scoped(), []
         contextvars.copy_context().run(next, generator)
-        run(closes, generator, seen)
+        run(close_in_scope, generator, seen)
         assert seen == expected
-    # That context was left with JAX told of a scope of its own; entering or leaving any scope tells it again.
+    # In the copied context JAX still has the value of the closed scope; entering or leaving any scope updates JAX.
     with kind.scope(kind.values[1]):
         pass
-    check_as_before(kind, Probe(kind))
+    assert_original_state(kind, Probe(kind))
 
 
-def in_thread(function, *args):
+def run_in_thread(function, *args):
     thread = threading.Thread(target=function, args=args)
     thread.start()
     thread.join()
 
 
 @every_kind
-def test_threads_that_inherit_a_scope_trace_for_it_where_they_enter_it_and_not_otherwise(kind):
-    shared, value = Probe(kind), kind.values[0]
+def test_a_thread_that_inherits_a_scope_must_enter_it_to_trace(kind):
+    shared_probe, value = Probe(kind), kind.values[0]
 
-    def asks():
+    def trace_shared_probe():
         assert kind.ask() == value
         with pytest.raises(ScopeError, match=value):
-            shared()
+            shared_probe()
         with kind.scope(value):
-            return shared()
+            return shared_probe()
 
     async def main():
         with kind.scope(value):
-            return await asyncio.to_thread(asks)
+            return await asyncio.to_thread(trace_shared_probe)
 
     assert asyncio.run(main()) == value
-    assert shared.traces == [kind.outside, value] or shared.traces == [value]
-    check_as_before(kind, shared)
+    assert shared_probe.traces == [kind.outside, value] or shared_probe.traces == [value]
+    assert_original_state(kind, shared_probe)
 
 
 @every_kind
-def test_a_task_that_inherits_a_scope_is_refused_a_wrong_trace(kind):
-    shared, value = Probe(kind), kind.values[0]
+def test_a_task_that_inherits_a_closed_scope_raises_when_tracing(kind):
+    shared_probe, value = Probe(kind), kind.values[0]
 
-    async def inherits():
+    async def inheriting_task():
         assert kind.ask() == value
         with pytest.raises(ScopeError, match=rf"@use_\w+\('{value}'\)"):
-            shared()
+            shared_probe()
         assert await decorated() == value
 
     @kind.scope(value)
     async def decorated():
-        return shared()
+        return shared_probe()
 
     async def main():
         with kind.scope(value):
-            task = asyncio.create_task(inherits())
+            task = asyncio.create_task(inheriting_task())
         await task
 
     asyncio.run(main())
-    check_as_before(kind, shared)
+    assert_original_state(kind, shared_probe)
 
 
 @every_kind
@@ -332,35 +332,35 @@ DEFAULTS = {"rules": (set_default_rules, "jax"), "policy": (set_global_policy, N
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_default_that_is_set_while_scopes_are_open_holds_when_they_have_ended(name):
+def test_a_default_set_inside_a_scope_applies_when_the_scope_ends(name):
     kind, (set_default, original) = KINDS[name], DEFAULTS[name]
     first, second = kind.values
-    shared = Probe(kind)
+    shared_probe = Probe(kind)
     try:
         with kind.scope(first):
             set_default(second)
-            assert kind.ask() == shared() == first
-        assert kind.ask() == shared() == Probe(kind)() == second
+            assert kind.ask() == shared_probe() == first
+        assert kind.ask() == shared_probe() == Probe(kind)() == second
         seen = []
-        in_thread(lambda: seen.append((kind.ask(), shared())))
+        run_in_thread(lambda: seen.append((kind.ask(), shared_probe())))
         assert seen == [(second, second)]
     finally:
         set_default(original)
-    check_as_before(kind, shared)
+    assert_original_state(kind, shared_probe)
 
 
-def test_a_layer_that_is_made_in_a_jitted_function_has_the_policy_of_the_time():
+def test_a_layer_made_in_a_jitted_function_has_the_active_policy():
     @jax.jit
-    def activated(x):
+    def apply_relu(x):
         return nn.ReLU()(x)
 
     seen = []
     for policy in ("mixed_bfloat16", None, "mixed_float16", "mixed_bfloat16"):
         with use_policy(policy):
-            seen.append(activated(np.ones(2, "float32")).dtype.name)
+            seen.append(apply_relu(np.ones(2, "float32")).dtype.name)
     assert seen == ["bfloat16", "float32", "float16", "bfloat16"]
     set_global_policy("mixed_float16")
     try:
-        assert activated(np.ones(2, "float32")).dtype == "float16"
+        assert apply_relu(np.ones(2, "float32")).dtype == "float16"
     finally:
         set_global_policy(None)

@@ -1,4 +1,4 @@
-"""Two tasks that take turns, in every order, for tests of what is in force in each."""
+"""Run two tasks that take turns in every order, to test scopes in each task."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ ORDERS = [
 
 
 def take_turns(order, tasks):
-    """Run two coroutine functions, which are given what to await between their steps, in this order."""
+    """Run two coroutine functions in the given order; each gets a function to await between its steps."""
 
     async def main():
         turns = [asyncio.Queue(), asyncio.Queue()]

@@ -1,6 +1,6 @@
-"""Whether XLA optimizes as it does for users: `make test-xla` leaves its flags alone, the other tests do not."""
+"""Whether XLA optimizes as it does for users: only `make test-xla` keeps the default XLA flags."""
 
 import os
 
 OPTIMIZES = os.environ.get("SUPREMUM_XLA", "") == "default"
-"""Then programs that are compiled apart may differ in the last bit from one that does the same at once."""
+"""If true, programs that are compiled separately can differ in the last bit from one combined program."""

@@ -1,4 +1,4 @@
-"""Small things to train, and numbers to train them with."""
+"""Small variables to train, with gradients and data for them."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +16,7 @@ GRADIENTS = [
 ]  # fmt: skip
 X = jnp.asarray(RANDOM.normal(size=(8, 3)), jnp.float32)
 Y = jnp.asarray(RANDOM.normal(size=(8, 2)), jnp.float32)
-# Falls by a factor that shows, and rises within a test.
+# Large enough that a drop is visible, with a period short enough to rise within a test.
 SCALE = DynamicLossScale(2.0**10, increment_period=3)
 
 

@@ -1,4 +1,4 @@
-"""Every optimizer is the optax transformation of its name, computed in at least float32 and rounded once."""
+"""Every optimizer matches the optax transformation of its name, computed in at least float32 and rounded once."""
 
 from contextlib import nullcontext
 
@@ -15,7 +15,7 @@ decayed = optax.add_decayed_weights
 
 
 def f(number):
-    """A number as hyperparameters are held, in float32."""
+    """Round a number to float32, the dtype of hyperparameters."""
     return float(np.float32(number))
 
 
@@ -44,15 +44,15 @@ def stacked(dtype):
     return {key: jnp.asarray(np.stack([each[key] for each in GRADIENTS]), dtype) for key in START}
 
 
-def ours(optimizer, values, gradients):
+def run_supremum(optimizer, values, gradients):
     def step(carry, gradient):
-        made = optimizer.update(gradient, carry[1], carry[0])
-        return (made.values, made.state), None
+        updated = optimizer.update(gradient, carry[1], carry[0])
+        return (updated.values, updated.state), None
 
     return jax.lax.scan(step, (values, optimizer.init(values)), gradients)[0]
 
 
-def by_hand(transformation, values, gradients):
+def run_optax(transformation, values, gradients):
     def wide(tree):
         return jax.tree.map(lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32)), tree)
 
@@ -76,9 +76,9 @@ def test_every_optimizer_matches_optax(dtype):
 
         @jax.jit
         def run(values, gradients):
-            # One program for all of them compiles in a fraction of the time.
+            # One program for all optimizers compiles in a fraction of the time.
             return {
-                name: (ours(optimizer, values, gradients), by_hand(transformation, values, gradients))
+                name: (run_supremum(optimizer, values, gradients), run_optax(transformation, values, gradients))
                 for name, (optimizer, transformation) in ALGORITHMS.items()
             }
 
@@ -89,17 +89,17 @@ def test_every_optimizer_matches_optax(dtype):
                 a, b = (np.asarray(each[key], np.float64) for each in (found, expected))
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
                 assert np.abs(b - START[key]).max() > 0.01, name
-            at_least = jnp.promote_types(dtype, jnp.float32)
+            compute_dtype = jnp.promote_types(dtype, jnp.float32)
             slots = [leaf for leaf in jax.tree.leaves(state.slots) if leaf.ndim]
-            assert {leaf.dtype for leaf in slots} <= {at_least}, name
+            assert {leaf.dtype for leaf in slots} <= {compute_dtype}, name
 
 
 def test_steps_match_keras():
-    """Where optax and Keras define a step alike: Keras' update_step in NumPy, float64."""
+    """For steps that optax and Keras define alike, compare with Keras' update_step in NumPy float64."""
     gradients = np.random.default_rng(1).normal(size=(10, 4))
-    start, given = {"w": jnp.ones(4, jnp.float32)}, {"w": jnp.asarray(gradients, jnp.float32)}
+    start, stacked_gradients = {"w": jnp.ones(4, jnp.float32)}, {"w": jnp.asarray(gradients, jnp.float32)}
     nesterov, rmsprop = jax.jit(
-        lambda: [ours(each, start, given)[0]["w"] for each in (SGD(0.1, 0.9, True), RMSprop(0.01))]
+        lambda: [run_supremum(each, start, stacked_gradients)[0]["w"] for each in (SGD(0.1, 0.9, True), RMSprop(0.01))]
     )()
     w, m = np.ones(4), np.zeros(4)
     for g in gradients:
@@ -115,11 +115,11 @@ def test_steps_match_keras():
 
 def test_narrow_moments_of_optax_are_computed_in_float32():
     optimizer = Optimizer(optax.trace(0.7, accumulator_dtype="bfloat16"))
-    values, given = {"w": jnp.zeros(16)}, np.random.default_rng(2).normal(size=(5, 16)).astype(np.float32)
-    (_, state) = jax.jit(lambda: ours(optimizer, values, {"w": jnp.asarray(given)}))()
+    values, stacked_gradients = {"w": jnp.zeros(16)}, np.random.default_rng(2).normal(size=(5, 16)).astype(np.float32)
+    (_, state) = jax.jit(lambda: run_supremum(optimizer, values, {"w": jnp.asarray(stacked_gradients)}))()
     (found,) = [leaf for leaf in jax.tree.leaves(state.slots) if leaf.ndim]
     m = np.zeros(16, np.float32)
-    for g in given:
+    for g in stacked_gradients:
         m = np.asarray(jnp.asarray(g + np.float32(0.7) * m, jnp.bfloat16), np.float32)
     assert found.dtype == jnp.bfloat16
     np.testing.assert_array_equal(np.asarray(found, np.float32), m)

@@ -26,7 +26,7 @@ class TestOptimizersAcrossDevices:
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     @pytest.mark.parametrize("way", ["minimize", "get_gradients"])
     def test_custom_loops_match_training_on_one_device(self, way, policy):
-        made = []
+        results = []
         for count in (None, 8):
             model = network(policy, lambda: nn.BatchNorm(axis_name="data"))
             nn.initialize(model, X[:1])
@@ -41,17 +41,17 @@ class TestOptimizersAcrossDevices:
                     else:
                         gradients = optimizer.get_gradients(loss_fn, variables, *args)
                         optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
-            made.append((values(model), losses))
-        close(made[1][0], made[0][0], 1e-5 if policy == "float32" else 4e-3)
-        np.testing.assert_allclose(made[1][1], made[0][1], rtol=1e-6 if policy == "float32" else 2e-3)
+            results.append((values(model), losses))
+        close(results[1][0], results[0][0], 1e-5 if policy == "float32" else 4e-3)
+        np.testing.assert_allclose(results[1][1], results[0][1], rtol=1e-6 if policy == "float32" else 2e-3)
 
-    def test_gradients_stay_apart_until_they_are_applied(self):
+    def test_gradients_stay_separate_per_device_until_they_are_applied(self):
         w = nn.Variable([1.0], "w")
         optimizer = LossScaleOptimizer(SGD(1.0), 1024)
         with DataParallel(devices(4)).scope():
-            (apart,) = optimizer.get_gradients(lambda x: (w.value * x).mean(), w, np.arange(8, dtype="float32"))
-            np.testing.assert_allclose(apart[:, 0], [0.5, 2.5, 4.5, 6.5])
-            optimizer.apply_gradients([(apart, w)])
+            (per_device,) = optimizer.get_gradients(lambda x: (w.value * x).mean(), w, np.arange(8, dtype="float32"))
+            np.testing.assert_allclose(per_device[:, 0], [0.5, 2.5, 4.5, 6.5])
+            optimizer.apply_gradients([(per_device, w)])
             assert w.value == 1 - 3.5
             optimizer.apply_gradients([(jnp.ones(1), w)], aggregate_gradients=False)
             assert w.value == -3.5
@@ -76,14 +76,14 @@ class TestOptimizersAcrossDevices:
             with DataParallel(devices(2)).scope(), pytest.raises(ArgumentError, match="loss_fn"):
                 getattr(SGD(1.0), method)(lambda: w.value.sum(), w)
 
-    def test_numbers_are_the_same_everywhere(self):
+    def test_scalar_arguments_are_replicated(self):
         w = nn.Variable([1.0], "w")
         with DataParallel(devices(2)).scope():
             SGD(1.0).minimize(lambda x, factor: (w.value * x * factor).mean(), w, np.ones(4, "float32"), 0.25)
         assert w.value == 0.75
 
-    def test_arrays_that_are_no_part_of_the_batch_are_refused(self):
-        """Cut along its first axis, a table of weights would give another number."""
+    def test_arrays_of_unequal_batch_size_raise(self):
+        """Splitting a table of weights along its first axis would change the result."""
         w, table = nn.Variable([1.0], "w"), np.arange(4, dtype="float32")
         with (
             DataParallel(devices(2)).scope(),
@@ -100,8 +100,8 @@ class TestOptimizersAcrossDevices:
         optimizer = LossScaleOptimizer(SGD(1.0))
         with DataParallel(devices(4)).scope():
             optimizer.minimize(lambda x: (w.value.astype(dtype) * x.astype(dtype)).mean(), w, x)
-            (apart,) = optimizer.get_gradients(lambda x: (w.value * x).mean(), w, x)
-            optimizer.apply_gradients([(apart, w)])
+            (per_device,) = optimizer.get_gradients(lambda x: (w.value * x).mean(), w, x)
+            optimizer.apply_gradients([(per_device, w)])
         assert w.value == 1
         assert int(optimizer.loss_scale.num_skipped_steps) == 2
         assert float(optimizer.loss_scale()) == 2.0**13

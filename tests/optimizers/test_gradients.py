@@ -1,4 +1,4 @@
-"""Gradients that are applied: what is refused, clipped, transformed, left out."""
+"""Applying gradients: validation, clipping, transformers and skipped variables."""
 
 import jax
 import jax.numpy as jnp
@@ -15,15 +15,15 @@ def test_variables_keep_their_dtype_and_are_rounded_once():
     w = nn.Variable(jnp.full(4, 256, jnp.bfloat16), "w")
     SGD(1.0).apply_gradients([(jnp.full(4, -3, jnp.bfloat16), w)])
     assert w.true_dtype == jnp.bfloat16
-    np.testing.assert_array_equal(np.asarray(w.value, np.float32), np.full(4, 260))  # 259, to an even 260
-    # lr * g is no bfloat16: rounded there already it would be 1.
+    np.testing.assert_array_equal(np.asarray(w.value, np.float32), np.full(4, 260))  # 259 rounds to even, 260
+    # lr * g is not a bfloat16 number: rounding it first would give 1.
     v = nn.Variable(jnp.full(1, 256, jnp.bfloat16), "v")
     SGD(1.01).apply_gradients([(jnp.full(1, -1, jnp.bfloat16), v)])
     assert float(v.value[0]) == 258
 
 
 @pytest.mark.parametrize("left", ["none", "missing"])
-def test_variables_that_are_left_out_keep_values_and_slots(left):
+def test_variables_without_a_gradient_keep_values_and_slots(left):
     optimizer, variables = Adam(0.1), variables_of()
     optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
     values, slots = values_of(variables), leaves_of(optimizer)
@@ -39,26 +39,26 @@ def test_variables_that_are_left_out_keep_values_and_slots(left):
     assert int(optimizer.iterations) == 2
 
 
-def test_new_variables_get_slots_and_the_old_keep_theirs():
+def test_new_variables_get_slots_and_old_variables_keep_theirs():
     optimizer, variables = Adam(0.1), variables_of()
     optimizer.build(variables)
     optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
     before = leaves_of(optimizer)
-    late = nn.Variable([1.0], "kernel")
-    optimizer.build([late])
+    new_variable = nn.Variable([1.0], "kernel")
+    optimizer.build([new_variable])
     after = leaves_of(optimizer)
     assert_equal({name: after[name] for name in before}, before)
     assert set(after) - set(before) == {"mu/kernel", "nu/kernel"}
-    # Paths take the place of names, and what a variable has gathered goes with it.
-    optimizer.build({"late/kernel": late, "first/bias": variables["dense/bias"]})
+    # Paths replace names, and each variable keeps its slots.
+    optimizer.build({"late/kernel": new_variable, "first/bias": variables["dense/bias"]})
     renamed = leaves_of(optimizer)
     assert {"mu/late/kernel", "mu/first/bias", "mu/dense/kernel"} <= set(renamed)
     np.testing.assert_array_equal(renamed["mu/first/bias"], before["mu/dense/bias"])
-    optimizer.apply_gradients([(jnp.ones(1), late)])
-    assert float(late.value[0]) < 1
+    optimizer.apply_gradients([(jnp.ones(1), new_variable)])
+    assert float(new_variable.value[0]) < 1
 
 
-def other(dtype):
+def gradient_of_dtype(dtype):
     return lambda v: [(jnp.ones(v.shape, dtype), v)]
 
 
@@ -66,11 +66,11 @@ def other(dtype):
     ("pairs", "error", "message"),
     [
         (
-            other("float16"),
+            gradient_of_dtype("float16"),
             TypeError,
             r"must be float32, got float16: use gradient.astype\('float32'",
         ),
-        (other("int32"), TypeError, "must be float32, got int32"),
+        (gradient_of_dtype("int32"), TypeError, "must be float32, got int32"),
         (lambda v: [(jnp.ones(3), v)], ValueError, r"must have shape \(2,\), got \(3,\)"),
         (lambda v: [(jnp.ones(2), v), (jnp.ones(2), v)], ValueError, "must have one gradient, got two: add them up"),
         (lambda v: [(None, v)], ValueError, "at least one gradient must not be None"),
@@ -133,7 +133,7 @@ def test_gradients_are_clipped_unscaled(name):
         for key, clipped in CLIPS[name](large).items():
             moved = values_of(variables)[key] - START[key]
             np.testing.assert_allclose(moved, -clipped, rtol=1e-4, atol=1e-6)
-    # Another number needs no new trace, and None is none.
+    # A new number keeps the trace; None changes it.
     inner = optimizer.inner_optimizer
     key = inner.trace_key
     setattr(inner, name, 2.0)
@@ -154,7 +154,7 @@ def test_norms_of_finite_gradients_do_not_overflow():
 def test_transformers_and_aggregator_see_unscaled_gradients_in_order():
     seen = []
 
-    def note(name, factor):
+    def recording(name, factor):
         def function(pairs):
             seen.append((name, [each.name for _, each in pairs]))
             return [(gradient * factor + 0 * each.value, each) for gradient, each in pairs]
@@ -162,11 +162,11 @@ def test_transformers_and_aggregator_see_unscaled_gradients_in_order():
         return function
 
     def like_the_variable(pairs):
-        return [(each.value, each) for _, each in pairs]  # reads as the traced value
+        return [(each.value, each) for _, each in pairs]  # the value inside the trace
 
     options = {
-        "gradient_aggregator": note("aggregator", 2.0),
-        "gradient_transformers": [note("one", 3.0), note("two", 5.0)],
+        "gradient_aggregator": recording("aggregator", 2.0),
+        "gradient_transformers": [recording("one", 3.0), recording("two", 5.0)],
     }
     plain, scaled = SGD(1.0, **options), LossScaleOptimizer(SGD(1.0, **options), SCALE)
     for optimizer in (plain, scaled):
@@ -247,17 +247,17 @@ def test_an_update_is_pure():
     optimizer, variables = Adam(0.1), variables_of()
     optimizer.build(variables)
     state, values = optimizer.state, {key: each.value for key, each in variables.items()}
-    made = jax.jit(optimizer.update)(
+    new = jax.jit(optimizer.update)(
         {key: jnp.asarray(g) for key, g in GRADIENTS[0].items()}, state, values, after=1, before=0
     )
-    assert (int(made.state.iterations), int(optimizer.iterations), int(made.alongside), bool(made.skipped)) == (
+    assert (int(new.state.iterations), int(optimizer.iterations), int(new.alongside), bool(new.skipped)) == (
         1,
         0,
         1,
         False,
     )
-    assert jax.tree.structure(made.state) == jax.tree.structure(state)
+    assert jax.tree.structure(new.state) == jax.tree.structure(state)
     assert not [leaf for leaf in jax.tree.leaves(state) if leaf.weak_type]
-    assert jax.tree.map(lambda a: (a.shape, a.dtype), made.state) == jax.tree.map(lambda a: (a.shape, a.dtype), state)
-    optimizer.state = made.state
+    assert jax.tree.map(lambda a: (a.shape, a.dtype), new.state) == jax.tree.map(lambda a: (a.shape, a.dtype), state)
+    optimizer.state = new.state
     assert int(optimizer.iterations) == 1

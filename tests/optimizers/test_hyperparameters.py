@@ -1,4 +1,4 @@
-"""Hyperparameters are inputs of the step: read, set and scheduled while it is jitted."""
+"""Hyperparameters are inputs of the jitted step: they can be read, set and scheduled without a new trace."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from optimizers.problems import GRADIENTS, START, leaves_of, pairs_of, values_of
 from supremum.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 
 
-class Counted(SGD):
+class TraceCounter(SGD):
     """An SGD that counts how often its step is traced."""
 
     traces = 0
@@ -20,7 +20,7 @@ class Counted(SGD):
         return super().update(*args, **kwargs)
 
 
-def trained(optimizer, count=1, variables=None, at=None):
+def train(optimizer, count=1, variables=None, at=None):
     variables = variables_of() if variables is None else variables
     optimizer.build(variables)
     for number, gradients in enumerate(GRADIENTS[:count]):
@@ -30,7 +30,7 @@ def trained(optimizer, count=1, variables=None, at=None):
     return values_of(variables)
 
 
-def test_numbers_are_float32_scalars_that_read_as_numbers():
+def test_hyperparameters_are_float32_scalars_that_act_as_numbers():
     optimizer = Adam(0.1, beta_1=0.8)
     rate = optimizer.learning_rate
     assert (rate.dtype, rate.shape, float(rate), rate * 2 > 0.19) == (jnp.float32, (), float(np.float32(0.1)), True)
@@ -42,9 +42,9 @@ def test_numbers_are_float32_scalars_that_read_as_numbers():
     assert repr(optimizer.beta_1) == "Hyperparameter('beta_1', 0.800000011920929, dtype=float32)"
 
 
-def test_a_new_number_takes_effect_without_a_new_trace():
-    Counted.traces = 0
-    optimizer, variables = Counted(1.0, momentum=0.5), variables_of()
+def test_a_new_value_takes_effect_without_a_new_trace():
+    TraceCounter.traces = 0
+    optimizer, variables = TraceCounter(1.0, momentum=0.5), variables_of()
     settings = [("learning_rate", 0.5), ("learning_rate", np.float16(0.25)), ("momentum", jnp.float32(0.75))]
 
     def change(number):
@@ -53,8 +53,8 @@ def test_a_new_number_takes_effect_without_a_new_trace():
             (setattr(optimizer, name, value) if number % 2 else getattr(optimizer, name).assign(value))
             assert float(getattr(optimizer, name)) == float(value)
 
-    found = trained(optimizer, 4, variables, change)
-    assert Counted.traces == 1
+    found = train(optimizer, 4, variables, change)
+    assert TraceCounter.traces == 1
     rates, decays = [1.0, 0.5, 0.25, 0.25], [0.5, 0.5, 0.5, 0.75]
     for key in START:
         w, m = START[key].astype(np.float64), 0.0
@@ -65,8 +65,8 @@ def test_a_new_number_takes_effect_without_a_new_trace():
 
 
 def test_nesterov_can_change_during_training():
-    Counted.traces = 0
-    optimizer = Counted(0.5, momentum=0.75)
+    TraceCounter.traces = 0
+    optimizer = TraceCounter(0.5, momentum=0.75)
     keys = [optimizer.trace_key]
 
     def change(number):
@@ -74,8 +74,8 @@ def test_nesterov_can_change_during_training():
             optimizer.nesterov = True
             keys.append(optimizer.trace_key)
 
-    found = trained(optimizer, 4, at=change)
-    assert Counted.traces == 2
+    found = train(optimizer, 4, at=change)
+    assert TraceCounter.traces == 2
     assert keys[0] != keys[1]
     for key in START:
         w, m = START[key].astype(np.float64), 0.0
@@ -89,7 +89,7 @@ def test_nesterov_can_change_during_training():
 
 def test_zero_momentum_has_no_slot():
     optimizer, variables = SGD(0.5), variables_of()
-    trained(optimizer, 1, variables)
+    train(optimizer, 1, variables)
     assert not [name for name in optimizer.variables if name.startswith("trace/")]
     optimizer.momentum = 0.5
     assert np.all(np.asarray(optimizer.variables["trace/dense/kernel"]) == 0)
@@ -115,7 +115,7 @@ def test_a_schedule_is_called_with_the_traced_count_of_applied_steps(make):
 
     schedule = make(halved)
     optimizer = SGD(schedule)
-    found = trained(optimizer, 3)
+    found = train(optimizer, 3)
     for key in START:
         expected = START[key] - sum(0.5**n * GRADIENTS[n][key] for n in range(3))
         np.testing.assert_allclose(found[key], expected, rtol=1e-5, atol=1e-5)
@@ -132,7 +132,7 @@ def test_a_schedule_is_called_with_the_traced_count_of_applied_steps(make):
 
 def test_momentum_can_follow_a_schedule():
     optimizer = SGD(1.0, momentum=lambda step: step / 2)
-    found = trained(optimizer, 3)
+    found = train(optimizer, 3)
     m = [np.zeros(2)]
     for number in range(3):
         m.append(number / 2 * m[-1] + GRADIENTS[number]["dense/bias"])
@@ -180,10 +180,10 @@ def test_invalid_arguments_raise(make, error, message):
 @pytest.mark.parametrize(
     ("gives", "message"), [(lambda s: "x", "real number, got 'x'"), (lambda s: jnp.ones(2), "scalar")]
 )
-def test_a_schedule_that_returns_no_scalar_number_raises(gives, message):
+def test_a_schedule_that_does_not_return_a_scalar_number_raises(gives, message):
     variables = variables_of()
     with pytest.raises((TypeError, ValueError), match=message):
-        trained(SGD(gives), 1, variables)
+        train(SGD(gives), 1, variables)
     np.testing.assert_array_equal(values_of(variables)["dense/kernel"], START["dense/kernel"])
 
 
@@ -192,37 +192,37 @@ def test_injected_hyperparameters_are_hyperparameters():
     optimizer = Optimizer(chain, momentum=0.25)
     assert optimizer.hyperparameters[3:] == ("learning_rate", "momentum")
     assert (float(optimizer.learning_rate), float(optimizer.momentum)) == (0.5, 0.25)
-    found = trained(optimizer, 3, at=lambda number: number == 2 and setattr(optimizer, "learning_rate", 2.0))
+    found = train(optimizer, 3, at=lambda number: number == 2 and setattr(optimizer, "learning_rate", 2.0))
     reference = SGD(0.5, momentum=0.25)
-    expected = trained(reference, 3, at=lambda number: number == 2 and setattr(reference, "learning_rate", 2.0))
+    expected = train(reference, 3, at=lambda number: number == 2 and setattr(reference, "learning_rate", 2.0))
     for key in START:
         np.testing.assert_allclose(found[key], expected[key], rtol=1e-6)
     assert float(optimizer.variables["learning_rate"]) == 2
     assert not [name for name in optimizer.variables if "hyperparams" in name]
 
 
-def test_a_schedule_within_optax_and_a_mask_work_as_they_are():
+def test_optax_schedules_and_masks_work_unchanged():
     schedule = optax.exponential_decay(1.0, 1, 0.5)
-    found = trained(Optimizer(optax.inject_hyperparams(optax.sgd)(schedule)), 3)
-    expected = trained(SGD(schedule), 3)
+    found = train(Optimizer(optax.inject_hyperparams(optax.sgd)(schedule)), 3)
+    expected = train(SGD(schedule), 3)
     np.testing.assert_allclose(found["dense/kernel"], expected["dense/kernel"], rtol=1e-6)
     masked = optax.masked(optax.set_to_zero(), {"dense/kernel": False, "dense/bias": True})
-    found = trained(Optimizer(optax.chain(optax.sgd(1.0, 0.5), masked)), 3)
+    found = train(Optimizer(optax.chain(optax.sgd(1.0, 0.5), masked)), 3)
     np.testing.assert_array_equal(found["dense/bias"], START["dense/bias"])
     assert not np.array_equal(found["dense/kernel"], START["dense/kernel"])
 
 
 def test_optax_multi_steps_accumulates_gradients():
     optimizer = Optimizer(optax.MultiSteps(optax.sgd(1.0), every_k_schedule=2))
-    found = trained(optimizer, 3)
+    found = train(optimizer, 3)
     mean = (GRADIENTS[0]["dense/bias"] + GRADIENTS[1]["dense/bias"]) / 2
     np.testing.assert_allclose(found["dense/bias"], -mean, rtol=1e-6)
     assert "acc_grads/dense/bias" in optimizer.variables
 
 
-def test_moments_are_stored_as_chosen_and_computed_in_float32():
+def test_moments_are_stored_in_the_chosen_dtype_and_computed_in_float32():
     optimizer, variables = Adam(0.1, mu_dtype="bfloat16", nu_dtype=jnp.float16), variables_of()
-    trained(optimizer, 3, variables)
+    train(optimizer, 3, variables)
     names = leaves_of(optimizer)
     assert (names["mu/dense/kernel"].dtype, names["nu/dense/kernel"].dtype) == (jnp.bfloat16, jnp.float16)
     m, v = np.zeros(2, np.float32), np.zeros(2, np.float32)
@@ -232,7 +232,7 @@ def test_moments_are_stored_as_chosen_and_computed_in_float32():
         v = np.asarray(jnp.asarray(np.float32(0.001) * g * g + np.float32(0.999) * v, jnp.float16), np.float32)
     np.testing.assert_allclose(names["mu/dense/bias"].astype(np.float32), m, rtol=2**-8)
     np.testing.assert_allclose(names["nu/dense/bias"].astype(np.float32), v, rtol=2**-10)
-    # Set in mid-training it rounds what is there, from the next step on.
+    # Setting the dtype during training converts the stored moments from the next step on.
     optimizer.nu_dtype = None
     assert optimizer.variables["nu/dense/bias"].dtype == jnp.float32
     np.testing.assert_array_equal(
@@ -260,7 +260,7 @@ def test_the_trace_key_changes_with_settings_only():
     assert optimizer.trace_key != before
 
 
-def test_an_attribute_of_a_subclass_is_compiled_in_and_seen_when_it_is_set():
+def test_setting_an_attribute_of_a_subclass_retraces_the_step():
     class Flipped(SGD):
         def __init__(self, **options):
             super().__init__(1.0, **options)
@@ -287,7 +287,7 @@ def test_a_subclass_without_super_init_raises():
         SGD().momentun  # noqa: B018
 
 
-def test_weight_decay_can_be_added_and_taken_away():
+def test_weight_decay_can_be_turned_off():
     optimizer, variables = AdamW(0.5, weight_decay=0.5), variables_of()
     zero = [(jnp.zeros(each.shape), each) for each in variables.values()]
     optimizer.apply_gradients(zero)

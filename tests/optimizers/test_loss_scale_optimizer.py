@@ -22,44 +22,44 @@ from supremum.optimizers import (
 START_SCALE = float(SCALE.initial_loss_scale)
 
 
-class Spied:
-    """A loss of one variable that notes by how much its cotangent was scaled."""
+class ScaleRecorder:
+    """A loss of one variable that records the scale of its cotangent."""
 
     def __init__(self, bad=1.0):
         self.w, self.bad, self.scales = nn.Variable([3.0], "w"), bad, []
-        spied = jax.custom_vjp(lambda x: x)
+        identity = jax.custom_vjp(lambda x: x)
 
         def backward(_, cotangent):
             jax.debug.callback(lambda scale: self.scales.append(float(scale)), cotangent)
             return (cotangent,)
 
-        spied.defvjp(lambda x: (x, None), backward)
-        self.loss_of = lambda w: spied(jnp.sum(w) * self.bad)
+        identity.defvjp(lambda x: (x, None), backward)
+        self.loss_of = lambda w: identity(jnp.sum(w) * self.bad)
 
     def __call__(self):
         return self.loss_of(self.w.value)
 
 
-def performed(method, bad=1.0, settings=SCALE):
-    """Which of the four steps a method performs: the scale of the loss, of the gradients, its update, the skip."""
-    spied = Spied(bad)
+def performed_steps(method, bad=1.0, settings=SCALE):
+    """Return which of the four steps a method performs: scaling, unscaling, updating the scale and skipping."""
+    recorder = ScaleRecorder(bad)
     optimizer = LossScaleOptimizer(SGD(0.5), settings)
     gradients = {
-        "minimize": lambda: optimizer.minimize(spied, spied.w),
-        "get_gradients": lambda: optimizer.get_gradients(spied, spied.w),
-        "apply_gradients": lambda: optimizer.apply_gradients([(jnp.full(1, bad), spied.w)]),
-        "get_scaled_loss": lambda: jax.grad(lambda w: optimizer.get_scaled_loss(spied.loss_of(w)))(spied.w.value),
+        "minimize": lambda: optimizer.minimize(recorder, recorder.w),
+        "get_gradients": lambda: optimizer.get_gradients(recorder, recorder.w),
+        "apply_gradients": lambda: optimizer.apply_gradients([(jnp.full(1, bad), recorder.w)]),
+        "get_scaled_loss": lambda: jax.grad(lambda w: optimizer.get_scaled_loss(recorder.loss_of(w)))(recorder.w.value),
         "get_unscaled_gradients": lambda: optimizer.get_unscaled_gradients([jnp.full(1, bad)]),
     }[method]()
     jax.effects_barrier()
     state = optimizer.loss_scale.state
     return {
-        "loss": spied.scales,
+        "loss": recorder.scales,
         "gradients": None if gradients is None or np.ndim(gradients) == 0 else np.ravel(np.asarray(gradients)).tolist(),
         "good": int(state.num_good_steps),
         "skipped": int(state.num_skipped_steps),
         "scale": float(state.loss_scale),
-        "w": float(spied.w.value[0]),
+        "w": float(recorder.w.value[0]),
         "iterations": int(optimizer.iterations),
     }
 
@@ -76,23 +76,23 @@ SKIPPED = {"good": 0, "skipped": 1, "scale": START_SCALE / 2, "w": 3.0, "iterati
 
 
 @pytest.mark.parametrize("method", TABLE)
-def test_each_method_does_the_steps_of_the_table(method):
-    assert performed(method) == {**NOTHING, **TABLE[method]}
+def test_each_method_performs_the_steps_of_the_rfc_table(method):
+    assert performed_steps(method) == {**NOTHING, **TABLE[method]}
     steps_3_and_4 = SKIPPED if method in ("minimize", "apply_gradients") else {}
     bad = {"gradients": [np.inf]} if TABLE[method].get("gradients") else {}
-    assert performed(method, np.inf) == {**NOTHING, **TABLE[method], **bad, **steps_3_and_4}
+    assert performed_steps(method, np.inf) == {**NOTHING, **TABLE[method], **bad, **steps_3_and_4}
 
 
 @pytest.mark.parametrize("method", TABLE)
-def test_a_fixed_scale_is_never_updated_and_skips_nothing(method):
+def test_a_fixed_scale_is_never_updated_and_never_skips(method):
     fixed = FixedLossScale(START_SCALE)
     expected = {**NOTHING, **TABLE[method], "good": 0}
-    assert performed(method, settings=fixed) == expected
+    assert performed_steps(method, settings=fixed) == expected
     if method in ("minimize", "apply_gradients"):
-        assert performed(method, np.inf, fixed) == {**expected, "w": -np.inf}
+        assert performed_steps(method, np.inf, fixed) == {**expected, "w": -np.inf}
 
 
-def test_only_a_scale_that_may_skip_compiles_a_check_and_a_condition():
+def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
     found = {}
     for name, settings in {"fixed": 8, "dynamic": "dynamic"}.items():
         optimizer = LossScaleOptimizer(SGD(0.5), settings)
@@ -103,7 +103,7 @@ def test_only_a_scale_that_may_skip_compiles_a_check_and_a_condition():
     assert ("cond" in found["dynamic"], "is_finite" in found["dynamic"]) == (True, True)
 
 
-def test_examples_of_the_rfc():
+def test_the_rfc_examples_work():
     opt = SGD(0.25)
     opt = LossScaleOptimizer(opt, "dynamic")
     var = nn.Variable(1.0, "var", dtype="float32")
@@ -118,7 +118,7 @@ def test_examples_of_the_rfc():
     (grad,) = opt.get_unscaled_gradients([grad])
     opt.apply_gradients([(grad, var)])
     assert float(var.value) == 0.25
-    grad = jax.grad(opt.get_scaled_loss(loss_fn))(var.value)  # also of a function
+    grad = jax.grad(opt.get_scaled_loss(loss_fn))(var.value)  # a function works too
     assert float(grad) == 2**14
 
 
@@ -153,13 +153,13 @@ def test_a_skipped_step_changes_nothing_but_the_scale(seed, settings):
 
 
 def test_an_assigned_scale_takes_effect_in_the_next_step():
-    spied = Spied()
+    recorder = ScaleRecorder()
     optimizer = LossScaleOptimizer(SGD(0.5), SCALE)
-    optimizer.minimize(spied, spied.w)
+    optimizer.minimize(recorder, recorder.w)
     optimizer.loss_scale.loss_scale.assign(64)
-    optimizer.minimize(spied, spied.w)
+    optimizer.minimize(recorder, recorder.w)
     jax.effects_barrier()
-    assert spied.scales == [START_SCALE, 64]
+    assert recorder.scales == [START_SCALE, 64]
 
 
 def test_two_optimizers_can_share_a_scale():
@@ -171,7 +171,7 @@ def test_two_optimizers_can_share_a_scale():
     assert float(shared()) == START_SCALE / 4
 
 
-def test_the_parts_are_read_only_and_aggregation_is_set():
+def test_the_parts_are_read_only_and_aggregation_can_be_set():
     inner = SGD()
     optimizer = LossScaleOptimizer(inner)
     assert optimizer.inner_optimizer is inner
@@ -207,8 +207,8 @@ def test_a_scaled_loss_is_float32(dtype):
     scaled = optimizer.get_scaled_loss(jnp.asarray(300, dtype))
     assert (scaled.dtype, scaled.weak_type) == (jnp.float32, False)
     assert float(scaled) == float(jnp.asarray(300, dtype)) * 1024
-    (unscaled, nothing) = optimizer.get_unscaled_gradients([jnp.asarray([1e-3], dtype), None])
-    assert nothing is None
+    (unscaled, none) = optimizer.get_unscaled_gradients([jnp.asarray([1e-3], dtype), None])
+    assert none is None
     assert unscaled.dtype == jnp.float32
     np.testing.assert_array_equal(np.asarray(unscaled), np.asarray(jnp.asarray([1e-3], dtype), np.float32) / 1024)
 
@@ -258,7 +258,7 @@ def test_float16_variables_take_unscaled_gradients_that_float16_would_flush():
         optimizer.apply_gradients([(jnp.ones(1, jnp.float16), nn.Variable([1.0], "v"))])
 
 
-def test_the_pure_functions_take_the_state_and_give_the_next():
+def test_the_pure_functions_take_a_state_and_return_the_next():
     optimizer = LossScaleOptimizer(SGD(0.5), SCALE)
     values = {key: jnp.asarray(value) for key, value in START.items()}
     state = optimizer.init(values)
@@ -272,16 +272,16 @@ def test_the_pure_functions_take_the_state_and_give_the_next():
         (loss, aux), gradients = optimizer.value_and_grad(loss_fn, has_aux=True)(state, values, bad)
         return loss, aux, gradients, optimizer.update(gradients, state, values, after={"n": aux}, before={"n": bad})
 
-    loss, aux, gradients, made = step(state, values, 1.0)
+    loss, aux, gradients, new = step(state, values, 1.0)
     np.testing.assert_allclose(float(loss), sum(value.sum() for value in START.values()), rtol=1e-5)
     assert float(aux) == 2
     assert {float(x) for each in gradients.values() for x in np.ravel(each)} == {1.0}
-    assert (bool(made.skipped), float(made.alongside["n"]), int(made.state.scaling.num_good_steps)) == (False, 2, 1)
-    *_, made = step(made.state, made.values, jnp.inf)
-    assert (bool(made.skipped), float(made.alongside["n"])) == (True, np.inf)
+    assert (bool(new.skipped), float(new.alongside["n"]), int(new.state.scaling.num_good_steps)) == (False, 2, 1)
+    *_, new = step(new.state, new.values, jnp.inf)
+    assert (bool(new.skipped), float(new.alongside["n"])) == (True, np.inf)
     assert float(optimizer.loss_scale()) == START_SCALE
     optimizer.build(variables_of())
-    optimizer.state = made.state
+    optimizer.state = new.state
     assert float(optimizer.loss_scale()) == START_SCALE / 2
     assert int(optimizer.iterations) == 1
 

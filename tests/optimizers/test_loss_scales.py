@@ -11,7 +11,7 @@ from supremum.optimizers import SGD, LossScaleOptimizer, StatefulLossScale
 NARROW = DynamicLossScale(8.0, increment_period=2, multiplier=4.0, minimum=2.0, maximum=64.0, hysteresis=3)
 
 
-def test_calling_gives_a_float32_scalar():
+def test_calling_returns_a_float32_scalar():
     for settings, value in {"dynamic": 2.0**15, 7: 7.0, NARROW: 8.0, FixedLossScale(3.0): 3.0}.items():
         found = StatefulLossScale(settings)()
         assert (found.dtype, found.shape, float(found), found.weak_type) == (jnp.float32, (), value, False)
@@ -29,13 +29,13 @@ def test_setting_a_setting_raises():
     assert not hasattr(StatefulLossScale(3.0), "multiplier")
 
 
-def test_replacing_a_variable_raises():
+def test_variables_can_be_assigned_but_not_replaced():
     scale = StatefulLossScale(NARROW)
     scale.loss_scale.assign(16)
     scale.num_good_steps.assign(np.int8(1))
     assert (float(scale()), int(scale.num_good_steps), float(scale.loss_scale), scale.loss_scale * 2) == (16, 1, 16, 32)
     assert (scale.loss_scale.dtype, scale.num_good_steps.dtype, scale.loss_scale.shape) == (jnp.float32, jnp.int32, ())
-    # What was assigned is what the transition goes on from: one more good step and the scale rises.
+    # The next transition starts from the assigned values: after one more good step the scale rises.
     scale.state = NARROW.update(scale.state, jnp.asarray(True))
     assert (float(scale()), int(scale.num_good_steps)) == (64, 0)
     for name in ("loss_scale", "num_good_steps"):
@@ -86,7 +86,7 @@ def test_config_has_the_settings():
     assert StatefulLossScale.from_config(StatefulLossScale(5).get_config()).loss_scale_value == 5
 
 
-def test_a_scale_is_shared_and_settings_are_not():
+def test_optimizers_share_a_loss_scale_but_not_settings():
     shared = StatefulLossScale(NARROW)
     one, other = LossScaleOptimizer(SGD(), shared), LossScaleOptimizer(SGD(), shared)
     assert one.loss_scale is other.loss_scale is shared

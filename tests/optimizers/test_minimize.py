@@ -1,4 +1,4 @@
-"""`minimize`, `get_gradients` and `apply_gradients` are one training, and read variables as they are in each step."""
+"""`minimize`, `get_gradients` and `apply_gradients` give the same training and read current variables in each step."""
 
 import warnings
 
@@ -46,7 +46,7 @@ def by_hand(model, optimizer, batches):
 
 
 def by_pure_step(model, optimizer, batches):
-    """As `fit` does it."""
+    """Train with a pure jitted step, as `fit` does."""
     optimizer.build(model.trainable_variables)
     trainable, other = nn.split_variables(model)
 
@@ -60,8 +60,8 @@ def by_pure_step(model, optimizer, batches):
         return optimizer.update(gradients, state, trainable, after=after, before=other)
 
     for batch in batches:
-        made = step(optimizer.state, trainable, other, *batch)
-        optimizer.state, trainable, other = made.state, made.values, made.alongside
+        updated = step(optimizer.state, trainable, other, *batch)
+        optimizer.state, trainable, other = updated.state, updated.values, updated.alongside
     nn.load_variables(model, trainable | other)
 
 
@@ -118,13 +118,13 @@ def test_compiled_steps_read_current_values_of_other_variables():
         assert float(w.value) == before - 2 * scale_now
         assert float(loss) == before * 2 * scale_now
     assert float(count.value) == 3
-    assert len(traces) == 2  # once to see which variables there are, once with them as inputs
+    assert len(traces) == 2  # one trace finds the variables, one takes them as inputs
     optimizer.get_gradients(loss_fn, w, jnp.float32(2.0))
     assert float(count.value) == 4
 
 
 @pytest.mark.parametrize("wrap", [lambda each: each, LossScaleOptimizer], ids=["plain", "scaled"])
-def test_setting_a_number_needs_no_new_trace(wrap):
+def test_setting_a_hyperparameter_needs_no_new_trace(wrap):
     w, traces = nn.Variable([0.0], "w"), []
 
     def loss_fn(x):
@@ -146,7 +146,7 @@ def test_setting_a_number_needs_no_new_trace(wrap):
     assert len(traces) == 2
 
 
-def test_without_arguments_other_variables_are_assigned_too():
+def test_a_loss_without_arguments_can_assign_to_other_variables():
     w, count = nn.Variable(1.0, "w", dtype="float32"), nn.Variable(0.0, "count", dtype="float32")
     optimizer = LossScaleOptimizer(SGD(1.0), SCALE)
 
@@ -159,7 +159,7 @@ def test_without_arguments_other_variables_are_assigned_too():
     assert (float(count.value), float(gradient), float(w.value)) == (2, 1, 0)
     optimizer.minimize(lambda: loss_fn(jnp.inf), w)
     optimizer.get_gradients(lambda: loss_fn(jnp.inf), w)
-    assert (float(count.value), float(w.value)) == (2, 0)  # what a skipped step assigned is dropped
+    assert (float(count.value), float(w.value)) == (2, 0)  # assignments of a skipped step are dropped
     assert int(optimizer.loss_scale.num_skipped_steps) == 1
 
 
@@ -183,7 +183,7 @@ def test_a_computed_loss_raises_with_working_alternatives():
             method(jnp.sum(w.value), w)
     with pytest.raises(TypeError, match="got float: JAX has no tape"):
         optimizer.minimize(1.0, w)
-    # What it says works when typed.
+    # The code that the error suggests works.
     variables = [w]
 
     def loss_of(values):
@@ -210,7 +210,7 @@ def test_a_computed_loss_raises_with_working_alternatives():
         (lambda w: None, "got NoneType"),
     ],
 )
-def test_a_loss_that_is_no_real_floating_scalar_is_refused(loss, message, wrapped):
+def test_a_loss_that_is_not_a_real_floating_scalar_raises(loss, message, wrapped):
     w = nn.Variable([1.0, 2.0], "w")
     optimizer = LossScaleOptimizer(SGD(0.5)) if wrapped else SGD(0.5)
     with pytest.raises(TypeError, match=message):
@@ -264,20 +264,20 @@ def test_arguments_that_are_not_arrays_raise():
 def test_a_new_function_in_every_step_warns_once():
     w, optimizer = nn.Variable([1.0], "w"), SGD(0.0)
 
-    def made_in_the_loop():
+    def minimize_new_functions():
         for _ in range(80):
-            with pytest.raises(TypeError, match="got NoneType"):  # traced, and not compiled: that takes a second
+            with pytest.raises(TypeError, match="got NoneType"):  # only traced, because compiling takes a second
                 optimizer.minimize(lambda x: None, w, 1.0)
 
     with pytest.warns(RetraceWarning, match="make it once, before the loop") as caught:
-        made_in_the_loop()
+        minimize_new_functions()
     assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made_in_the_loop()
+        minimize_new_functions()
 
 
-def test_gradients_come_in_the_order_of_the_variables():
+def test_gradients_have_the_order_of_the_variables():
     a, b = nn.Variable([1.0], "b"), nn.Variable([1.0, 2.0], "a")
     found = SGD().get_gradients(lambda: jnp.sum(a.value) + jnp.sum(b.value), [a, b])
     assert [each.shape for each in found] == [(1,), (2,)]

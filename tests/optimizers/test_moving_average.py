@@ -1,4 +1,4 @@
-"""A second wrapper: a moving average of the weights."""
+"""`MovingAverage`, a wrapper that averages the weights."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +42,7 @@ def test_the_average_follows_applied_steps_only(wrap):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_averages_of_16_bit_variables_are_float32_and_rounded_when_they_are_used():
+def test_averages_of_16_bit_variables_are_float32_until_they_are_used():
     w = nn.Variable(jnp.full(1, 256, jnp.bfloat16), "w")
     optimizer = MovingAverage(SGD(1.0), 0.5)
     optimizer.build(w)
@@ -89,7 +89,7 @@ def test_minimize_updates_the_average():
     assert float(gradient[0]) == -1
 
 
-def test_averages_are_saved_and_go_with_their_variables():
+def test_averages_are_saved_and_follow_renamed_variables():
     source, variables = MovingAverage(SGD(0.1), 0.5), variables_of()
     source.build(variables)
     source.apply_gradients(pairs_of(variables, GRADIENTS[0]))
@@ -100,8 +100,8 @@ def test_averages_are_saved_and_go_with_their_variables():
     assert_equal(leaves_of(target), leaves_of(source))
     with pytest.raises(ValueError, match="no value for average/dense/bias, average/dense/kernel"):
         target.load_variables(source.inner_optimizer.variables)
-    late = nn.Variable([5.0], "late")
-    source.build({"late": late, "renamed/bias": variables["dense/bias"]})
+    new_variable = nn.Variable([5.0], "late")
+    source.build({"late": new_variable, "renamed/bias": variables["dense/bias"]})
     assert float(source.average_variables["late"][0]) == 5
     np.testing.assert_array_equal(
         np.asarray(source.average_variables["renamed/bias"]), np.asarray(target.average_variables["dense/bias"])

@@ -1,4 +1,4 @@
-"""Checkpoints and configurations of optimizers, and their exchange with a LossScaleOptimizer."""
+"""Saving and configuring optimizers, with and without a LossScaleOptimizer."""
 
 import copy
 import json
@@ -44,7 +44,7 @@ def scaled(optimizer):
     return LossScaleOptimizer(optimizer, SCALE)
 
 
-def test_wrappers_save_names_of_the_inner_optimizer():
+def test_wrappers_keep_the_variable_names_of_the_inner_optimizer():
     assert set(adam(variables_of()).variables) == ADAM
     assert set(adam(variables_of(), wrap=scaled).variables) == ADAM | SCALING
     assert list(adam(variables_of()).variables)[:2] == ["iterations", "learning_rate"]
@@ -58,12 +58,12 @@ def test_checkpoints_load_with_and_without_a_loss_scale(of, to):
     saved = source.variables
     others = {key: type(each)(each.read_stored(), each.name) for key, each in variables.items()}
     target = adam(others, 0, to)
-    own = None if to is None else target.loss_scale.state
+    own_scale = None if to is None else target.loss_scale.state
     target.load_variables(saved)
     shared = set(saved) & set(target.variables)
     assert_equal({n: leaves_of(target)[n] for n in shared}, {n: leaves_of(source)[n] for n in shared})
     if to is scaled:
-        assert int(target.loss_scale.num_good_steps) == (1 if of is scaled else int(own.num_good_steps))
+        assert int(target.loss_scale.num_good_steps) == (1 if of is scaled else int(own_scale.num_good_steps))
     for optimizer, held in ((source, variables), (target, others)):
         optimizer.apply_gradients(pairs_of(held, GRADIENTS[5]))
     assert_equal(values_of(others), values_of(variables))
@@ -77,7 +77,7 @@ def test_loaded_arrays_are_copies():
     assert not pointers[0] & pointers[1]
 
 
-def test_hyperparameters_are_loaded_as_numbers():
+def test_loading_hyperparameters_keeps_the_trace_key():
     source, target = adam(variables_of()), adam(variables_of())
     source.learning_rate = 0.25
     key = target.trace_key
@@ -110,7 +110,7 @@ BAD = {
 
 @pytest.mark.parametrize("wrap", [None, scaled, MovingAverage], ids=["plain", "scaled", "averaged"])
 @pytest.mark.parametrize("case", BAD)
-def test_arrays_that_do_not_fit_raise_and_change_nothing(case, wrap):
+def test_mismatched_arrays_raise_and_change_nothing(case, wrap):
     change, without, error, message = BAD[case]
     optimizer = adam(variables_of(), 0, wrap)
     saved = {
@@ -140,19 +140,20 @@ def test_an_incomplete_loss_scale_raises():
         optimizer.load_variables([1])
 
 
-def test_counts_may_have_another_integer_dtype():
+def test_counts_load_from_any_integer_dtype():
     optimizer = adam(variables_of())
     optimizer.load_variables({**optimizer.variables, "iterations": np.int64(7)})
     assert (int(optimizer.iterations), optimizer.iterations.dtype) == (7, jnp.int32)
 
 
 @pytest.mark.parametrize("wrap", [None, scaled, MovingAverage, lambda each: MovingAverage(scaled(each))])
-def test_weights_are_a_list(wrap):
+def test_get_weights_and_set_weights_use_a_list_of_arrays(wrap):
     source, target = adam(variables_of(), 2, wrap), adam(variables_of(), 0, wrap)
     weights = source.get_weights()
     assert all(type(each) is np.ndarray for each in weights)
     if wrap is not MovingAverage:
-        assert len(weights) in (len(ADAM), len(ADAM) + len(START) + len(SCALING))  # of the inner optimizer: no scale
+        # The weights of the inner optimizer alone have no scale.
+        assert len(weights) in (len(ADAM), len(ADAM) + len(START) + len(SCALING))
     target.set_weights(weights)
     assert_equal({n: leaves_of(target)[n] for n in ADAM}, {n: leaves_of(source)[n] for n in ADAM})
     with pytest.raises(ValueError, match="got 1 arrays"):
@@ -202,32 +203,32 @@ OPTIMIZERS = [
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda each: type(each).__name__)
-def test_a_config_makes_an_equal_optimizer(optimizer):
+def test_from_config_builds_an_equal_optimizer(optimizer):
     config = optimizer.get_config()
-    made = type(optimizer).from_config(config)
-    assert made is not optimizer
-    assert made.get_config() == config
-    assert made.trace_key == optimizer.trace_key
-    assert repr(made) == repr(optimizer)
+    restored = type(optimizer).from_config(config)
+    assert restored is not optimizer
+    assert restored.get_config() == config
+    assert restored.trace_key == optimizer.trace_key
+    assert repr(restored) == repr(optimizer)
     assert repr(deserialize_optimizer(serialize_optimizer(optimizer))) == repr(optimizer)
 
 
-def test_a_config_has_the_numbers_as_they_are_and_plain_ones_are_fit_for_json():
+def test_a_config_has_exact_numbers_and_converts_to_json():
     optimizer = LossScaleOptimizer(SGD(0.1, 0.9), FixedLossScale(16))
     optimizer.learning_rate = 0.3
     config = json.loads(json.dumps(optimizer.get_config()))
     assert config["optimizer"]["config"]["learning_rate"] == 0.3
     assert config["loss_scale"] == {"class_name": "FixedLossScale", "config": {"loss_scale_value": 16.0}}
-    made = LossScaleOptimizer.from_config(config)
-    assert (float(made.loss_scale()), float(made.momentum)) == (16, float(np.float32(0.9)))
+    restored = LossScaleOptimizer.from_config(config)
+    assert (float(restored.loss_scale()), float(restored.momentum)) == (16, float(np.float32(0.9)))
 
 
 def test_a_user_class_needs_no_registration():
-    class Own(SGD):
+    class UserSGD(SGD):
         pass
 
-    data = serialize_optimizer(LossScaleOptimizer(Own(0.5)))
-    assert type(deserialize_optimizer(data).inner_optimizer) is Own
+    data = serialize_optimizer(LossScaleOptimizer(UserSGD(0.5)))
+    assert type(deserialize_optimizer(data).inner_optimizer) is UserSGD
     with pytest.raises(ValueError, match="unknown class of optimizer 'Adamm': did you mean 'Adam'"):
         deserialize_optimizer({"class_name": "Adamm", "config": {}})
     with pytest.raises(TypeError, match="an optimizer class or its name"):

@@ -24,7 +24,7 @@ every_wrapper = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 
 
 class MyCustomOptimizer(SGD):
-    """The RFC's: a method of its own that goes past the wrapper."""
+    """The class of the RFC, with a method that the wrapper does not forward."""
 
     def apply_gradients_zero_min(self, pairs):
         self.apply_gradients([(jnp.maximum(gradient, 0), each) for gradient, each in pairs])
@@ -67,7 +67,7 @@ def test_other_attributes_are_not_forwarded(wrap):
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-def test_the_rfcs_way_to_set_nesterov_acts_in_mid_training(scaled):
+def test_setting_nesterov_as_in_the_rfc_takes_effect_during_training(scaled):
     opt, variables = SGD(0.5, momentum=0.5), variables_of()
     if scaled:
         opt = LossScaleOptimizer(opt, SCALE)
@@ -87,9 +87,9 @@ def test_the_rfcs_way_to_set_nesterov_acts_in_mid_training(scaled):
 def test_every_public_name_is_forwarded_or_overridden():
     public = {name for kind in Optimizer.__mro__[:-1] for name in vars(kind) if not name.startswith("_")}
     assert {"minimize", "update", "variables", "get_config", "trace_key", "hyperparameters"} <= public
-    own = set(vars(OptimizerWrapper))
+    overridden = set(vars(OptimizerWrapper))
     steps = {"minimize", "get_gradients", "apply_gradients"}  # they call the wrapper's `value_and_grad` and `update`
-    assert public - own == steps, "OptimizerWrapper has to hand these on"
+    assert public - overridden == steps, "OptimizerWrapper has to hand these on"
 
 
 @every_wrapper
@@ -118,7 +118,7 @@ def test_forwarded_members_match_the_inner_optimizer(wrap):
 
 
 @every_wrapper
-def test_subclasses_of_optimizer_that_wrap(wrap):
+def test_wrappers_are_optimizers_and_accept_optax_transformations(wrap):
     optimizer = wrap(SGD(0.5))
     assert isinstance(optimizer, Optimizer)
     assert not isinstance(optimizer, SGD)
@@ -126,9 +126,9 @@ def test_subclasses_of_optimizer_that_wrap(wrap):
         optimizer.inner_optimizer = SGD()
     transformed = wrap(optax.sgd(0.5))
     assert type(innermost(transformed)) is Optimizer
-    for nothing in (None, 3, "sgd"):
+    for invalid in (None, 3, "sgd"):
         with pytest.raises(TypeError):
-            wrap(nothing)
+            wrap(invalid)
 
 
 def test_a_wrapper_that_overrides_update_changes_every_method():
@@ -145,7 +145,7 @@ def test_a_wrapper_that_overrides_update_changes_every_method():
 
 
 @every_wrapper
-def test_aggregation_is_turned_off_on_the_inside_too(wrap):
+def test_aggregate_gradients_false_reaches_the_inner_optimizer(wrap):
     optimizer = wrap(SGD(1.0, gradient_aggregator=lambda pairs: [(2 * gradient, each) for gradient, each in pairs]))
     w = nn.Variable([0.0], "w")
     optimizer.apply_gradients([(jnp.ones(1), w)], aggregate_gradients=False)

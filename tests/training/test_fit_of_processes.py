@@ -1,4 +1,4 @@
-"""`fit` in several processes on this machine: the same training as in one, and what is left when one dies."""
+"""`fit` in several local processes: training matches one process, and a run resumes after a process dies."""
 
 import os
 import re
@@ -17,11 +17,11 @@ SCRIPT = Path(__file__).parent / "fit_of_processes.py"
 STOPPED_WITHIN = 240
 
 
-def launched(folder, *arguments, processes, devices, **environment):
-    """A run, and the seconds it took."""
+def launch(folder, *arguments, processes, devices, **environment):
+    """Launch the script; return the finished process and the seconds it took."""
     start = time.monotonic()
     options = ["-n", str(processes), "--devices-per-process", str(devices), "--timeout", "600"]
-    ended = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "supremum", "launch", *options, SCRIPT, "--", folder, *map(str, arguments)],
         capture_output=True,
         text=True,
@@ -29,19 +29,19 @@ def launched(folder, *arguments, processes, devices, **environment):
         env=os.environ | {"PYTHONWARNINGS": "ignore"} | environment,
         check=False,
     )
-    return ended, time.monotonic() - start
+    return result, time.monotonic() - start
 
 
-def digests(ended):
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return re.findall(r"\[\d\] digest (\w+)", ended.stdout)
+def digests(result):
+    assert result.returncode == 0, result.stdout + result.stderr
+    return re.findall(r"\[\d\] digest (\w+)", result.stdout)
 
 
 def values(folder):
     return dict(np.load(folder / "values0.npz"))
 
 
-def close(ours, theirs, loss=slice(None)):
+def assert_close(ours, theirs, loss=slice(None)):
     for name, value in theirs.items():
         expected = value[loss] if name == "loss" else value
         np.testing.assert_allclose(ours[name], expected, rtol=0, atol=4e-3 * np.abs(expected).max(), err_msg=name)
@@ -49,47 +49,49 @@ def close(ours, theirs, loss=slice(None)):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """Three epochs of one process with all eight devices."""
+    """The values after three epochs in one process with all eight devices."""
     folder = tmp_path_factory.mktemp("one")
-    ended, _ = launched(folder, 3, "data", "safetensors", processes=1, devices=8)
-    assert len(digests(ended)) == 1
+    result, _ = launch(folder, 3, "data", "safetensors", processes=1, devices=8)
+    assert len(digests(result)) == 1
     return values(folder)
 
 
 @pytest.mark.parametrize(
     ("kind", "form", "dies", "before", "after"),
     [
-        # A worker, then the coordinator; restarted with other numbers of processes and of devices.
+        # A worker dies, then the coordinator; each restart has a different number of processes and devices.
         ("data", "safetensors", "2 2 SIGKILL", (4, 2), (2, 2)),
         ("sharded", "orbax", "0 2 SIGKILL", (2, 4), (1, 2)),
     ],
 )
-def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path, uninterrupted, kind, form, dies, before, after):
-    ended, seconds = launched(tmp_path, 3, kind, form, processes=before[0], devices=before[1], DIES=dies)
-    assert ended.returncode == 137, ended.stdout + ended.stderr
+def test_a_killed_process_ends_the_run_and_a_restart_resumes_it(
+    tmp_path, uninterrupted, kind, form, dies, before, after
+):
+    result, seconds = launch(tmp_path, 3, kind, form, processes=before[0], devices=before[1], DIES=dies)
+    assert result.returncode == 137, result.stdout + result.stderr
     assert seconds < STOPPED_WITHIN
-    assert re.search(rf"Process {dies[0]}.*SIGKILL", ended.stdout + ended.stderr)
-    ended, _ = launched(tmp_path, 3, kind, form, processes=after[0], devices=after[1])
-    assert len(set(digests(ended))) == 1
-    assert len(digests(ended)) == after[0]
-    assert "went on with epoch 2" in ended.stdout
-    close(values(tmp_path), uninterrupted, slice(6, None))
+    assert re.search(rf"Process {dies[0]}.*SIGKILL", result.stdout + result.stderr)
+    result, _ = launch(tmp_path, 3, kind, form, processes=after[0], devices=after[1])
+    assert len(set(digests(result))) == 1
+    assert len(digests(result)) == after[0]
+    assert "went on with epoch 2" in result.stdout
+    assert_close(values(tmp_path), uninterrupted, slice(6, None))
 
 
 def test_a_hung_process_ends_the_run(tmp_path):
-    ended, seconds = launched(tmp_path, 3, "data", "safetensors", processes=2, devices=1, DIES="1 1 SIGSTOP")
-    assert ended.returncode not in (0, 124), ended.stdout + ended.stderr
+    result, seconds = launch(tmp_path, 3, "data", "safetensors", processes=2, devices=1, DIES="1 1 SIGSTOP")
+    assert result.returncode not in (0, 124), result.stdout + result.stderr
     assert seconds < STOPPED_WITHIN
-    assert "Process 1" in ended.stdout + ended.stderr
+    assert "Process 1" in result.stdout + result.stderr
     assert (tmp_path / "state").exists()
 
 
-def test_each_process_may_have_data_of_its_own(tmp_path, uninterrupted):
-    ended, _ = launched(tmp_path, 3, "data", "safetensors", processes=2, devices=4, DATA="per_process")
-    assert len(set(digests(ended))) == 1
+def test_each_process_can_load_separate_data(tmp_path, uninterrupted):
+    result, _ = launch(tmp_path, 3, "data", "safetensors", processes=2, devices=4, DATA="per_process")
+    assert len(set(digests(result))) == 1
     ours = values(tmp_path)
     assert len(ours["loss"]) == 9
-    np.testing.assert_allclose(ours["loss"].mean(), uninterrupted["loss"].mean(), rtol=0.1)  # the order is another
+    np.testing.assert_allclose(ours["loss"].mean(), uninterrupted["loss"].mean(), rtol=0.1)  # in a different order
 
 
 @pytest.mark.parametrize(
@@ -99,8 +101,8 @@ def test_each_process_may_have_data_of_its_own(tmp_path, uninterrupted):
         ({"UNEVEN": "yes"}, "the processes have 2, 3 batches an epoch.*steps_per_epoch=2"),
     ],
 )
-def test_data_that_do_not_fit_together_are_refused(tmp_path, environment, told):
+def test_mismatched_per_process_data_raises(tmp_path, environment, told):
     run = {"processes": 2, "devices": 8, "DATA": "per_process"} | environment
-    ended, _ = launched(tmp_path, 1, "data", "safetensors", **run)
-    assert ended.returncode == 1
-    assert re.search(rf"ArgumentError: .*{told}", ended.stdout + ended.stderr)
+    result, _ = launch(tmp_path, 1, "data", "safetensors", **run)
+    assert result.returncode == 1
+    assert re.search(rf"ArgumentError: .*{told}", result.stdout + result.stderr)

@@ -1,4 +1,4 @@
-"""Checkpoints with a right checksum that say what makes no sense: refused whole, and the model is as it was."""
+"""Checkpoints with a valid checksum but invalid content: loading raises and leaves the model unchanged."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from supremum.training.checkpoints.arrays_record import ENTRY, _checksum
 
 
 def forge(path, change, arrays=None):
-    """Change what the record of a file says, and give it the right checksum."""
+    """Change the record of a file and update its checksum."""
     with safe_open(path, "numpy") as tensors:
         entry = json.loads(tensors.metadata()[ENTRY])
         found = {name: tensors.get_tensor(name) for name in list(tensors.keys())} | (arrays or {})
@@ -28,7 +28,7 @@ def forge(path, change, arrays=None):
     save_file(found, path, {ENTRY: entry if isinstance(entry, str) else json.dumps(entry)})
 
 
-def saying(**parts):
+def with_row(**parts):
     return lambda entry: entry["content"]["arrays"]["a"].update(parts)
 
 
@@ -53,24 +53,24 @@ RECORDS = {
     "metadata of numbers": lambda entry: entry["content"]["metadata"].update(x=1),
     "a row null": lambda entry: entry["content"]["arrays"].update(a=None),
     "no format": lambda entry: entry["content"]["arrays"]["a"].pop("format") and None,
-    "format 5": saying(format=5),
-    "format of nothing": saying(format="float9"),
-    "shape null": saying(shape=None),
-    "shape of bools": saying(shape=[True, 2]),
-    "shape of texts": saying(shape=["2"]),
-    "shape below 0": saying(shape=[-2]),
-    "shape of floats": saying(shape=[2.0]),
-    "shape of 2**63": saying(shape=[0, 2**63]),
-    "shape beyond all": saying(shape=[10**30]),
-    "key of nothing": saying(key="nothing"),
-    "key 5": saying(key=5),
-    "checksum a text": saying(crc32="0"),
-    "something unknown": saying(more=1),
+    "format 5": with_row(format=5),
+    "format of nothing": with_row(format="float9"),
+    "shape null": with_row(shape=None),
+    "shape of bools": with_row(shape=[True, 2]),
+    "shape of texts": with_row(shape=["2"]),
+    "shape below 0": with_row(shape=[-2]),
+    "shape of floats": with_row(shape=[2.0]),
+    "shape of 2**63": with_row(shape=[0, 2**63]),
+    "shape beyond all": with_row(shape=[10**30]),
+    "key of nothing": with_row(key="nothing"),
+    "key 5": with_row(key=5),
+    "checksum a text": with_row(crc32="0"),
+    "something unknown": with_row(more=1),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("change", RECORDS.values(), ids=RECORDS)
-def test_records_that_make_no_sense_are_refused(tmp_path, change):
+def test_an_invalid_record_raises(tmp_path, change):
     path = tmp_path / "a.safetensors"
     save_arrays(path, {"a": np.ones(2, "float32")})
     forge(path, change)
@@ -79,11 +79,11 @@ def test_records_that_make_no_sense_are_refused(tmp_path, change):
     assert len(str(caught.value)) < 1000
 
 
-def test_a_length_is_less_than_2_to_the_power_of_63(tmp_path):
+def test_an_array_dimension_must_be_less_than_2_to_the_63(tmp_path):
     path = tmp_path / "a.safetensors"
     save_arrays(path, {"a": np.empty((0, 2**63 - 1), "int8")})
     assert load_arrays(path)[0]["a"].shape == (0, 2**63 - 1)
-    forge(path, saying(shape=[0, 2**63]))
+    forge(path, with_row(shape=[0, 2**63]))
     with pytest.raises(CheckpointError, match="invalid 'shape'"):
         load_arrays(path)
 
@@ -91,19 +91,19 @@ def test_a_length_is_less_than_2_to_the_power_of_63(tmp_path):
 @pytest.mark.parametrize(
     ("dtype", "bytes_"), [("bool", [0, 5]), ("int4", [3, 0x7F]), ("uint2", [255, 0]), ("float6_e2m3fn", [64, 0])]
 )
-def test_bytes_that_are_no_number_of_the_format_are_refused(tmp_path, dtype, bytes_):
+def test_bytes_that_are_invalid_in_the_format_raise(tmp_path, dtype, bytes_):
     import zlib
 
     path = tmp_path / "a.safetensors"
-    held = np.dtype(dtype if dtype == "bool" else getattr(ml_dtypes, dtype))
-    save_arrays(path, {"a": np.ones(2, held)})
+    held_dtype = np.dtype(dtype if dtype == "bool" else getattr(ml_dtypes, dtype))
+    save_arrays(path, {"a": np.ones(2, held_dtype)})
     stored = np.array(bytes_, np.uint8)
     stored = stored.view(bool) if dtype == "bool" else stored
-    forge(path, saying(crc32=zlib.crc32(stored.data)), {"a": stored})
+    forge(path, with_row(crc32=zlib.crc32(stored.data)), {"a": stored})
     with pytest.raises(CheckpointError, match=f"has bytes that are not valid {dtype}"):
         load_arrays(path)
-    # Arrays of NumPy may hold such bytes, and what is saved of them is the number.
-    save_arrays(path, {"a": np.array(bytes_, np.uint8).view(held)})
+    # NumPy arrays may contain these bytes; saving writes the number that they stand for.
+    save_arrays(path, {"a": np.array(bytes_, np.uint8).view(held_dtype)})
     load_arrays(path)
 
 
@@ -130,24 +130,24 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in TEXTS.items() for text in texts])
-def test_a_state_that_makes_no_sense_changes_nothing(trained, tmp_path, name, text):
+def test_loading_an_invalid_state_raises_and_changes_nothing(trained, tmp_path, name, text):
     model, good = trained
     path = tmp_path / "state.safetensors"
     path.write_bytes(good.read_bytes())
     model.fit(np.ones((4, 3), "float32"), np.zeros((4, 2), "float32"), epochs=1, verbose=0)
-    before = {each: np.asarray(variable) for each, variable in model.variables.items()}
+    before = {variable_name: np.asarray(variable) for variable_name, variable in model.variables.items()}
     slots = jax.tree.map(np.asarray, dict(model.optimizer.variables))
     forge(path, with_text(name, text))
     with pytest.raises(CheckpointError):
         model.load_state(path)
-    for each, variable in model.variables.items():
-        assert np.array_equal(before[each], np.asarray(variable))
-    for each, variable in model.optimizer.variables.items():
-        assert np.array_equal(slots[each], np.asarray(variable))
+    for variable_name, variable in model.variables.items():
+        assert np.array_equal(before[variable_name], np.asarray(variable))
+    for variable_name, variable in model.optimizer.variables.items():
+        assert np.array_equal(slots[variable_name], np.asarray(variable))
     assert model.load_state(good) == 1
 
 
-def test_the_largest_step_that_a_model_resumes_from_fits_int32(trained, tmp_path):
+def test_a_model_resumes_from_the_largest_int32_step(trained, tmp_path):
     model, good = trained
     path = tmp_path / "state.safetensors"
     path.write_bytes(good.read_bytes())
@@ -156,14 +156,14 @@ def test_the_largest_step_that_a_model_resumes_from_fits_int32(trained, tmp_path
     model.load_state(good)
 
 
-def test_a_checkpoint_keeps_a_step_of_64_bits(tmp_path):
+def test_a_checkpoint_keeps_a_64_bit_step(tmp_path):
     path = tmp_path / "state.safetensors"
     Checkpoint({"a": np.ones(2)}, step=2**63 - 1).save(path)
     assert Checkpoint.load(path).step == 2**63 - 1
 
 
 @pytest.mark.parametrize("key", [jax.random.key(0, impl="rbg"), jax.random.split(jax.random.key(0)), jnp.ones(2)])
-def test_a_state_with_another_key_changes_nothing(trained, tmp_path, key):
+def test_loading_a_state_with_an_incompatible_random_key_raises(trained, tmp_path, key):
     model, good = trained
     found = Checkpoint.load(good)
     path = tmp_path / "state.safetensors"
@@ -173,6 +173,6 @@ def test_a_state_with_another_key_changes_nothing(trained, tmp_path, key):
 
 
 @pytest.mark.parametrize("step", [True, np.True_, 1.5, "1", None, -1, [1]])
-def test_a_step_is_a_whole_number(step):
+def test_a_checkpoint_step_must_be_a_non_negative_integer(step):
     with pytest.raises((TypeError, ValueError), match="step must be"):
         Checkpoint({}, step=step)

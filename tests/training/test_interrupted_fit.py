@@ -1,4 +1,4 @@
-"""Ctrl-C while a model trains: it has the weights of its last finished step, and goes on from there."""
+"""Ctrl-C during training: the model keeps the weights of its last finished step and can continue."""
 
 import collections
 import signal
@@ -17,20 +17,20 @@ PROGRAM = Path(__file__).with_name("interrupted_fit.py")
 
 
 @pytest.mark.parametrize(("steps", "rounds"), [slow(1, 8), slow(1, 200), slow(8, 200)])
-def test_an_interrupted_model_has_the_weights_of_its_last_step(steps, rounds, tmp_path):
-    done = subprocess.run(
+def test_an_interrupted_model_has_the_weights_of_its_last_finished_step(steps, rounds, tmp_path):
+    finished = subprocess.run(
         [sys.executable, str(PROGRAM), str(rounds), str(steps), str(tmp_path)],
         capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    places = collections.Counter(line.split()[1] for line in done.stdout.splitlines())
+    assert finished.returncode == 0, finished.stdout[-2000:] + finished.stderr[-4000:]
+    places = collections.Counter(line.split()[1] for line in finished.stdout.splitlines())
     assert places.total() == rounds
-    assert places["after"] < max(0.1 * rounds, 4)  # of few rounds chance may put several there
+    assert places["after"] < max(0.1 * rounds, 4)  # with few rounds, several may land there by chance
     assert rounds < 200 or len(places) > 5, places
 
 
-class Told(training.Callback):
-    """Counts how often it was told of the end; its own line is no place of ours."""
+class EndCounter(training.Callback):
+    """Count the calls of `on_train_end`; the line that counts is not one to interrupt."""
 
     def __init__(self):
         self.times = 0
@@ -40,16 +40,16 @@ class Told(training.Callback):
 
 
 class InterruptedAt(training.Callback):
-    """From the end of the epoch on, sends Ctrl-C at the place of a number: where a function is called, or at a line.
+    """Send Ctrl-C at the given number of calls and lines after the end of the epoch.
 
-    Lines of functions that say for themselves where Ctrl-C waits are left out: between assignments Python looks for
-    no signal.
+    Lines of the functions in `AT_CALLS` do not count. These functions decide themselves where Ctrl-C waits: Python
+    does not check for signals between assignments.
     """
 
     AT_CALLS = ("train", "_failure_of")
 
-    def __init__(self, number):
-        self.left = number
+    def __init__(self, place):
+        self.left = place
 
     def on_epoch_end(self, epoch, logs):
         sys.settrace(self.trace)
@@ -65,56 +65,56 @@ class InterruptedAt(training.Callback):
         return self.trace
 
 
-def test_callbacks_are_told_of_the_end_wherever_an_interrupt_comes():
+def test_on_train_end_is_called_once_wherever_an_interrupt_arrives():
     model = training.Sequential([nn.Dense(1)])
     model.compile("sgd", loss="mse")
     x = np.ones((2, 2), "float32")
     before, interrupted = sys.gettrace(), 0
-    for number in range(1, 200):
-        told, at = [Told(), Told()], InterruptedAt(number)
+    for place in range(1, 200):
+        end_counters, at = [EndCounter(), EndCounter()], InterruptedAt(place)
         try:
-            model.fit(x, x[:, :1], verbose=0, callbacks=[told[0], at, told[1]])
+            model.fit(x, x[:, :1], verbose=0, callbacks=[end_counters[0], at, end_counters[1]])
         except KeyboardInterrupt:
             interrupted += 1
         finally:
             sys.settrace(before)
-        assert [each.times for each in told] == [1, 1], number
+        assert [each.times for each in end_counters] == [1, 1], place
         if at.left > 0:
             break
-    assert interrupted == number - 1 > 20
+    assert interrupted == place - 1 > 20
 
 
-def test_an_interrupt_waits_only_while_it_has_to():
-    interrupts, said = Interrupts(), []
+def test_an_interrupt_is_raised_when_the_outermost_hold_ends():
+    interrupts, reached = Interrupts(), []
     before = signal.getsignal(signal.SIGINT)
 
-    def held_back_twice():
+    def hold_back_twice():
         with interrupts.held_back():
             with interrupts.held_back():
                 signal.raise_signal(signal.SIGINT)
-                said.append("in the inner block")
-            said.append("in the outer block")
-        said.append("never")
+                reached.append("in the inner block")
+            reached.append("in the outer block")
+        reached.append("never")
 
     with interrupts.watched(), pytest.raises(KeyboardInterrupt):
-        held_back_twice()
-    assert said == ["in the inner block", "in the outer block"]
+        hold_back_twice()
+    assert reached == ["in the inner block", "in the outer block"]
     with interrupts.watched(), interrupts.held_back(lambda: False), pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_handler_of_the_users_own_is_called_and_stays():
-    came = []
-    before = signal.signal(signal.SIGINT, lambda *_: came.append("called"))
+def test_a_custom_sigint_handler_is_called_and_restored():
+    calls = []
+    before = signal.signal(signal.SIGINT, lambda *_: calls.append("called"))
     try:
-        own = signal.getsignal(signal.SIGINT)
+        handler = signal.getsignal(signal.SIGINT)
         interrupts = Interrupts()
         with interrupts.watched():
             with interrupts.held_back():
                 signal.raise_signal(signal.SIGINT)
-                assert came == []
-            assert came == ["called"]
-        assert signal.getsignal(signal.SIGINT) is own
+                assert calls == []
+            assert calls == ["called"]
+        assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Whoever is killed while writing a folder leaves a whole one or none."""
+"""A process killed while writing a folder leaves a complete folder or none."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def write(folder, text):
-    """Write a folder; nothing is moved before all of it is written."""
+    """Write a folder, and check that nothing moves before the write is complete."""
     before = names(folder) if folder.parent.exists() else []
     with whole_folder(folder) as partial:
         partial.mkdir()
@@ -35,7 +35,7 @@ def names(folder):
     return sorted(path.name for path in folder.parent.iterdir())
 
 
-def test_a_folder_is_replaced_when_the_new_one_is_whole(folder):
+def test_a_folder_is_replaced_only_when_the_new_one_is_complete(folder):
     write(folder, "first")
     with pytest.raises(TypeError):
         write(folder, None)
@@ -45,7 +45,7 @@ def test_a_folder_is_replaced_when_the_new_one_is_whole(folder):
     assert names(folder) == ["state"]
 
 
-def test_killed_between_the_two_moves_the_old_one_is_read(folder):
+def test_a_kill_between_the_two_moves_keeps_the_old_folder_readable(folder):
     write(folder, "first")
     aside = folder.with_name(".state.replaced-folder")
     folder.rename(aside)
@@ -59,7 +59,7 @@ def test_killed_between_the_two_moves_the_old_one_is_read(folder):
     assert names(folder) == ["state"]
 
 
-def test_removing_leftovers_puts_the_old_one_back(folder):
+def test_removing_leftovers_restores_the_old_folder(folder):
     write(folder, "first")
     folder.rename(folder.with_name(".state.replaced-folder"))
     folder.with_name(".state.partial-folder").mkdir()
@@ -76,7 +76,7 @@ def test_a_leftover_is_not_read_once_the_folder_is_deleted(folder):
     assert whole_names(folder.parent) == {folder.with_name(".state.replaced-folder")}
 
 
-def test_a_link_stays_and_what_it_points_to_is_replaced(folder):
+def test_writing_through_a_symlink_replaces_its_target(folder):
     write(folder, "first")
     link = folder.parent.parent / "link"
     link.symlink_to(folder)
@@ -87,7 +87,7 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(folder):
     assert names(link) == ["link", "new"]
 
 
-def test_killed_after_the_moves_the_new_one_is_read(folder):
+def test_a_kill_after_the_moves_leaves_the_new_folder_readable(folder):
     write(folder, "second")
     folder.with_name(".state.replaced-folder").mkdir()
     assert readable(folder) == folder
@@ -95,7 +95,7 @@ def test_killed_after_the_moves_the_new_one_is_read(folder):
     assert names(folder) == ["state"]
 
 
-def test_a_folder_that_cannot_be_moved_leaves_the_old_one(folder, monkeypatch):
+def test_a_failed_write_keeps_the_old_folder(folder, monkeypatch):
     write(folder, "first")
     with pytest.raises(FileNotFoundError), whole_folder(folder):
         pass  # nothing was written
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_moved_leaves_the_old_one(folder, monkeypatch):
     assert names(folder) == ["state"]
 
 
-def test_leftovers_of_others_stay(folder):
+def test_leftovers_of_other_folders_are_kept(folder):
     for name in (".other.partial-folder", ".state.partial-folder.orbax-checkpoint-tmp", ".state.partial-folders"):
         (folder.parent / name).mkdir(parents=True)
     remove_leftover_folders(folder.parent, "state")
@@ -114,8 +114,8 @@ def test_leftovers_of_others_stay(folder):
     assert names(folder) == [".other.partial-folder", ".state.partial-folders"]
 
 
-# Every state can be told from its step. Each writer starts where the last one was killed, and another process looks.
-# The one that starts them all never starts JAX, whose threads no fork survives.
+# Every state is computed from its step. Each writer starts where the previous one was killed, and a separate process
+# checks the result. The parent process never starts JAX: its threads do not survive a fork.
 KILLS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
@@ -189,11 +189,11 @@ print(json.dumps({"last": last, "torn": torn}))
 
 
 @pytest.mark.slow
-def test_kills_while_orbax_writes_tear_nothing(tmp_path):
+def test_killing_orbax_writers_never_leaves_a_torn_checkpoint(tmp_path):
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), "20"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    result = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    assert result.returncode == 0, result.stderr[-2000:]
+    found = json.loads(result.stdout.splitlines()[-1])
     assert found["last"] > 3
     assert found["torn"] > 3

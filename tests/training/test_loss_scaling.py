@@ -13,8 +13,8 @@ from training.blobs import values
 X, Y = np.ones((4, 3), "float32"), np.ones((4, 1), "float32")
 
 
-def settings(model):
-    """Those of the loss scale; None without one."""
+def loss_scale_settings(model):
+    """The settings of the compiled loss scale, or None without a loss scale."""
     model.compile(optimizer := SGD(0.1), "mse")
     if model.optimizer is optimizer:
         return None
@@ -45,19 +45,19 @@ def dense(*policies, **options):
         ((None, None), PolicyMap({"dense_1": "mixed_float16"}), DynamicLossScale()),
     ],
 )
-def test_a_model_scales_its_loss_if_any_layer_computes_in_float16(layers, model, expected):
-    assert settings(dense(*layers, dtype=model)) == expected
+def test_the_loss_is_scaled_if_any_layer_computes_in_float16(layers, model, expected):
+    assert loss_scale_settings(dense(*layers, dtype=model)) == expected
 
 
-def test_under_a_global_policy_of_float16_whatever_the_first_layer_has():
+def test_a_global_mixed_float16_policy_scales_the_loss_of_a_mixed_model():
     with use_policy("mixed_float16"):
         model = dense("float32", None)
-    assert settings(model) == DynamicLossScale()
+    assert loss_scale_settings(model) == DynamicLossScale()
 
 
 @pytest.mark.slow
-def test_small_gradients_of_a_float16_layer_behind_a_float32_one_do_not_vanish():
-    made = {}
+def test_small_gradients_through_float16_layers_do_not_vanish():
+    trains_first_layer = {}
     for scale in ("auto", None):
         with use_policy(Policy("mixed_float16", scale)):
             model = Sequential([nn.Dense(8, dtype="float32"), nn.Dense(8), nn.Dense(1)])
@@ -65,11 +65,11 @@ def test_small_gradients_of_a_float16_layer_behind_a_float32_one_do_not_vanish()
         nn.initialize(model, X)
         before = values(model)
         model.fit(X, Y, verbose=0)
-        made[scale] = not np.array_equal(before["dense/kernel"], values(model)["dense/kernel"])
-    assert made == {"auto": True, None: False}
+        trains_first_layer[scale] = not np.array_equal(before["dense/kernel"], values(model)["dense/kernel"])
+    assert trains_first_layer == {"auto": True, None: False}
 
 
-class Late(Model):
+class LateBuiltModel(Model):
     def build(self, input_shape):
         self.dense = nn.Dense(1, dtype="mixed_float16")
 
@@ -78,8 +78,8 @@ class Late(Model):
 
 
 @pytest.mark.parametrize("train", mostly_slow(["fit", "train_on_batch"], "train_on_batch"))
-def test_layers_that_are_made_in_the_first_call_count_from_then_on(train):
-    model = Late()
+def test_float16_layers_built_in_the_first_call_add_a_loss_scale(train):
+    model = LateBuiltModel()
     optimizer = MovingAverage(SGD(0.1))
     model.compile(optimizer, "mse")
     assert model.optimizer is optimizer
@@ -91,7 +91,7 @@ def test_layers_that_are_made_in_the_first_call_count_from_then_on(train):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("dtype", "scales"), [("float16", True), ("float32", False)])
-def test_layers_that_follow_float16_inputs_count_too(dtype, scales):
+def test_layers_that_infer_float16_from_inputs_add_a_loss_scale(dtype, scales):
     model = Sequential([nn.Dense(1, dtype="infer", param_dtype="float16")])
     model.compile(SGD(0.1), "mse")
     model.fit(X.astype(dtype), Y, verbose=0)
@@ -99,8 +99,8 @@ def test_layers_that_follow_float16_inputs_count_too(dtype, scales):
 
 
 @pytest.mark.slow
-def test_state_is_saved_and_loaded_also_where_the_scale_came_with_the_first_call(tmp_path):
-    one, other = Late(), Late()
+def test_a_loss_scale_added_in_the_first_call_is_saved_and_loaded(tmp_path):
+    one, other = LateBuiltModel(), LateBuiltModel()
     for model in (one, other):
         model.compile(SGD(0.1), "mse")
     one.fit(X, Y, verbose=0)

@@ -1,4 +1,4 @@
-"""Every loss against its formula in float64, and optax's; dtypes, weights, reductions and refusals."""
+"""Losses: agreement with float64 formulas and optax, dtypes, weights, reductions and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -40,17 +40,17 @@ def cosine(y, x):
     return -(x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
 
 
-NUMBERS, OTHERS = RANDOM.normal(size=(2, *SHAPE))
-SHARES, LABELS = RANDOM.dirichlet(np.ones(5), size=(2, 4))
+NUMBERS, OTHER_NUMBERS = RANDOM.normal(size=(2, *SHAPE))
+PROBABILITIES, LABELS = RANDOM.dirichlet(np.ones(5), size=(2, 4))
 BITS = RANDOM.integers(2, size=SHAPE)
 CASES = {
-    "mse": (training.MeanSquaredError(), NUMBERS, OTHERS, lambda y, x: ((x - y) ** 2).mean(-1)),
-    "mae": (training.MeanAbsoluteError(), NUMBERS, OTHERS, lambda y, x: np.abs(x - y).mean(-1)),
-    "huber": (training.Huber(0.7), NUMBERS, OTHERS, lambda y, x: huber(y, x, 0.7)),
-    "poisson": (training.Poisson(), BITS, SHARES, lambda y, x: (x - y * np.log(x)).mean(-1)),
-    "kl": (training.KLDivergence(), LABELS, SHARES, lambda y, x: (y * np.log(y / x)).sum(-1)),
-    "cosine": (training.CosineSimilarity(), NUMBERS, OTHERS, cosine),
-    "categorical": (training.CategoricalCrossentropy(), LABELS, SHARES, lambda y, x: -(y * np.log(x)).sum(-1)),
+    "mse": (training.MeanSquaredError(), NUMBERS, OTHER_NUMBERS, lambda y, x: ((x - y) ** 2).mean(-1)),
+    "mae": (training.MeanAbsoluteError(), NUMBERS, OTHER_NUMBERS, lambda y, x: np.abs(x - y).mean(-1)),
+    "huber": (training.Huber(0.7), NUMBERS, OTHER_NUMBERS, lambda y, x: huber(y, x, 0.7)),
+    "poisson": (training.Poisson(), BITS, PROBABILITIES, lambda y, x: (x - y * np.log(x)).mean(-1)),
+    "kl": (training.KLDivergence(), LABELS, PROBABILITIES, lambda y, x: (y * np.log(y / x)).sum(-1)),
+    "cosine": (training.CosineSimilarity(), NUMBERS, OTHER_NUMBERS, cosine),
+    "categorical": (training.CategoricalCrossentropy(), LABELS, PROBABILITIES, lambda y, x: -(y * np.log(x)).sum(-1)),
     "categorical logits": (training.CategoricalCrossentropy(from_logits=True), LABELS, NUMBERS, categorical),
     "smoothed": (
         training.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2),
@@ -61,7 +61,7 @@ CASES = {
     "sparse": (
         training.SparseCategoricalCrossentropy(),
         np.array([0, 4, 2, 2]),
-        SHARES,
+        PROBABILITIES,
         lambda y, x: -np.log(x[range(4), y]),
     ),
     "sparse logits": (
@@ -73,7 +73,7 @@ CASES = {
     "binary": (
         training.BinaryCrossentropy(),
         BITS,
-        SHARES,
+        PROBABILITIES,
         lambda y, x: -(y * np.log(x) + (1 - y) * np.log(1 - x)).mean(-1),
     ),
     "binary logits": (training.BinaryCrossentropy(from_logits=True), BITS, NUMBERS, binary),
@@ -87,8 +87,8 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES)
 
 
-def as_given(array, dtype):
-    """An array in a dtype if it is floating, and its values, rounded, in float64."""
+def cast_floating(array, dtype):
+    """Return a floating-point array cast to a dtype, and its rounded values in float64; keep other arrays."""
     if not np.issubdtype(array.dtype, np.floating):
         return jnp.asarray(array), array
     given = np.asarray(array, as_format(dtype).dtype)
@@ -97,21 +97,21 @@ def as_given(array, dtype):
 
 @pytest.mark.one_in(12)
 @every_case
-@pytest.mark.filterwarnings("ignore:.*do not come from a")  # probabilities in float16 are meant here
+@pytest.mark.filterwarnings("ignore:.*do not come from a")  # this test passes float16 probabilities on purpose
 def test_every_loss_agrees_with_its_formula_in_float64(case):
-    """In one compiled program for all dtypes, and eagerly in one."""
+    """Run all dtypes in one compiled program, and the first dtype eagerly too."""
     loss, y_true, y_pred, formula = CASES[case]
     dtypes = ["float16", "bfloat16", "float32", "float64"]
-    pairs = [(as_given(y_true, dtype), as_given(y_pred, dtype)) for dtype in dtypes]
-    # Rounded shares no longer add up to one, and are divided by what they add up to.
+    pairs = [(cast_floating(y_true, dtype), cast_floating(y_pred, dtype)) for dtype in dtypes]
+    # Rounded probabilities no longer sum to one, so the loss divides them by their sum.
     divides = case in ("categorical", "sparse")
-    wanted = [formula(y, x / x.sum(-1, keepdims=True) if divides else x) for (_, y), (_, x) in pairs]
+    expected = [formula(y, x / x.sum(-1, keepdims=True) if divides else x) for (_, y), (_, x) in pairs]
     with jax.enable_x64(True):
         given = [(jnp.asarray(y), jnp.asarray(x)) for (y, _), (x, _) in pairs]
         found = jax.jit(lambda given: [loss(y, x) for y, x in given])(given)
-    for value, want, dtype in zip(found, wanted, dtypes, strict=True):
+    for value, wanted, dtype in zip(found, expected, dtypes, strict=True):
         assert value.dtype == np.float32, dtype
-        np.testing.assert_allclose(value, want.mean(), rtol=3e-6, err_msg=dtype)
+        np.testing.assert_allclose(value, wanted.mean(), rtol=3e-6, err_msg=dtype)
     (y, _), (x, _) = pairs[0]
     np.testing.assert_allclose(loss(y, x), found[0], rtol=3e-6)
 
@@ -129,17 +129,22 @@ def test_cross_entropies_agree_with_optax():
         ),
         (training.BinaryCrossentropy, bits, optax.sigmoid_binary_cross_entropy(logits, bits).mean(-1)),
     ]
-    for made, y, want in pairs:
-        np.testing.assert_allclose(made(from_logits=True, reduction=None)(y, logits), want, rtol=1e-6, atol=1e-7)
-    for made, want in ((training.Huber, optax.huber_loss), (training.CosineSimilarity, optax.cosine_similarity)):
-        value = want(logits, labels)
-        want = -value if made is training.CosineSimilarity else value.mean(-1)
-        np.testing.assert_allclose(made(reduction=None)(labels, logits), want, rtol=1e-5)
+    for loss_class, y, wanted in pairs:
+        np.testing.assert_allclose(
+            loss_class(from_logits=True, reduction=None)(y, logits), wanted, rtol=1e-6, atol=1e-7
+        )
+    for loss_class, wanted in (
+        (training.Huber, optax.huber_loss),
+        (training.CosineSimilarity, optax.cosine_similarity),
+    ):
+        value = wanted(logits, labels)
+        wanted = -value if loss_class is training.CosineSimilarity else value.mean(-1)
+        np.testing.assert_allclose(loss_class(reduction=None)(labels, logits), wanted, rtol=1e-5)
 
 
-def test_the_dtype_of_the_loss_is_that_of_the_result_whatever_comes_in():
+def test_the_result_has_the_dtype_of_the_loss():
     with use_policy("mixed_float16"):
-        assert training.MeanSquaredError()([1.0], [3.0]).dtype == jnp.float32  # no global policy
+        assert training.MeanSquaredError()([1.0], [3.0]).dtype == jnp.float32  # the global policy has no effect
     for dtype in ("float16", "bfloat16", "float32"):
         value = training.MeanSquaredError(dtype=dtype)(np.zeros((2, 3)), jnp.ones((2, 3), "float16"))
         assert (value.dtype, float(value), value.weak_type) == (as_format(dtype).dtype, 1.0, False)
@@ -151,18 +156,18 @@ def test_the_dtype_of_the_loss_is_that_of_the_result_whatever_comes_in():
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", Policy("float32"), "infer", "variable=float32,compute=float16"])
-def test_a_policy_is_no_dtype_of_a_loss(dtype):
+def test_a_policy_as_loss_dtype_raises(dtype):
     with pytest.raises(ArgumentError, match="must be a dtype, got the policy"):
         training.Huber(dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
-def test_a_loss_is_real_floating(dtype):
+def test_a_loss_dtype_must_be_real_floating_point(dtype):
     with pytest.raises(ArgumentError, match="give dtype='float32'"):
         training.Huber(dtype=dtype)
 
 
-def test_other_settings_that_make_no_sense_are_refused():
+def test_invalid_loss_settings_raise():
     with pytest.raises(UnknownNameError, match="'float32'"):
         training.Huber(dtype="flaot32")
     with pytest.raises(UnknownNameError, match="did you mean 'mean'"):
@@ -173,7 +178,7 @@ def test_other_settings_that_make_no_sense_are_refused():
         training.BinaryCrossentropy(label_smoothing=1.5)
 
 
-def test_a_sum_over_a_large_batch_does_not_overflow_and_a_float16_loss_says_so_by_infinity():
+def test_a_large_sum_is_finite_in_float32_and_infinite_in_float16():
     y, x = np.zeros(70_000, "float16"), np.ones(70_000, "float16")
     assert float(training.MeanSquaredError(reduction="sum")(y, x)) == 70_000
     assert float(training.MeanSquaredError(reduction="sum", dtype="float16")(y, x)) == np.inf
@@ -188,7 +193,7 @@ def test_reductions_and_weights():
     assert training.MeanSquaredError(reduction="sum_over_batch_size").reduction == "mean"
     weights = np.array([1.0, 3.0])
     loss = training.MeanSquaredError()
-    # As in Keras the mean is over the losses, not over the weights.
+    # As in Keras, the mean divides by the number of losses, not by the sum of the weights.
     assert float(loss(y, x, weights)) == pytest.approx((each * weights[:, None]).mean())
     assert float(loss(y, x, [1, 3])) == float(loss(y, x, weights)) == float(loss(y, x, weights[:, None]))
     spread = RANDOM.random((2, 3)).astype("float32")
@@ -205,20 +210,20 @@ def test_reductions_and_weights():
     assert float(loss(np.zeros((0, 3)), np.zeros((0, 3)))) == 0
 
 
-def test_what_has_no_weight_does_not_count_and_has_no_gradient():
+def test_examples_of_weight_zero_add_no_loss_and_no_gradient():
     loss = training.SparseCategoricalCrossentropy(from_logits=True)
 
-    def of(x):
+    def loss_of(x):
         return loss(jnp.asarray([1, -1]), x, jnp.asarray([1.0, 0.0]))
 
-    value, gradient = jax.jit(jax.value_and_grad(of))(jnp.zeros((2, 2)))
+    value, gradient = jax.jit(jax.value_and_grad(loss_of))(jnp.zeros((2, 2)))
     assert float(value) == pytest.approx(np.log(2) / 2)
     np.testing.assert_allclose(gradient, [[0.25, -0.25], [0, 0]])
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [training.MeanSquaredError(), training.BinaryCrossentropy(), as_loss("poisson")])
-def test_the_classic_bug_of_broadcasting_is_refused_with_a_fix_that_works(loss):
+def test_broadcasting_labels_against_outputs_raises_and_the_suggested_fix_works(loss):
     y, x = np.ones(3, "float32"), np.full((3, 1), 0.5, "float32")
     with pytest.raises(ArgumentError, match=r"every example against every other: give y_true\[\.\.\., None\]"):
         loss(y, x)
@@ -230,7 +235,7 @@ def test_the_classic_bug_of_broadcasting_is_refused_with_a_fix_that_works(loss):
         loss(np.ones((3, 2)), np.ones((3, 4)))
 
 
-def test_labels_that_do_not_fit_are_refused_with_a_fix():
+def test_mismatched_labels_raise_with_a_fix():
     sparse, dense = training.SparseCategoricalCrossentropy(), training.CategoricalCrossentropy()
     p = np.full((3, 4), 0.25, "float32")
     with pytest.raises(OperandError, match=r"y_true\.astype\('int32'\)"):
@@ -252,7 +257,7 @@ def test_labels_that_do_not_fit_are_refused_with_a_fix():
         sparse(np.array([0, 1, 2**40]), p)
 
 
-def test_a_label_without_a_class_gives_nan_and_an_ignored_one_does_not_count():
+def test_out_of_range_labels_give_nan_and_ignored_labels_do_not_count():
     logits = jnp.asarray(NUMBERS, "float32")
     each = training.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
     labels = jnp.asarray([0, 5, -1, 4])
@@ -267,7 +272,7 @@ def test_a_label_without_a_class_gives_nan_and_an_ignored_one_does_not_count():
 
 
 @pytest.mark.slow
-def test_infinite_logits_that_rule_a_class_out_cost_nothing_where_it_is_not_the_label():
+def test_a_logit_of_minus_infinity_for_a_wrong_class_adds_no_loss():
     logits = jnp.asarray([[0.0, 0.0, -jnp.inf]])
     loss = training.CategoricalCrossentropy(from_logits=True)
     value, gradient = jax.value_and_grad(lambda x: loss(jnp.asarray([[1.0, 0, 0]]), x))(logits)
@@ -278,7 +283,7 @@ def test_infinite_logits_that_rule_a_class_out_cost_nothing_where_it_is_not_the_
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_probabilities_of_zero_and_one_are_kept_away_by_eps(dtype):
+def test_probabilities_are_clipped_by_eps(dtype):
     eps = as_format(dtype).eps
     binary = training.BinaryCrossentropy(dtype=dtype)
     assert float(binary([1.0], [0.0])) == pytest.approx(-np.log(eps), rel=1e-3)
@@ -288,7 +293,7 @@ def test_probabilities_of_zero_and_one_are_kept_away_by_eps(dtype):
     assert float(sparse([1], jnp.asarray([[0.0, 0.0]]))) == pytest.approx(-np.log(eps), rel=1e-3)
 
 
-def test_a_vector_of_zeros_has_no_direction_and_a_huge_one_has():
+def test_cosine_similarity_handles_zero_huge_and_tiny_vectors():
     loss = training.CosineSimilarity(reduction=None)
     x = jnp.asarray([[0.0, 0.0], [3e30, 4e30], [3e-30, 0.0]])
     value, gradient = jax.vmap(jax.value_and_grad(lambda x: loss(jnp.asarray([1.0, 0.0]), x)))(x)
@@ -297,17 +302,17 @@ def test_a_vector_of_zeros_has_no_direction_and_a_huge_one_has():
     assert not np.any(gradient[0])
 
 
-def test_integer_targets_lose_nothing_before_they_are_compared():
-    class Kept(training.Loss):
+def test_integer_labels_are_not_cast_to_the_loss_dtype():
+    class IntegerLabelLoss(training.Loss):
         def call(self, y_true, y_pred):
             assert y_true.dtype == jnp.int32
             assert y_pred.dtype == jnp.bfloat16
             return (y_pred - y_true).mean(-1)
 
-    assert Kept(dtype="bfloat16")(np.arange(4), np.arange(4.0)).dtype == jnp.bfloat16
+    assert IntegerLabelLoss(dtype="bfloat16")(np.arange(4), np.arange(4.0)).dtype == jnp.bfloat16
 
 
-def test_losses_take_variables_arrays_and_lists():
+def test_losses_accept_variables_arrays_and_lists():
     y, x = [[0.0, 1.0]], [[2.0, 3.0]]
     loss = training.MeanSquaredError()
     assert float(loss(y, x)) == 4
@@ -318,11 +323,11 @@ def test_losses_take_variables_arrays_and_lists():
 
 
 @pytest.mark.parametrize("name", ["mse", "MSE", "mean_squared_error", "MeanSquaredError"])
-def test_losses_have_keras_names(name):
+def test_as_loss_accepts_keras_names(name):
     assert isinstance(as_loss(name), training.MeanSquaredError)
 
 
-def test_names_functions_and_objects_as_losses():
+def test_as_loss_accepts_losses_and_names_and_rejects_other_values():
     loss = training.Huber()
     assert as_loss(loss) is loss
     assert isinstance(as_loss("kld"), training.KLDivergence)
@@ -335,7 +340,7 @@ def test_names_functions_and_objects_as_losses():
         as_loss(3)
 
 
-def test_a_plain_function_gets_outputs_uncast_and_is_averaged():
+def test_a_plain_function_loss_gets_uncast_outputs_and_is_averaged():
     seen = []
 
     def error(y_true, y_pred):
@@ -357,7 +362,7 @@ def test_a_plain_function_gets_outputs_uncast_and_is_averaged():
         as_loss(lambda y, x: jnp.float32(1))(0, 0, np.ones(2))
 
 
-def test_bad_input_is_refused_in_words():
+def test_invalid_inputs_and_arguments_raise():
     mse, kl, sparse = training.MeanSquaredError(), training.KLDivergence(), training.SparseCategoricalCrossentropy()
     for run, error, match in [
         (lambda: mse(jax.random.key(0), 1.0), OperandError, "keys of jax.random"),

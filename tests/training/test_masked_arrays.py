@@ -1,4 +1,4 @@
-"""Masked arrays of NumPy are refused, since JAX knows no masks."""
+"""NumPy masked arrays raise, since JAX does not support masks."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -54,13 +54,13 @@ CALLS = {
 
 
 @pytest.mark.parametrize("run", CALLS.values(), ids=CALLS)
-def test_they_are_refused_with_a_fix(run, model):
+def test_masked_arrays_raise_with_a_fix(run, model):
     with pytest.raises(OperandError, match=r"masked array.*\.filled\(0\)"):
         run(model)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "infer", "int32"])
-def test_layers_refuse_them_under_every_policy(dtype):
+def test_layers_reject_masked_arrays_under_every_policy(dtype):
     layer = nn.ReLU(dtype=dtype)
     with pytest.raises(OperandError, match="masked array"):
         layer(masked(X.astype("float32")))
@@ -68,7 +68,7 @@ def test_layers_refuse_them_under_every_policy(dtype):
         layer([jnp.ones(2), masked(np.ones(2, "int32"))])
 
 
-def test_the_fix_works(model):
+def test_filling_masked_arrays_and_weighting_them_trains(model):
     x = masked(X)
     counts = ~np.ma.getmaskarray(x).any(1)
     model.fit(x.filled(0), Y, sample_weight=counts, verbose=0)

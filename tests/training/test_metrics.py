@@ -1,4 +1,4 @@
-"""Metrics: against NumPy, pure and stateful, eager and jitted, over more values than float32 counts."""
+"""Metrics: agreement with NumPy, pure and stateful, eager and jitted, over more values than float32 can count."""
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +60,7 @@ def test_metrics_agree_with_numpy_in_every_dtype_over_batches(name):
     metric, labels, outputs, formula = CASES[name]
 
     @jax.jit
-    def epochs(given):
+    def run_epoch(given):
         plain, weighted = metric.init(), metric.init()
         for y, x, w in given:
             plain, weighted = metric.update(plain, y, x), metric.update(weighted, y, x, w)
@@ -69,7 +69,7 @@ def test_metrics_agree_with_numpy_in_every_dtype_over_batches(name):
     for dtype in DTYPES:
         cast = outputs if name.endswith("classes") else np.asarray(jnp.asarray(outputs, dtype))
         given = list(zip(labels, cast, WEIGHTS, strict=True))
-        plain, weighted, state = epochs(given)
+        plain, weighted, state = run_epoch(given)
         wide = cast if name.endswith("classes") else cast.astype(np.float64)
         values = np.stack([formula(y, x) for y, x in zip(labels, wide, strict=True)])
         assert plain.dtype == weighted.dtype == np.float32
@@ -78,7 +78,7 @@ def test_metrics_agree_with_numpy_in_every_dtype_over_batches(name):
         np.testing.assert_allclose(weighted, np.average(values, weights=WEIGHTS), rtol=2e-6, err_msg=dtype)
 
 
-def test_the_shell_keeps_what_the_core_computes():
+def test_update_state_matches_the_pure_update():
     metric = training.SparseCategoricalAccuracy()
     assert float(metric.result()) == 0
     state = metric.init()
@@ -92,7 +92,7 @@ def test_the_shell_keeps_what_the_core_computes():
     assert float(metric.result()) == 0
 
 
-def test_mean_of_values_and_weights():
+def test_mean_weights_values_and_ignores_nan_of_weight_zero():
     mean = training.Mean("loss")
     mean.update_state([1.0, 3.0], sample_weight=[3.0, 1.0])
     mean.update_state(jnp.asarray(6, "int32"))
@@ -103,18 +103,18 @@ def test_mean_of_values_and_weights():
         mean.update_state([1.0, 2.0], sample_weight=np.ones(3))
 
 
-def test_counts_go_on_beyond_the_whole_numbers_of_float32():
-    """An epoch of 2**24 + 3000 examples: a float32 sum of ones stands still at 2**24."""
+def test_compensated_sums_count_beyond_the_integers_of_float32():
+    """Count an epoch of 2**24 + 2900 examples: a float32 sum of ones stops growing at 2**24."""
 
     @jax.jit
-    def more(total):
+    def add_3000(total):
         return jax.lax.scan(lambda total, _: (compensated_sum.plus(total, 1.0), None), total, None, length=3000)[0]
 
-    near = compensated_sum.plus_count(compensated_sum.zero(), 2**24 - 100)
-    total = more(near)
+    near_limit = compensated_sum.plus_count(compensated_sum.zero(), 2**24 - 100)
+    total = add_3000(near_limit)
     assert float(total.value) + float(total.error) == 2**24 + 2900
     plain = jax.lax.scan(lambda t, _: (t + 1, None), jnp.float32(2**24 - 100), None, length=3000)[0]
-    assert float(plain) == 2**24  # the trap is there
+    assert float(plain) == 2**24  # a plain float32 sum stops growing
     small_first = compensated_sum.plus(compensated_sum.plus(compensated_sum.zero(), 1.0), 2.0**25)
     assert (float(small_first.value), float(small_first.error)) == (2**25, 1)
     for count in (2**31 - 1, 2**35 + 1):
@@ -124,7 +124,7 @@ def test_counts_go_on_beyond_the_whole_numbers_of_float32():
     assert int(float(traced.value)) + int(float(traced.error)) == 2**31 - 1
 
 
-def test_a_long_epoch_of_an_accuracy_and_of_a_mean_is_right():
+def test_accuracy_and_mean_are_exact_over_a_long_epoch():
     metric = training.Accuracy()
     labels = jnp.zeros(2, "int32")
     outputs = jnp.asarray([[1.0, 0.0], [0.0, 1.0]])
@@ -150,7 +150,7 @@ def test_a_long_epoch_of_an_accuracy_and_of_a_mean_is_right():
     assert float(state.total.value) == np.float32(float(tenths) * 2**17)
 
 
-def test_infinity_and_nan_are_seen():
+def test_infinity_and_nan_reach_the_mean():
     for bad in (np.inf, np.nan):
         mean = training.Mean()
         mean.update_state([1.0, bad])
@@ -158,7 +158,7 @@ def test_infinity_and_nan_are_seen():
         np.testing.assert_equal(float(mean.result()), bad)
 
 
-def test_states_can_be_donated():
+def test_metric_states_can_be_donated():
     metric = training.Accuracy()
     step = jax.jit(metric.update, donate_argnums=0)
     state = step(metric.init(), CLASSES[0], SCORES[0])
@@ -166,7 +166,7 @@ def test_states_can_be_donated():
     assert float(metric.result(state)) == np.float32((SCORES[0].argmax(-1) == CLASSES[0]).mean())
 
 
-def test_outputs_that_are_nan_are_wrong():
+def test_nan_outputs_count_as_wrong():
     nan = jnp.full((4, 3), jnp.nan)
     for metric in (training.Accuracy(), training.TopKCategoricalAccuracy(3), training.SparseCategoricalAccuracy()):
         metric.update_state(jnp.zeros(4, "int32"), nan)
@@ -176,8 +176,8 @@ def test_outputs_that_are_nan_are_wrong():
     assert float(binary.result()) == 0
 
 
-def test_many_classes_are_told_apart_in_narrow_dtypes():
-    """bfloat16 knows no 257: labels are not brought to the dtype of the outputs."""
+def test_neighbouring_classes_stay_distinct_in_bfloat16():
+    """Labels are not cast to the dtype of the outputs: bfloat16 cannot represent 257."""
     outputs = jax.nn.one_hot(jnp.asarray([257, 256]), 300, dtype="bfloat16")
     for metric in (training.Accuracy(), training.SparseCategoricalAccuracy()):
         metric.update_state(jnp.asarray([256, 257]), outputs)
@@ -187,14 +187,14 @@ def test_many_classes_are_told_apart_in_narrow_dtypes():
     assert float(top.result()) == 0.5
 
 
-def test_a_threshold_is_not_rounded_to_the_outputs():
+def test_a_threshold_is_not_rounded_to_the_dtype_of_the_outputs():
     metric = training.BinaryAccuracy(threshold=0.49999)
     metric.update_state([1.0], jnp.asarray([0.5], "float16"))
     metric.update_state([1], jnp.asarray([0.5], "bfloat16"))
     assert float(metric.result()) == 1
 
 
-def test_a_function_that_gives_one_number_counts_for_all_examples():
+def test_a_scalar_metric_function_counts_for_the_whole_batch():
     metric = as_metric(training.MeanSquaredError())
     assert metric.name == "mean_squared_error"
     metric.update_state(np.zeros((3, 2)), np.ones((3, 2), "float16"))
@@ -213,14 +213,14 @@ def test_a_function_that_gives_one_number_counts_for_all_examples():
 
 
 @pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), regression.MeanSquaredError()])
-def test_the_classic_bug_of_broadcasting_is_refused(metric):
+def test_broadcasting_labels_against_outputs_raises(metric):
     with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
         metric.update_state(np.zeros(3), np.zeros((3, 1)))
     with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
         metric.update_state(np.zeros(3, "int32"), np.zeros((3, 1)))
 
 
-def test_names_and_what_is_none():
+def test_as_metric_accepts_names_and_rejects_invalid_arguments():
     metric = training.Mean()
     assert as_metric(metric) is metric
     assert (as_metric("acc").name, type(as_metric("accuracy"))) == ("acc", training.Accuracy)

@@ -1,4 +1,4 @@
-"""One model and several threads: reading works while it trains, and whatever else would change it is refused."""
+"""One model in several threads: reads work while it trains, and calls that would change it raise."""
 
 import threading
 
@@ -20,8 +20,8 @@ def model():
     return model
 
 
-class Training:
-    """A `fit` in another thread, which goes on until it is told to end."""
+class BackgroundFit:
+    """Run `fit` in a background thread until the block ends."""
 
     def __init__(self, model):
         self.steps, self.model, self.failure = threading.Semaphore(0), model, None
@@ -31,7 +31,7 @@ class Training:
         callback = training.Callback()
         callback.on_train_batch_end = lambda batch, logs: None
         try:
-            self.model.fit(X, Y, epochs=10**6, batch_size=8, verbose=0, callbacks=[Released(self.steps)])
+            self.model.fit(X, Y, epochs=10**6, batch_size=8, verbose=0, callbacks=[StepSignal(self.steps)])
         except BaseException as error:
             self.failure = error
 
@@ -46,7 +46,7 @@ class Training:
         assert not self.thread.is_alive()
 
 
-class Released(training.Callback):
+class StepSignal(training.Callback):
     def __init__(self, steps):
         self.steps = steps
 
@@ -55,8 +55,8 @@ class Released(training.Callback):
 
 
 @pytest.mark.slow
-def test_a_model_is_read_in_one_thread_while_another_trains_it(model, tmp_path):
-    with Training(model) as running:
+def test_a_model_can_be_read_while_another_thread_trains_it(model, tmp_path):
+    with BackgroundFit(model) as running:
         for number in range(60):
             assert np.isfinite(model.predict(X, verbose=0)).all()
             assert np.isfinite(model.evaluate(X, Y, verbose=0)["loss"])
@@ -66,9 +66,9 @@ def test_a_model_is_read_in_one_thread_while_another_trains_it(model, tmp_path):
     assert running.failure is None
 
 
-def test_a_model_is_changed_by_one_thread_at_a_time(model, tmp_path):
+def test_changing_a_model_that_trains_in_another_thread_raises(model, tmp_path):
     model.save_state(tmp_path / "state")
-    with Training(model) as running:
+    with BackgroundFit(model) as running:
         for call in (
             lambda: model.fit(X, Y, verbose=0),
             lambda: model.train_on_batch(X[:8], Y[:8]),
@@ -83,13 +83,13 @@ def test_a_model_is_changed_by_one_thread_at_a_time(model, tmp_path):
     assert model.load_state(tmp_path / "state") == 1
 
 
-def test_models_are_read_by_many_threads(model):
-    right, failures = model.predict(X, verbose=0), []
+def test_several_threads_can_predict_with_one_model(model):
+    expected, failures = model.predict(X, verbose=0), []
 
     def predict():
         try:
             for _ in range(20):
-                np.testing.assert_array_equal(model.predict(X, verbose=0), right)
+                np.testing.assert_array_equal(model.predict(X, verbose=0), expected)
         except BaseException as error:
             failures.append(error)
 

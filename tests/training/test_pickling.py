@@ -1,4 +1,4 @@
-"""Models, layers and counts that are pickled and copied: they are what they were, and go on as they would have."""
+"""Pickled and deep-copied models, layers and counts equal their originals and continue the same way."""
 
 import copy
 import inspect
@@ -19,8 +19,8 @@ from supremum.training import Model, Sequential
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(16, 4)).astype("float32")
 Y = X.sum(axis=1, keepdims=True)
-HOW = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "deepcopy": copy.deepcopy}
-every_way = pytest.mark.parametrize("copied", HOW.values(), ids=HOW)
+COPIES = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "deepcopy": copy.deepcopy}
+each_copy = pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
 
 
 def sequential(policy):
@@ -58,11 +58,11 @@ def values(model):
 
 
 @pytest.mark.one_in(4)
-@every_way
+@each_copy
 @pytest.mark.parametrize("policy", ["mixed_float16", slow("float32")])
 @pytest.mark.parametrize("state", mostly_slow(STATES, "built", "lent"))
 @pytest.mark.parametrize("make", [sequential, slow(functional), slow(Own)])
-def test_a_copy_is_the_same_and_goes_on_the_same(make, state, policy, copied):
+def test_a_copied_model_is_equal_and_trains_identically(make, state, policy, copied):
     model = make(policy)
     STATES[state](model)
     other = copied(model)
@@ -83,8 +83,8 @@ def test_a_copy_is_the_same_and_goes_on_the_same(make, state, policy, copied):
 
 
 @pytest.mark.one_in(2)
-@every_way
-def test_a_copy_has_weights_of_its_own(copied):
+@each_copy
+def test_training_a_copy_leaves_the_original_weights_unchanged(copied):
     model = sequential("float32")
     STATES["fitted"](model)
     other, before = copied(model), values(model)
@@ -94,7 +94,7 @@ def test_a_copy_has_weights_of_its_own(copied):
 
 
 @pytest.mark.slow
-def test_another_process_reads_it(tmp_path):
+def test_another_process_can_load_a_pickled_model(tmp_path):
     model = sequential("mixed_float16")
     STATES["fitted"](model)
     np.save(tmp_path / "x.npy", X)
@@ -108,7 +108,7 @@ def test_another_process_reads_it(tmp_path):
 
 
 def layers():
-    """Every layer that can be made of a number or two, or of nothing."""
+    """Yield every layer class that can be built from a few simple arguments."""
     for name in nn.__all__:
         kind = getattr(nn, name)
         if inspect.isclass(kind) and issubclass(kind, nn.Layer) and not inspect.isabstract(kind):
@@ -127,13 +127,13 @@ LAYERS = dict(layers()) | {
 }  # fmt: skip
 
 
-def test_nearly_all_layers_are_tried():
+def test_more_than_30_layer_classes_are_covered():
     assert len(LAYERS) > 30
 
 
-@every_way
+@each_copy
 @pytest.mark.parametrize("name", LAYERS)
-def test_every_layer(name, copied):
+def test_every_layer_can_be_copied(name, copied):
     other = copied(LAYERS[name])
     assert type(other) is type(LAYERS[name])
     assert repr(other) == repr(LAYERS[name])
@@ -141,8 +141,8 @@ def test_every_layer(name, copied):
 
 
 @pytest.mark.one_in(2)
-@every_way
-def test_an_initializer_that_cannot_be_pickled_is_not_needed_once_there_are_weights(copied):
+@each_copy
+def test_a_built_variable_is_copied_without_its_initializer(copied):
     layer = Dense(3, kernel_initializer=jax.nn.initializers.he_normal())
     layer(X)
     vars(layer).pop("kernel_initializer", None)
@@ -150,8 +150,8 @@ def test_an_initializer_that_cannot_be_pickled_is_not_needed_once_there_are_weig
     np.testing.assert_array_equal(variable.value, layer.variables["kernel"].value)
 
 
-@every_way
-def test_counts_of_conversions(copied):
+@each_copy
+def test_conversion_counts_can_be_copied(copied):
     with supremum.use_rules("numpy"), supremum.count_conversions() as counts:
         supremum.asarray(X) + supremum.asarray(X.astype("float64"))
     other = copied(counts)
@@ -161,8 +161,8 @@ def test_counts_of_conversions(copied):
 
 
 @pytest.mark.one_in(2)
-@every_way
-def test_what_trainings_leave_behind(copied):
+@each_copy
+def test_histories_and_callbacks_can_be_copied(copied):
     model = sequential("mixed_float16")
     STATES["fitted"](model)
     assert copied(model.history).history == model.history.history

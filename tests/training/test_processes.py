@@ -1,4 +1,4 @@
-"""Processes with JAX in them, on loopback; what the launcher does without JAX is tested in tests/launching."""
+"""JAX processes connected over loopback; tests/launching tests the launcher without JAX."""
 
 import os
 import socket
@@ -26,19 +26,21 @@ def environment():
     }
 
 
-def launched(tmp_path, how, which, *options):
-    """What a launched run gave, and the seconds from the failure to the end of everything."""
+def launch(tmp_path, how, which, *options):
+    """Launch a run; return the finished process and the seconds from the failure until every process ended."""
     mark = tmp_path / "mark"
     command = [sys.executable, "-m", "supremum", "launch", *options, str(STEPS), "--", how, str(which), str(mark)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HARD_TIMEOUT, env=environment(), check=False)
-    return done, time.time() - mark.stat().st_mtime
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=HARD_TIMEOUT, env=environment(), check=False
+    )
+    return result, time.time() - mark.stat().st_mtime
 
 
 @pytest.mark.slow
-def test_two_processes_of_two_devices_are_one_run(tmp_path):
-    done, _ = launched(tmp_path, "succeeds", 0, "-n", "2", "--devices-per-process", "2")
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if "Gloo" not in line]
+def test_two_processes_with_two_devices_each_form_one_cluster(tmp_path):
+    result, _ = launch(tmp_path, "succeeds", 0, "-n", "2", "--devices-per-process", "2")
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stdout.splitlines() if "Gloo" not in line]
     assert sorted(lines) == ["[0] 0 2 4 0.5", "[1] 1 2 4 0.5"]
 
 
@@ -52,16 +54,16 @@ def test_two_processes_of_two_devices_are_one_run(tmp_path):
         ("raises", 1, 2, 1, "  RuntimeError: no more data\nStart the same command again"),
     ],
 )
-def test_when_one_fails_all_end_with_a_clear_error(tmp_path, how, which, count, exit_code, message):
-    done, seconds = launched(tmp_path, how, which, "-n", str(count))
-    assert done.returncode == exit_code
-    assert message in done.stderr
+def test_one_failed_process_stops_all_with_a_clear_error(tmp_path, how, which, count, exit_code, message):
+    result, seconds = launch(tmp_path, how, which, "-n", str(count))
+    assert result.returncode == exit_code
+    assert message in result.stderr
     assert seconds < STOPPED_WITHIN
 
 
 @pytest.mark.slow
-def test_without_a_launcher_the_others_stop_when_one_raises(tmp_path):
-    """JAX alone waits 300 s for those that wait for the one that failed."""
+def test_without_a_launcher_all_processes_stop_when_one_raises(tmp_path):
+    """On its own, JAX waits 300 s for processes that wait for a failed one."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         coordinator = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -86,7 +88,7 @@ def test_without_a_launcher_the_others_stop_when_one_raises(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_script_runs_alone_too_but_not_in_half_a_cluster():
+def test_a_script_runs_without_a_cluster_but_not_in_an_incomplete_one():
     code = (
         "from supremum.training import initialize_processes; initialize_processes(); initialize_processes()\n"
         "import jax.extend.backend, os; print(jax.process_count(), jax.distributed.is_initialized())\n"
@@ -94,7 +96,7 @@ def test_a_script_runs_alone_too_but_not_in_half_a_cluster():
         "os.environ['JAX_COORDINATOR_ADDRESS'] = '127.0.0.1:1'\n"
         "initialize_processes()"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -102,9 +104,9 @@ def test_a_script_runs_alone_too_but_not_in_half_a_cluster():
         env=environment(),
         check=False,
     )
-    assert done.stdout.split() == ["1", "False"]
-    assert done.stderr.startswith("Traceback")  # nothing was said before
-    assert "supremum.errors.ArgumentError: JAX could not join the cluster it detected (Number of" in done.stderr
+    assert result.stdout.split() == ["1", "False"]
+    assert result.stderr.startswith("Traceback")  # nothing is printed before the traceback
+    assert "supremum.errors.ArgumentError: JAX could not join the cluster it detected (Number of" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_a_script_runs_alone_too_but_not_in_half_a_cluster():
         ("with initialize_processes('127.0.0.1:1', 2, 1): pass\nraise RuntimeError", 1, "waited for the others"),
     ],
 )
-def test_only_a_process_that_ends_by_an_exception_ends_without_waiting(code, exit_code, printed):
+def test_a_process_skips_the_final_wait_only_after_an_exception(code, exit_code, printed):
     before = (
         "import atexit, sys, jax; from supremum.training import initialize_processes\n"
         "jax.distributed.initialize = lambda *_, **__: None\n"
@@ -126,18 +128,20 @@ def test_only_a_process_that_ends_by_an_exception_ends_without_waiting(code, exi
         "atexit.register(lambda: sys.excepthook is sys.__excepthook__ or print('a hook was left', end=''))\n"
     )
     command = [sys.executable, "-c", before + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HARD_TIMEOUT, env=environment(), check=False)
-    assert (done.returncode, done.stdout) == (exit_code, printed)
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=HARD_TIMEOUT, env=environment(), check=False
+    )
+    assert (result.returncode, result.stdout) == (exit_code, printed)
 
 
-def test_a_run_of_one_process_needs_nothing(monkeypatch):
+def test_a_single_process_does_not_start_jax_distributed(monkeypatch):
     for name, value in ProcessPlace("127.0.0.1:1", 1, 0).environment().items():
         monkeypatch.setenv(name, value)
     initialize_processes()
     assert not jax.distributed.is_initialized()
 
 
-def test_after_jax_was_used_it_is_too_late():
+def test_initialize_processes_after_jax_was_used_raises():
     jax.devices()
     with pytest.raises(ArgumentError, match=r"JAX has been used .*: call initialize_processes\(\) first in the script"):
         initialize_processes("127.0.0.1:1", 2, 0)
@@ -159,6 +163,6 @@ def test_after_jax_was_used_it_is_too_late():
         ({"heartbeat": 9}, "heartbeat must be a whole number from 10 to 30, got 9"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(arguments, message):
+def test_invalid_initialize_processes_arguments_raise(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         initialize_processes(**arguments)

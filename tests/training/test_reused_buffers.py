@@ -1,4 +1,4 @@
-"""Iterables that use the memory of a batch again for the next one."""
+"""Data iterables that reuse the memory of one batch for the next."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ NUMBERS = range(1, 7)
 
 
 class Buffers:
-    """Batches of one number, in the same arrays every time."""
+    """Yield batches of one number each, always in the same arrays."""
 
     def __init__(self, wrap=lambda x, y, w: (x, y, w), make=lambda shape, dtype: np.zeros(shape, dtype)):
         self.wrap, self.arrays = wrap, [make((1, 1), "float32"), make((1, 1), "float32"), make((1,), "float32")]
@@ -30,13 +30,13 @@ class Buffers:
             array[:] = -7
 
 
-def inside_out(x, y, w):
-    """In containers that are used again too."""
-    KEPT["x"] = x
-    return KEPT, y
+def in_reused_dict(x, y, w):
+    """Return the arrays in a dict that is reused too."""
+    REUSED_DICT["x"] = x
+    return REUSED_DICT, y
 
 
-KEPT = {}
+REUSED_DICT = {}
 
 
 def from_torch(**options):
@@ -50,7 +50,7 @@ def bfloat16_from_torch():
 
 
 class ReadOnly(Buffers):
-    """Views that cannot be written to, of memory that is."""
+    """Yield read-only views of memory that is overwritten."""
 
     def __iter__(self):
         for parts in super().__iter__():
@@ -64,7 +64,7 @@ KINDS = {
     "a generator": lambda: iter(Buffers()),
     "what can be iterated again": Buffers,
     "lists": lambda: Buffers(lambda x, y, w: [x, y]),
-    "a dict that is used again": lambda: Buffers(inside_out),
+    "a dict that is used again": lambda: Buffers(in_reused_dict),
     "nested tuples": lambda: Buffers(lambda x, y, w: ((x, {"same": x}), y, w)),
     "integers": lambda: Buffers(make=lambda shape, dtype: np.zeros(shape, "int32")),
     "integers that are narrowed": lambda: Buffers(make=lambda shape, dtype: np.zeros(shape, "int64")),
@@ -74,8 +74,8 @@ KINDS = {
 }
 
 
-class First(nn.Layer):
-    """The first number of whatever comes, times a weight of 1."""
+class FirstInput(nn.Layer):
+    """Multiply the first input array by a weight of 1."""
 
     def build(self, input_shape):
         self.w = self.add_weight("w", (), jax.nn.initializers.ones)
@@ -85,7 +85,7 @@ class First(nn.Layer):
 
 
 def compiled(size):
-    model = Sequential([First()])
+    model = Sequential([FirstInput()])
     model.compile(SGD(0.0), "mse", steps_per_execution=size)
     return model
 
@@ -93,7 +93,7 @@ def compiled(size):
 @pytest.mark.one_in(20)
 @pytest.mark.parametrize("size", [4, 1])
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_every_batch_is_trained_evaluated_and_predicted_on(make, size):
+def test_fit_evaluate_and_predict_see_every_batch(make, size):
     squares = [float(number**2) for number in NUMBERS]
     model = compiled(size)
     history = model.fit(make(), validation_data=make(), verbose=0)
@@ -104,7 +104,7 @@ def test_every_batch_is_trained_evaluated_and_predicted_on(make, size):
 
 
 @pytest.mark.parametrize("size", mostly_slow([1, 4], 4))
-def test_over_epochs_and_with_steps(size):
+def test_epochs_and_steps_see_the_right_batches(size):
     model = compiled(size)
     squares = [float(number**2) for number in NUMBERS]
     assert model.fit(Buffers(), epochs=3, verbose=0).loss == squares * 3
@@ -112,21 +112,21 @@ def test_over_epochs_and_with_steps(size):
     assert model.predict(Buffers(), steps=2, verbose=0).ravel().tolist() == [1, 2]
 
 
-def test_arrays_of_jax_and_those_made_here_are_not_copied():
+def test_only_arrays_that_the_caller_can_overwrite_are_copied():
     x, y = jnp.ones((2, 1)), jnp.zeros(2)
     batch = next(iter(IterableData([(x, {"a": y})]).epoch(None)))
     assert batch.x is x
     assert batch.y["a"] is y
-    made = []
+    casts = []
 
-    class Counting(np.ndarray):
+    class CastCounter(np.ndarray):
         def __array_finalize__(self, other):
-            made.append(other)
+            casts.append(other)
 
     as_batch(([1.0, 2.0], [1, 2]), copies=True)
-    assert not made
-    given = np.ones((2, 1), "float32").view(Counting)
-    del made[:]
+    assert not casts
+    given = np.ones((2, 1), "float32").view(CastCounter)
+    del casts[:]
     kept = as_batch(given, copies=True).x
     assert type(kept) is np.ndarray
     assert not np.shares_memory(kept, given)
@@ -136,12 +136,12 @@ def test_arrays_of_jax_and_those_made_here_are_not_copied():
 
 
 @pytest.mark.parametrize("run", mostly_slow(["fit", "evaluate", "predict"], "evaluate"))
-def test_a_step_that_still_runs_does_not_see_the_next_batch(run):
-    """JAX reads large arrays of NumPy where they lie, when it comes to them."""
+def test_a_running_step_does_not_see_the_next_batch(run):
+    """JAX reads large NumPy arrays in place, when the step runs."""
 
     def batches():
         memory = np.zeros(2**20 + 16, "float32")
-        start = (-memory.ctypes.data % 64) // 4  # JAX copies what is not at a multiple of 64
+        start = (-memory.ctypes.data % 64) // 4  # JAX copies arrays that are not aligned to 64 bytes
         x = memory[start : start + 2**20].reshape(-1, 1)
         for number in NUMBERS:
             x[:] = number

@@ -1,4 +1,4 @@
-"""A training state that is spread over devices is saved in parts, and loaded onto any number of devices."""
+"""A training state sharded over devices is saved in parts and loads onto any number of devices."""
 
 import gc
 import json
@@ -32,7 +32,9 @@ from training.spread import X, Y, compiled, mesh_of, put_on, spread, state_of
 
 pytestmark = pytest.mark.slow
 
-IMPORTS = {name: as_format(name) for name in ("int2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3", "float8_e5m2")}
+NARROW_FORMATS = {
+    name: as_format(name) for name in ("int2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3", "float8_e5m2")
+}
 TRAIN = {"batch_size": 32, "verbose": 0, "shuffle": False}
 
 
@@ -43,7 +45,7 @@ def path(tmp_path):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A model on eight devices after an epoch, its state in a folder of orbax and in a file."""
+    """A model on eight devices after one epoch, and a folder with its state in orbax and single-file form."""
     model = put_on(compiled(), 8)
     model.fit(X, Y, epochs=1, **TRAIN)
     at = tmp_path_factory.mktemp("trained")
@@ -52,7 +54,7 @@ def trained(tmp_path_factory):
     return model, at
 
 
-def placed(model):
+def shardings_of(model):
     return {name: value.sharding for name, value in state_of(model).items()}
 
 
@@ -62,18 +64,18 @@ def placed(model):
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("kind", ["folder", "file"])
 @pytest.mark.parametrize("devices", [8, 4, 2, 1])
-def test_a_state_of_eight_devices_is_loaded_onto_fewer(trained, devices, kind):
+def test_a_state_saved_on_eight_devices_loads_onto_fewer(trained, devices, kind):
     model, at = trained
     other = put_on(compiled(seed=1), devices)
-    before = placed(other)
+    before = shardings_of(other)
     assert len(before["dense/kernel"].device_set) == devices
     assert other.load_state(at / kind) == 1
     assert_same(state_of(other), state_of(model))
-    assert placed(other) == before
+    assert shardings_of(other) == before
     assert all(value.committed for value in state_of(other).values())
 
 
-def test_a_model_that_was_never_put_anywhere_takes_it(trained):
+def test_a_sharded_state_loads_into_a_model_without_a_sharding(trained):
     model, at = trained
     other = compiled(seed=1)
     other.load_state(at / "folder")
@@ -81,17 +83,17 @@ def test_a_model_that_was_never_put_anywhere_takes_it(trained):
     assert not other.variables["dense/kernel"].read_stored().committed
 
 
-def test_each_device_reads_its_own_part(trained, monkeypatch):
+def test_orbax_restores_directly_into_the_shardings_of_the_model(trained, monkeypatch):
     wanted = {}
     read = orbax.checkpoint.PyTreeCheckpointHandler.restore
 
-    def spied(self, folder, args):
+    def record_restore_args(self, folder, args):
         wanted.update(args.restore_args)
         return read(self, folder, args=args)
 
-    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointHandler, "restore", spied)
+    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointHandler, "restore", record_restore_args)
     other = put_on(compiled(seed=1), 4)
-    before = placed(other)
+    before = shardings_of(other)
     other.load_weights(trained[1] / "folder")
     weights = {f"model/{name}": before[name] for name in other.variables}
     assert {name: each.sharding for name, each in wanted.items()} == weights
@@ -101,7 +103,7 @@ def test_each_device_reads_its_own_part(trained, monkeypatch):
     assert {name: each.sharding for name, each in wanted.items()} == weights | rest
 
 
-def test_training_goes_on_bit_for_bit(trained):
+def test_training_resumes_with_identical_bits(trained):
     model, at = trained
     again = put_on(compiled(seed=1), 8)
     again.load_state(at / "folder")
@@ -113,7 +115,7 @@ def test_training_goes_on_bit_for_bit(trained):
     assert not same(state_of(again)["dense/kernel"], state_of(model)["dense/kernel"])
 
 
-def test_mixed_and_float32_models_read_each_other(path):
+def test_mixed_and_float32_models_load_each_others_checkpoints(path):
     mixed = put_on(compiled("mixed_bfloat16"), 8)
     mixed.save_state(path, format="orbax")
     plain = put_on(compiled(seed=1), 2)
@@ -126,7 +128,7 @@ def test_mixed_and_float32_models_read_each_other(path):
     assert len(scaled.predict(X[:1], verbose=0)) == 1
 
 
-def test_floats_are_cast_only_where_that_is_asked_for(path):
+def test_weights_are_cast_only_with_cast_true(path):
     narrow = nn.Dense(8, dtype="bfloat16")
     nn.initialize(narrow, X)
     narrow.kernel.assign(spread(narrow.kernel.read_stored(), mesh_of(8)))
@@ -146,7 +148,7 @@ def test_floats_are_cast_only_where_that_is_asked_for(path):
 # The two formats
 
 
-def test_the_single_file_of_either_is_the_same_in_every_byte(trained, path):
+def test_a_state_from_orbax_saves_to_a_byte_identical_file(trained, path):
     _, at = trained
     first = compiled(seed=1)
     first.load_state(at / "folder")
@@ -163,7 +165,7 @@ def test_the_single_file_of_either_is_the_same_in_every_byte(trained, path):
     assert path.read_bytes() == (at / "file").read_bytes()
 
 
-def test_orbax_reads_it_without_us(trained):
+def test_orbax_alone_can_read_a_sharded_checkpoint(trained):
     model, at = trained
     found = orbax.checkpoint.PyTreeCheckpointHandler().restore(
         at / "folder",
@@ -178,7 +180,7 @@ def test_orbax_reads_it_without_us(trained):
     assert all(same(found[name], value) for name, value in expected.items())
 
 
-def test_every_bit_pattern_of_every_format_comes_back(path):
+def test_every_format_keeps_its_bits(path):
     random = np.random.default_rng(0)
     arrays = {}
     for row in FORMATS:
@@ -192,11 +194,11 @@ def test_every_bit_pattern_of_every_format_comes_back(path):
     assert metadata == {"k": "v"}
 
 
-def test_formats_that_orbax_has_not_stay_spread(path):
+def test_formats_unknown_to_orbax_keep_their_sharding(path):
     mesh = mesh_of(8)
     arrays = {
         name: spread(jnp.asarray(np.arange(16).reshape(8, 2).astype(np.int8).astype(row.dtype)), mesh)
-        for name, row in IMPORTS.items()
+        for name, row in NARROW_FORMATS.items()
     }
     save_arrays(path, arrays, format="orbax")
     like = {name: jax.device_put(value, spread(value, mesh_of(4)).sharding) for name, value in arrays.items()}
@@ -206,7 +208,7 @@ def test_formats_that_orbax_has_not_stay_spread(path):
     assert_same(load_arrays(path)[0], arrays)
 
 
-def test_names_and_keys_come_back(path):
+def test_unusual_names_and_random_keys_round_trip(path):
     names = ["a/b", "a", "a/0", "", ".", "../a", "a//b", "/a", "__metadata__", "ä\n", "\0", "a/.zarray", "x" * 60_000]
     arrays = {name: np.full((2,), at, np.float32) for at, name in enumerate(names)}
     arrays["rbg"] = jax.random.key(3, impl="rbg")
@@ -220,39 +222,41 @@ def test_names_and_keys_come_back(path):
     assert_same(load_arrays(path)[0], arrays)
 
 
-# What does not fit, and what is damaged
+# Mismatched and damaged checkpoints
 
 
-def refused(model, path, error, match):
-    before, where = {name: np.asarray(value) for name, value in state_of(model).items()}, placed(model)
+def assert_load_raises(model, path, error, match):
+    before, where = {name: np.asarray(value) for name, value in state_of(model).items()}, shardings_of(model)
     with pytest.raises(error, match=match):
         model.load_state(path)
     assert_same(state_of(model), before)
-    assert placed(model) == where
+    assert shardings_of(model) == where
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])
-def test_what_does_not_fit_is_refused_by_name(trained, path, kind):
+def test_mismatched_states_raise_with_the_variable_name(trained, path, kind):
     _, at = trained
-    refused(put_on(compiled(units=8), 4), at / kind, MismatchError, r"'dense/kernel' is float32\[8, 16\]")
-    refused(put_on(compiled(optimizer="sgd"), 4), at / kind, UnknownNameError, "variable of the optimizer")
+    assert_load_raises(put_on(compiled(units=8), 4), at / kind, MismatchError, r"'dense/kernel' is float32\[8, 16\]")
+    assert_load_raises(put_on(compiled(optimizer="sgd"), 4), at / kind, UnknownNameError, "variable of the optimizer")
     arrays, metadata = load_arrays(at / kind)
     written = {"format": "orbax" if kind == "folder" else None}
     save_arrays(path, {name: each for name, each in arrays.items() if name != "optimizer/count"}, metadata, **written)
-    refused(put_on(compiled(), 4), path, ArgumentError, "no value for count: the optimizer must be built")
+    assert_load_raises(put_on(compiled(), 4), path, ArgumentError, "no value for count: the optimizer must be built")
     wrong = arrays["optimizer/mu/dense/kernel"].astype(np.float16)
     save_arrays(path, {**arrays, "optimizer/mu/dense/kernel": wrong}, metadata, **written)
-    refused(
+    assert_load_raises(
         put_on(compiled(), 4), path, ArgumentError, r"'mu/dense/kernel' must be float32\[8, 16\] .*float16\[8, 16\]"
     )
     compiled().save_weights(path, **written)
-    refused(put_on(compiled(), 4), path, CheckpointError, "does not hold a training state")
+    assert_load_raises(put_on(compiled(), 4), path, CheckpointError, "does not hold a training state")
     arrays["model/dense/kernal"] = arrays.pop("model/dense/kernel")
     save_arrays(path, arrays, metadata, **written)
-    refused(put_on(compiled(), 4), path, MismatchError, "'dense/kernel' is missing; did you mean 'dense/kernal'")
+    assert_load_raises(
+        put_on(compiled(), 4), path, MismatchError, "'dense/kernel' is missing; did you mean 'dense/kernal'"
+    )
 
 
-def small(path):
+def save_small_checkpoint(path):
     arrays = {
         "w": spread(jnp.arange(4096.0).reshape(64, 64), mesh_of(2)),
         "b": jnp.arange(8, dtype=jnp.bfloat16),
@@ -262,7 +266,7 @@ def small(path):
     return arrays
 
 
-def is_refused(path, arrays):
+def raises_checkpoint_error(path, arrays):
     try:
         found, metadata = load_arrays(path)
     except CheckpointError as error:
@@ -272,15 +276,15 @@ def is_refused(path, arrays):
     return False
 
 
-# What orbax leaves of the reading of other arrays is found when it is thrown away.
+# When orbax fails to read a file, its unfinished reads of other arrays warn at garbage collection.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_damage_anywhere_is_refused_or_does_no_harm(path):
-    arrays = small(path)
+def test_a_damaged_file_raises_or_loads_the_original_values(path):
+    arrays = save_small_checkpoint(path)
     whole = path.with_name("whole")
     path.rename(whole)
     random = np.random.default_rng(0)
-    refusals = {"flip": 0, "cut": 0, "gone": 0}
+    errors = {"flip": 0, "cut": 0, "gone": 0}
     for file in sorted(each.relative_to(whole) for each in whole.rglob("*") if each.is_file()):
         data = (whole / file).read_bytes()
         damages = [("gone", None), ("cut", b""), ("cut", data[: len(data) // 2])]
@@ -288,17 +292,17 @@ def test_damage_anywhere_is_refused_or_does_no_harm(path):
         damages += [
             ("flip", data[: at // 8] + bytes([data[at // 8] ^ 1 << at % 8]) + data[at // 8 + 1 :]) for at in places
         ]
-        for what, damaged in damages:
+        for damage, damaged in damages:
             shutil.copytree(whole, path)
             (path / file).write_bytes(damaged) if damaged is not None else (path / file).unlink()
-            refusals[what] += is_refused(path, arrays)
+            errors[damage] += raises_checkpoint_error(path, arrays)
             shutil.rmtree(path)
     gc.collect()
-    assert all(refusals.values())
+    assert all(errors.values())
 
 
-def test_numbers_that_changed_unseen_by_orbax_are_refused(path):
-    arrays = small(path)
+def test_changed_values_with_the_old_checksum_raise(path):
+    arrays = save_small_checkpoint(path)
     text = json.loads((path / "_CHECKPOINT_METADATA").read_text())["custom_metadata"]
     forged = dict(arrays, w=np.asarray(arrays["w"]) * 2)
     shutil.rmtree(path)
@@ -308,7 +312,7 @@ def test_numbers_that_changed_unseen_by_orbax_are_refused(path):
         load_arrays(path)
 
 
-def test_folders_of_others(path):
+def test_foreign_folders_raise_and_are_not_replaced(path):
     with pytest.raises(MissingCheckpointError):
         load_arrays(path)
     path.mkdir()
@@ -326,13 +330,13 @@ def test_folders_of_others(path):
         load_arrays(theirs)
 
 
-def test_a_write_that_fails_leaves_what_was_there(path, monkeypatch):
-    arrays = small(path)
+def test_a_failed_write_keeps_the_previous_checkpoint(path, monkeypatch):
+    arrays = save_small_checkpoint(path)
 
-    def full(*args, **kwargs):
+    def disk_full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointHandler, "finalize", full)
+    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointHandler, "finalize", disk_full)
     with pytest.raises(CheckpointError, match="No space left on device: make room"):
         save_arrays(path, {"w": np.ones(3)}, format="orbax")
     monkeypatch.undo()
@@ -340,12 +344,12 @@ def test_a_write_that_fails_leaves_what_was_there(path, monkeypatch):
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_formats_and_the_package(path, monkeypatch):
+def test_unknown_formats_and_a_missing_orbax_raise(path, monkeypatch):
     model = compiled()
     for call in (model.save_state, model.save_weights, ModelCheckpoint, CheckpointFolder):
         with pytest.raises(UnknownNameError, match="unknown format 'orbaks': did you mean 'orbax'"):
             call(path, format="orbaks")
-    small(path)
+    save_small_checkpoint(path)
     monkeypatch.setitem(sys.modules, "orbax.checkpoint", None)
     for call in (lambda: load_arrays(path), lambda: model.save_state(path, format="orbax")):
         with pytest.raises(ImportError, match=r"pip install 'supremum\[orbax\]'"):
@@ -353,10 +357,10 @@ def test_formats_and_the_package(path, monkeypatch):
     assert not path.with_name("other").exists()
 
 
-# While training
+# During training
 
 
-def test_the_callback_and_the_folder_of_a_run(tmp_path):
+def test_model_checkpoint_and_checkpoint_folder_write_orbax_folders(tmp_path):
     model = put_on(compiled(), 2)
     model.fit(X, Y, epochs=2, callbacks=ModelCheckpoint(tmp_path / "{epoch}", format="orbax"), **TRAIN)
     assert (tmp_path / "0").is_dir()

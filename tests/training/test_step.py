@@ -1,4 +1,4 @@
-"""One training step is one jitted call that skips cleanly."""
+"""A training step is one jitted call, and a skipped step changes only the loss scale and the logs."""
 
 from functools import partial
 
@@ -26,14 +26,14 @@ def network(policy="mixed_float16"):
     return model
 
 
-def started(model, optimizer, scale):
-    """The step of an optimizer, around which there may be a loss scale, and the state before it."""
+def step_and_state(model, optimizer, scale):
+    """Return the step of an optimizer, with an optional loss scale, and the initial state."""
     optimizer = optimizer if scale is None else LossScaleOptimizer(optimizer, scale)
     step = train_step(model, LOSS, optimizer)
     return lambda state, x, y: step(state, Batch(x, y)), init_state(model, optimizer)
 
 
-def host(tree):
+def on_host(tree):
     return jax.tree.map(np.asarray, tree)
 
 
@@ -42,14 +42,15 @@ def host(tree):
 @pytest.mark.parametrize(
     ("scale", "jitted"), [(None, True), (SCALES["fixed"], True), (SCALES["dynamic"], True), (SCALES["dynamic"], False)]
 )
-def test_a_step_changes_everything_it_should(scale, jitted):
+def test_a_step_updates_weights_statistics_and_count(scale, jitted):
     model = network()
-    step, state = started(model, Adam(0.01), scale)
+    step, state = step_and_state(model, Adam(0.01), scale)
     after = (jax.jit(step) if jitted else step)(state, *blobs())
     _, loss_scale, skipped = after.log.fetch()[0]
     assert not skipped
     assert loss_scale == (1 if scale is None else 8)
-    for path in (path for path in state.trainable if path != "dense/bias"):  # a bias before a norm has no gradient
+    # The gradient of a bias before a batch norm is zero.
+    for path in (path for path in state.trainable if path != "dense/bias"):
         assert not np.array_equal(state.trainable[path], after.trainable[path]), path
         assert after.trainable[path].dtype == np.float32
     assert not any(np.array_equal(state.other[path], after.other[path]) for path in state.other)
@@ -60,9 +61,9 @@ def test_a_step_changes_everything_it_should(scale, jitted):
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])
-def test_a_step_with_gradients_that_are_not_finite_changes_only_the_scale_and_the_mean_of_the_losses(bad, jitted):
+def test_a_skipped_step_changes_only_the_scale_and_the_mean_loss(bad, jitted):
     model = network()
-    step, state = started(model, Adam(0.01), SCALES["dynamic"])
+    step, state = step_and_state(model, Adam(0.01), SCALES["dynamic"])
     step = jax.jit(step) if jitted else step
     x, y = blobs()
     state = step(state, x, y)
@@ -80,13 +81,13 @@ def test_a_step_with_gradients_that_are_not_finite_changes_only_the_scale_and_th
     assert np.all(np.isfinite(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(recovered.trainable)])))
 
 
-def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
+def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_conditional():
     model, counts = network(), {}
     for name, scale in SCALES.items():
-        step, state = started(model, SGD(0.1), scale)
+        step, state = step_and_state(model, SGD(0.1), scale)
         text = str(jax.make_jaxpr(step)(state, *blobs()))
         counts[name] = (text.count("cond["), text.count("is_finite"))
-    assert counts["fixed"] == counts["none"]  # the loss itself asks is_finite once
+    assert counts["fixed"] == counts["none"]  # the loss itself calls is_finite once
     assert counts["none"][0] == 0
     assert counts["dynamic"] == (1, counts["none"][1] + len(network().variables) - 2)
 
@@ -94,15 +95,15 @@ def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @every_scale
-def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
+def test_scaling_by_a_power_of_two_keeps_float32_results_identical(scale):
     model = network("float32")
     results = []
     for settings in (None, scale):
-        step, state = started(model, SGD(0.1), settings)
+        step, state = step_and_state(model, SGD(0.1), settings)
         step = jax.jit(step)
         for _ in range(3):
             state = step(state, *blobs())
-        results.append(host(state.trainable))
+        results.append(on_host(state.trainable))
     assert equal(*results)
 
 
@@ -111,13 +112,13 @@ def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(scale):
 @every_scale
 def test_the_step_is_traced_once(scale):
     model, traces = network(), []
-    inner, state = started(model, Adam(0.01), scale)
+    inner, state = step_and_state(model, Adam(0.01), scale)
 
-    def counted(state, x, y):
+    def counting_step(state, x, y):
         traces.append(1)
         return inner(state, x, y)
 
-    step = jax.jit(counted)
+    step = jax.jit(counting_step)
     for _ in range(3):
         state = step(state, *blobs())
     assert len(traces) == 1
@@ -137,16 +138,16 @@ def primitives(jaxpr):
 
 
 @every_scale
-def test_a_step_calls_nothing_on_the_host(scale):
+def test_a_step_makes_no_host_calls(scale):
     model = network()
-    step, state = started(model, Adam(0.01), scale)
+    step, state = step_and_state(model, Adam(0.01), scale)
     found = set(primitives(jax.make_jaxpr(step)(state, *blobs()).jaxpr))
     assert {"dot_general", "exp"} <= found
     assert not found & HOST_PRIMITIVES
 
 
 def executions(run, folder):
-    """How many compiled programs ran, read from the profiler's trace."""
+    """Count the compiled programs that ran, from the profiler's trace."""
     with jax.profiler.trace(folder):
         run()
     (file,) = folder.rglob("*.xplane.pb")
@@ -159,7 +160,7 @@ def executions(run, folder):
 @every_scale
 def test_one_step_is_one_dispatch(scale, tmp_path):
     model = network()
-    step, state = started(model, Adam(0.01), scale)
+    step, state = step_and_state(model, Adam(0.01), scale)
     step = jax.jit(step, donate_argnums=0)
     x, y = jax.device_put(blobs())
     state = step(state, x, y)
@@ -172,10 +173,10 @@ def test_one_step_is_one_dispatch(scale, tmp_path):
 
     assert executions(lambda: run(1), tmp_path / "one") == 1
     assert executions(lambda: run(5), tmp_path / "five") == 5
-    assert executions(lambda: (run(1), jnp.add(x, 1)), tmp_path / "more") == 2  # the count sees what else is run
+    assert executions(lambda: (run(1), jnp.add(x, 1)), tmp_path / "more") == 2  # other programs are counted too
 
 
-def test_a_step_of_fit_is_one_dispatch_too(tmp_path):
+def test_a_step_of_fit_is_one_dispatch(tmp_path):
     model = unbuilt("mixed_float16")
     model.compile(Adam(0.01), LOSS, ["accuracy"])
     x, y = blobs(128)
@@ -186,5 +187,5 @@ def test_a_step_of_fit_is_one_dispatch_too(tmp_path):
         return executions(run, tmp_path / str(epochs))
 
     counts = count(1), count(2)
-    # The second epoch dispatches its steps, the order of its examples, its first metrics and their results.
+    # Besides its steps, the second epoch dispatches the shuffle, the initial metrics and the metric results.
     assert 16 <= counts[1] - counts[0] <= 16 + 30

@@ -1,7 +1,7 @@
-"""All ways to train give the same bits, and training that was interrupted goes on with them.
+"""All ways to train give identical bits, and resumed training gives the bits of uninterrupted training.
 
-Where XLA optimizes, as it does in `make test-xla` and for users, the gradients of `get_gradients`, which are compiled
-apart from the update, differ in the last bit from those of the other ways. Those are the same to the bit all the same.
+When XLA optimizes, as in `make test-xla` and for users, `get_gradients` compiles the gradients separately from the
+update, and they differ in the last bit from the other ways. The other ways still agree bit for bit.
 """
 
 import jax
@@ -35,32 +35,32 @@ def batches():
     return [(X[start : start + SIZE], Y[start : start + SIZE]) for start in range(0, len(X), SIZE)] * EPOCHS
 
 
-def started(policy):
+def initialized_network(policy):
     model = network(policy)
     nn.initialize(model, X[:1])
     return model
 
 
-def own_optimizer(policy, inner):
+def optimizer_for(policy, inner):
     return inner if policy.loss_scale is None else LossScaleOptimizer(inner, policy.loss_scale)
 
 
 def by_fit(policy, optimizer):
-    model = started(policy)
+    model = initialized_network(policy)
     model.compile(optimizer, LOSS)
     model.fit(X, Y, batch_size=SIZE, epochs=EPOCHS, shuffle=False, verbose=0)
     return model
 
 
 def by_fit_of_batches(policy, optimizer):
-    model = started(policy)
+    model = initialized_network(policy)
     model.compile(optimizer, LOSS)
     model.fit(batches(), verbose=0)
     return model
 
 
 def by_train_on_batch(policy, optimizer):
-    model = started(policy)
+    model = initialized_network(policy)
     model.compile(optimizer, LOSS)
     for x, y in batches():
         model.train_on_batch(x, y)
@@ -68,7 +68,7 @@ def by_train_on_batch(policy, optimizer):
 
 
 def by_minimize(policy, optimizer):
-    model = started(policy)
+    model = initialized_network(policy)
 
     def loss(x, y):
         return LOSS(y, model(x, training=True))
@@ -79,7 +79,7 @@ def by_minimize(policy, optimizer):
 
 
 def by_gradients(policy, optimizer):
-    model = started(policy)
+    model = initialized_network(policy)
 
     def loss(x, y):
         return LOSS(y, model(x, training=True))
@@ -94,33 +94,33 @@ def by_gradients(policy, optimizer):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_every_way_to_train_gives_the_same_bits(policy):
-    made = {}
+    results = {}
     for way in (by_fit, by_fit_of_batches, by_train_on_batch, by_minimize, by_gradients):
-        optimizer = own_optimizer(policy, Adam(0.02))
+        optimizer = optimizer_for(policy, Adam(0.02))
         model = way(policy, optimizer)
-        made[way.__name__] = values(model), {name: np.asarray(each) for name, each in optimizer.variables.items()}
-    skipped = made["by_fit"][1].get("loss_scale/num_skipped_steps", 0)
+        results[way.__name__] = values(model), {name: np.asarray(each) for name, each in optimizer.variables.items()}
+    skipped = results["by_fit"][1].get("loss_scale/num_skipped_steps", 0)
     assert (skipped > 0) == (policy.loss_scale is not None)
     if xla.OPTIMIZES:
-        for tree, like in zip(made.pop("by_gradients"), made["by_fit"], strict=True):
+        for tree, like in zip(results.pop("by_gradients"), results["by_fit"], strict=True):
             for path in like:
-                # The gradient of a bias before a batch norm is zero but for rounding, and Adam takes it for a step.
+                # A bias before a batch norm has only rounding error as gradient, and Adam scales it to a full step.
                 np.testing.assert_allclose(tree[path], like[path], rtol=1e-3, atol=5e-3, err_msg=path)
-    for name, each in made.items():
+    for name, each in results.items():
         differing = [
             path
-            for tree, like in zip(each, made["by_fit"], strict=True)
+            for tree, like in zip(each, results["by_fit"], strict=True)
             for path in like
             if not equal(tree[path], like[path])
         ]
         assert not differing, (name, differing)
 
 
-class TestGoingOn:
+class TestResuming:
     @pytest.mark.slow
     @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
     @pytest.mark.parametrize("wrapped", [False, True], ids=["", "averaged"])
-    def test_bit_for_bit(self, policy, wrapped, tmp_path):
+    def test_gives_the_bits_of_uninterrupted_training(self, policy, wrapped, tmp_path):
         def compiled(seed=3):
             layers = [
                 nn.Dense(8, dtype=policy),
@@ -152,7 +152,7 @@ class TestGoingOn:
         assert (tmp_path / "second").read_bytes() == (tmp_path / "whole").read_bytes()
 
     @pytest.mark.slow
-    def test_a_mixed_model_goes_on_from_a_float32_one_and_back(self, tmp_path):
+    def test_a_mixed_model_from_a_float32_state_and_back(self, tmp_path):
         exact, mixed = (by_fit(Policy(name), Adam(0.02)) for name in ("float32", "mixed_float16"))
         exact.save_state(tmp_path / "exact")
         mixed.save_state(tmp_path / "mixed")
@@ -167,7 +167,7 @@ class TestGoingOn:
         assert "loss_scale/loss_scale" not in exact.optimizer.variables
 
     @pytest.mark.slow
-    def test_what_does_not_fit_is_refused_and_changes_nothing(self, tmp_path):
+    def test_from_a_mismatched_state_raises_and_changes_nothing(self, tmp_path):
         model = by_fit(POLICIES["mixed_float16"], Adam(0.02))
         other = by_fit(POLICIES["float32"], SGD(0.1, momentum=0.9))
         before = values(model), jax.tree.map(np.asarray, model.optimizer.variables)

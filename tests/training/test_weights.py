@@ -1,4 +1,4 @@
-"""Weights go into a file and back, between policies, all of them or none."""
+"""Saving and loading weights between policies: all of them load, or none."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from supremum.training.checkpoints import (
 
 
 class Net(nn.Network):
-    """A small model with running statistics, which no optimizer changes."""
+    """A small model with running statistics, which optimizers do not change."""
 
     def __init__(self, policy, classes=3, **kwargs):
         super().__init__(dtype=policy, **kwargs)
@@ -55,15 +55,15 @@ def path(tmp_path):
     return tmp_path / "weights.safetensors"
 
 
-def altered(path, change):
-    """The same file with other arrays in it."""
+def rewrite(path, change):
+    """Rewrite a file with changed arrays."""
     arrays, metadata = load_arrays(path)
     save_arrays(path, change(arrays), metadata)
 
 
 @pytest.mark.parametrize("target", ["float32", "mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("source", ["float32", "mixed_float16", "mixed_bfloat16"])
-def test_float32_and_mixed_models_load_what_the_others_saved(path, source, target):
+def test_float32_and_mixed_models_load_each_others_weights(path, source, target):
     saved, loaded = net(source, seed=1), net(target, seed=2)
     assert not same(values(saved), values(loaded))
     save_weights(saved, path)
@@ -74,7 +74,7 @@ def test_float32_and_mixed_models_load_what_the_others_saved(path, source, targe
     assert all(variable.read_stored().committed is False for variable in loaded.variables.values())
 
 
-def test_true_values_are_saved_also_inside_of_call(path):
+def test_saving_inside_call_writes_the_uncast_values(path):
     class Saving(nn.Layer):
         def build(self, input_shape):
             self.weight = self.add_weight("weight", (2,), jax.nn.initializers.constant(1 + 2**-20))
@@ -92,7 +92,7 @@ def test_true_values_are_saved_also_inside_of_call(path):
     assert load_arrays(path)[0]["weight"].dtype == np.float32
 
 
-def test_a_layer_that_is_built_but_has_no_values_yet_gets_them(path):
+def test_weights_load_into_a_built_layer_without_values(path):
     saved, loaded = net(), Net("float32")
     save_weights(saved, path)
     nn.output_spec(loaded, np.ones((2, 5), np.float32))
@@ -100,7 +100,7 @@ def test_a_layer_that_is_built_but_has_no_values_yet_gets_them(path):
     assert same(values(saved), values(loaded))
 
 
-def test_variables_that_were_donated_get_values_again(path):
+def test_weights_load_into_deleted_variables(path):
     model = net()
     save_weights(model, path)
     before = values(model)
@@ -112,7 +112,7 @@ def test_variables_that_were_donated_get_values_again(path):
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_values_share_no_memory_with_what_was_given(is_committed):
+def test_fitted_values_share_no_memory_with_the_given_arrays(is_committed):
     model = net()
     for variable in model.variables.values():
         variable.assign(jax.device_put(variable.read_stored(), jax.devices()[0] if is_committed else None))
@@ -125,7 +125,7 @@ def test_values_share_no_memory_with_what_was_given(is_committed):
     assert all((value == 2).all() for value in values(model).values())
 
 
-def test_values_stay_on_the_devices_of_their_variables(path):
+def test_loaded_values_stay_on_the_device_of_the_variable(path):
     model = net()
     device = jax.devices()[0]
     for variable in model.variables.values():
@@ -137,14 +137,14 @@ def test_values_stay_on_the_devices_of_their_variables(path):
         assert variable.read_stored().devices() == {device}
 
 
-def test_the_weights_of_a_whole_state_are_loaded_as_well(path):
+def test_weights_load_from_a_training_state(path):
     saved, loaded = net(seed=1), net(seed=2)
     Checkpoint(saved.variables, {"mu/dense/kernel": np.ones(3)}, step=3).save(path)
     assert load_weights(loaded, path).is_complete
     assert same(values(saved), values(loaded))
 
 
-def test_layers_that_know_no_variables_are_refused(path):
+def test_saving_or_loading_an_uninitialized_layer_raises(path):
     for call in (lambda: save_weights(Net("float32"), path), lambda: load_weights(Net("float32"), path)):
         with pytest.raises(nn.UninitializedError, match=r"nn\.initialize"):
             call()
@@ -162,22 +162,22 @@ def test_a_layer_without_weights_is_saved_and_loaded(path):
     assert load_weights(layer, path) == LoadReport()
 
 
-# Refused, and as it was
+# Failed loads leave the model unchanged
 
 
-def refused(model, path, *words, **options):
-    """The error of a load that is refused; the model has to be as it was in every bit."""
+def assert_load_raises(model, path, *fragments, **options):
+    """Assert that a load raises and leaves every bit of the model unchanged; return the error."""
     before, identities = values(model), {name: id(v.read_stored()) for name, v in model.variables.items()}
     with pytest.raises(CheckpointError) as caught:
         load_weights(model, path, **options)
     assert same(values(model), before)
     assert {name: id(v.read_stored()) for name, v in model.variables.items()} == identities
-    for word in (str(path), *words):
-        assert word in str(caught.value)
+    for fragment in (str(path), *fragments):
+        assert fragment in str(caught.value)
     return caught.value
 
 
-def test_everything_that_does_not_fit_is_named_at_once(path):
+def test_the_error_lists_every_mismatch(path):
     save_weights(net(seed=1), path)
 
     def change(arrays):
@@ -187,8 +187,8 @@ def test_everything_that_does_not_fit_is_named_at_once(path):
         arrays["zzz"] = np.ones(1)
         return arrays
 
-    altered(path, change)
-    error = refused(
+    rewrite(path, change)
+    error = assert_load_raises(
         net(),
         path,
         "'dense/kernel' is missing; did you mean 'dense/kernle'?",
@@ -204,12 +204,12 @@ def test_everything_that_does_not_fit_is_named_at_once(path):
     assert len(error.problems) == 5
 
 
-def test_what_fits_is_loaded_when_asked_and_the_rest_reported(path):
+def test_strict_false_loads_matching_weights_and_reports_the_rest(path):
     saved, loaded = net(seed=1), net(seed=2, classes=7)
     save_weights(saved, path)
-    altered(path, lambda arrays: {"new": np.ones(1)} | {name: a for name, a in arrays.items() if name != "dense/bias"})
+    rewrite(path, lambda arrays: {"new": np.ones(1)} | {name: a for name, a in arrays.items() if name != "dense/bias"})
     before = values(loaded)
-    refused(loaded, path)
+    assert_load_raises(loaded, path)
     report = load_weights(loaded, path, strict=False)
     assert report.missing == ("dense/bias",)
     assert report.unexpected == ("new",)
@@ -221,24 +221,26 @@ def test_what_fits_is_loaded_when_asked_and_the_rest_reported(path):
         assert value.tobytes() == (before if name in left else values(saved))[name].tobytes()
 
 
-def test_that_nothing_fits_is_an_error_whatever_is_asked(path):
+def test_loading_no_matching_weights_raises_even_with_strict_false(path):
     save_arrays(path, {"other/kernel": np.ones(1)})
-    error = refused(net(), path, "'other/kernel' is not a variable", "'dense/bias' is missing", strict=False)
+    error = assert_load_raises(net(), path, "'other/kernel' is not a variable", "'dense/bias' is missing", strict=False)
     assert "strict=False" not in str(error)
-    assert "strict=False" not in str(refused(net(), path))
+    assert "strict=False" not in str(assert_load_raises(net(), path))
 
 
 def test_a_narrower_variable_dtype_needs_a_cast(path):
     saved, narrow = net("float32", seed=1), net("bfloat16", seed=2)
     save_weights(saved, path)
-    refused(narrow, path, "'dense/kernel' is float32[5, 4], but the variable is bfloat16[5, 4]; cast=True casts it")
-    refused(narrow, path, "cast=True", strict=False)
+    assert_load_raises(
+        narrow, path, "'dense/kernel' is float32[5, 4], but the variable is bfloat16[5, 4]; cast=True casts it"
+    )
+    assert_load_raises(narrow, path, "cast=True", strict=False)
     assert load_weights(narrow, path, cast=True).is_complete
     for name, value in values(narrow).items():
         assert np.array_equal(value, values(saved)[name].astype(value.dtype)), name
     save_weights(narrow, path)
     wide = net("float32", seed=3)
-    refused(wide, path, "is bfloat16[5, 4], but the variable is float32[5, 4]; cast=True casts it")
+    assert_load_raises(wide, path, "is bfloat16[5, 4], but the variable is float32[5, 4]; cast=True casts it")
     assert load_weights(wide, path, cast=True).is_complete
     assert all(np.array_equal(value, values(narrow)[name]) for name, value in values(wide).items())
 
@@ -247,7 +249,7 @@ def test_a_narrower_variable_dtype_needs_a_cast(path):
     ("policy", "value"),
     [("float16", 70000.0), ("float16", -1e30), ("bfloat16", 3.4e38), ("float8_e4m3fn", 500.0)],
 )
-def test_a_cast_that_would_overflow_is_refused(path, policy, value):
+def test_a_cast_that_overflows_raises(path, policy, value):
     layer = nn.Dense(2, dtype="float32", param_dtype=policy)
     nn.initialize(layer, np.ones((1, 2), np.float32))
     kernel = np.ones((2, 2), np.float32)
@@ -256,23 +258,23 @@ def test_a_cast_that_would_overflow_is_refused(path, policy, value):
     assert np.isnan(np.asarray(layer.bias.value, np.float32)[0])
     kernel[1, 0] = value
     save_arrays(path, {"kernel": kernel, "bias": np.zeros(2, np.float32)})
-    words = f"cannot hold {float(np.float32(value))}; give the layer a wider variable dtype"
-    refused(layer, path, "'kernel' is float32[2, 2]", words, cast=True)
+    message = f"cannot hold {float(np.float32(value))}; give the layer a wider variable dtype"
+    assert_load_raises(layer, path, "'kernel' is float32[2, 2]", message, cast=True)
 
 
-def test_infinities_are_cast_where_there_are_some_and_refused_where_not(path):
+def test_casting_infinity_raises_only_if_the_format_has_no_infinity(path):
     save_arrays(path, {"kernel": np.full((2, 2), np.inf, np.float32), "bias": np.zeros(2, np.float32)})
-    for policy, is_refused in {"float16": False, "float8_e5m2": False, "float8_e4m3fn": True}.items():
+    for policy, raises in {"float16": False, "float8_e5m2": False, "float8_e4m3fn": True}.items():
         layer = nn.Dense(2, dtype="float32", param_dtype=policy)
         nn.initialize(layer, np.ones((1, 2), np.float32))
-        if is_refused:
-            refused(layer, path, "cannot hold inf", cast=True)
+        if raises:
+            assert_load_raises(layer, path, "cannot hold inf", cast=True)
         else:
             load_weights(layer, path, cast=True)
             assert np.isinf(np.asarray(layer.kernel.value, np.float32)).all()
 
 
-def test_nan_is_refused_where_there_is_none(path):
+def test_casting_nan_raises_if_the_format_has_no_nan(path):
     class Small(nn.Layer):
         def build(self, input_shape):
             self.weight = self.add_weight("weight", (2,), dtype="float4_e2m1fn")
@@ -284,27 +286,27 @@ def test_nan_is_refused_where_there_is_none(path):
     nn.initialize(layer, np.ones(2, np.float32))
     for wrong in (np.nan, np.inf, 7.0):
         save_arrays(path, {"weight": np.array([1, wrong], np.float32)})
-        refused(layer, path, f"cannot hold {wrong}", cast=True)
+        assert_load_raises(layer, path, f"cannot hold {wrong}", cast=True)
     save_arrays(path, {"weight": np.array([1, -6], np.float32)})
     load_weights(layer, path, cast=True)
     assert np.asarray(layer.weight.value, np.float32).tolist() == [1, -6]
 
 
-def test_other_kinds_are_never_cast(path):
+def test_only_floating_point_weights_are_cast(path):
     layer = nn.Dense(2, dtype="float32")
     nn.initialize(layer, np.ones((1, 2), np.float32))
     for wrong in (np.ones((2, 2), np.complex64), np.ones((2, 2), np.int8), np.ones((2, 2), bool)):
         save_arrays(path, {"kernel": wrong, "bias": np.zeros(2, np.float32)})
         for cast in (False, True):
-            refused(
+            assert_load_raises(
                 layer, path, f"'kernel' is {wrong.dtype}[2, 2]", "only floating-point values can be cast", cast=cast
             )
     keys = jax.random.split(jax.random.key(0), (2, 2))
     save_arrays(path, {"kernel": keys, "bias": np.zeros(2, np.float32)})
-    refused(layer, path, "'kernel' is key<fry>[2, 2]", cast=True)
+    assert_load_raises(layer, path, "'kernel' is key<fry>[2, 2]", cast=True)
 
 
-def test_variables_that_jax_would_narrow_now_are_refused_before_any_is_loaded(path):
+def test_float64_variables_without_x64_raise_before_any_weight_loads(path):
     layer = nn.Dense(2, dtype="float32")
     nn.initialize(layer, np.ones((1, 2), np.float32))
     save_weights(layer, path)
@@ -319,17 +321,17 @@ def test_variables_that_jax_would_narrow_now_are_refused_before_any_is_loaded(pa
     assert same(values(wide), before)
 
 
-def test_a_damaged_or_missing_file_leaves_the_model_as_it_was(path):
+def test_a_damaged_or_missing_file_raises_and_keeps_the_weights(path):
     model = net()
     save_weights(net(seed=1), path)
     data = path.read_bytes()
     for broken in (data[:-1], data[: len(data) // 2], b"", data[:-1] + bytes([data[-1] ^ 1])):
         path.write_bytes(broken)
-        refused(model, path)
+        assert_load_raises(model, path)
     path.unlink()
-    assert isinstance(refused(model, path), MissingCheckpointError)
+    assert isinstance(assert_load_raises(model, path), MissingCheckpointError)
 
 
-def test_braces_and_other_letters_in_names_are_no_trouble(path):
+def test_error_messages_keep_names_with_format_characters(path):
     save_arrays(path, {"{0}": np.ones(1), "%s": np.ones(1), "": np.ones(1)})
-    refused(net(), path, "'{0}' is not a variable", "'%s' is not a variable", "'' is not a variable")
+    assert_load_raises(net(), path, "'{0}' is not a variable", "'%s' is not a variable", "'' is not a variable")

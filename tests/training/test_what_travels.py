@@ -1,4 +1,4 @@
-"""What travels between devices in training, read from the compiled program."""
+"""Communication between devices during training, read from the compiled program."""
 
 import re
 
@@ -20,8 +20,8 @@ from supremum.training.step import placed
 from training.many_devices import CLASSES, FEATURES, LOSS, X, Y, devices, network, trained
 
 
-def reductions(text):
-    """(operation, element type, elements) of what travels, but for single numbers, in the optimised HLO."""
+def collectives(text):
+    """List (operation, element type, size) of each collective in the optimised HLO, without single numbers."""
     found = []
     for types, name in re.findall(r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all)(?:-start)?\(", text):
         for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", types):
@@ -41,7 +41,7 @@ def lowered(policy, distribution, optimizer=None, middle=()):
 PARAMETERS = FEATURES * 32 + 32 + 32 * CLASSES + CLASSES
 
 
-class TestWhatTravels:
+class TestCommunication:
     @pytest.mark.one_in(8)
     @pytest.mark.parametrize(
         ("policy", "flag", "dtype"),
@@ -54,28 +54,28 @@ class TestWhatTravels:
             ("variable=float32,compute=float32,reduce=float16", None, "f16"),
         ],
     )
-    def test_one_all_reduce_in_the_dtype_asked_for(self, policy, flag, dtype):
-        """A flag that is set on the optimizer, True unless asked otherwise, wins over the policy."""
+    def test_one_all_reduce_uses_the_reduce_dtype(self, policy, flag, dtype):
+        """The flag of a LossScaleOptimizer, True by default, takes precedence over the policy."""
         optimizer = None if flag is None else LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
         text = lowered(policy, DataParallel(devices(8)), optimizer).compile().as_text()
-        assert reductions(text) == [("all-reduce", dtype, PARAMETERS)]
+        assert collectives(text) == [("all-reduce", dtype, PARAMETERS)]
 
-    def test_bfloat16_travels_where_it_is_asked_for(self):
-        """In the StableHLO: XLA's CPU backend widens it."""
+    def test_gradients_are_reduced_in_bfloat16_if_the_policy_says_so(self):
+        """Read the StableHLO, because XLA's CPU backend widens bfloat16."""
         policy = "variable=float32,compute=bfloat16,reduce=bfloat16"
         text = lowered(policy, DataParallel(devices(8))).as_text()
         kinds = re.findall(r"all_reduce.*?\}\) : \(tensor<(?:(\d+)x)?(\w+)>\)", text, re.DOTALL)
         assert (str(PARAMETERS), "bf16") in kinds
         assert all(kind == "f32" for size, kind in kinds if size != str(PARAMETERS))
 
-    def test_compile_asks_for_what_the_policy_says(self):
+    def test_compile_sets_aggregate_in_float16_from_the_policy(self):
         for policy, flag in (("mixed_float16", True), ("variable=float32,compute=float16,reduce=float32", False)):
             model = network(policy)
             model.compile("sgd", "mse")
             assert model.optimizer.aggregate_in_float16 is flag
 
     @pytest.mark.slow
-    def test_a_flag_set_in_mid_training_acts_on_the_next_step(self):
+    def test_a_flag_set_during_training_retraces_the_step(self):
         model = trained(DataParallel(devices(2)), "mixed_float16", epochs=1)
         before = model.optimizer.trace_key
         model.optimizer.aggregate_in_float16 = False
@@ -85,9 +85,9 @@ class TestWhatTravels:
 
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize(("policy", "kind"), [("float32", "f32"), ("mixed_float16", "f16")])
-    def test_variables_are_cast_before_they_are_gathered_and_gradients_scattered(self, policy, kind):
+    def test_sharded_variables_and_gradients_are_cast_before_they_are_sent(self, policy, kind):
         distribution = FullyShardedDataParallel(devices(8), smallest=100)
-        found = reductions(lowered(policy, distribution).compile().as_text())
+        found = collectives(lowered(policy, distribution).compile().as_text())
         kernels = [FEATURES * 32, 32 * CLASSES]
         gathered = sorted(size for name, dtype, size in found if name == "all-gather" and dtype == kind)
         scattered = sorted(size * 8 for name, dtype, size in found if name == "reduce-scatter" and dtype == kind)
@@ -99,11 +99,11 @@ class TestWhatTravels:
         assert re.search(r"reduce_scatter.*?: \(tensor<\S+xf32>\)", text, re.DOTALL)
         assert re.search(r"all_gather.*?: \(tensor<\S+xbf16>\)", text)
 
-    def test_float16_moves_half_the_bytes(self):
+    def test_float16_gradients_send_half_the_bytes(self):
         size = {"f16": 2, "f32": 4}
         moved = []
         for flag in (True, False):
             optimizer = LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
-            found = reductions(lowered("mixed_float16", DataParallel(devices(8)), optimizer).compile().as_text())
+            found = collectives(lowered("mixed_float16", DataParallel(devices(8)), optimizer).compile().as_text())
             moved.append(sum(size[kind] * elements for _, kind, elements in found))
         assert moved[0] * 2 == moved[1] == 4 * PARAMETERS

@@ -1,4 +1,4 @@
-"""An example of weight 0 is left out, whatever is in it."""
+"""An example with weight 0 does not affect losses or gradients, whatever its values."""
 
 import itertools
 
@@ -36,19 +36,19 @@ JITTED = pytest.mark.parametrize("jitted", [True, False], ids=["jitted", "eager"
 
 
 class Logarithm(Loss):
-    """As a user writes one; its slope is infinite at 0."""
+    """A user-defined loss whose slope is infinite at 0."""
 
     def call(self, y_true, y_pred):
         return jnp.square(jnp.log(y_true) - jnp.log(y_pred)).mean(-1)
 
 
 def root(y_true, y_pred):
-    """The slope of which is infinite where both are equal."""
+    """A loss function whose slope is infinite where both arguments are equal."""
     return jnp.sqrt(jnp.square(y_pred - y_true).mean(-1))
 
 
-EVERY = {
-    **{made.__name__: made() for made in LOSSES},
+ALL_LOSSES = {
+    **{loss_class.__name__: loss_class() for loss_class in LOSSES},
     "BinaryCrossentropy of logits": BinaryCrossentropy(from_logits=True),
     "CategoricalCrossentropy of logits": CategoricalCrossentropy(from_logits=True),
     "CategoricalCrossentropy along axis 1": CategoricalCrossentropy(axis=1),
@@ -60,8 +60,8 @@ EVERY = {
 }
 
 
-def pair(loss, shape):
-    """Labels and probabilities that all losses take."""
+def labels_and_outputs(loss, shape):
+    """Make labels and probabilities that the loss accepts."""
     random = np.random.default_rng(len(shape))
     y_pred, y_true = random.uniform(0.1, 0.9, (2, *shape)).astype("float32")
     is_sparse = isinstance(loss, SparseCategoricalCrossentropy)
@@ -72,25 +72,25 @@ def pair(loss, shape):
 @pytest.mark.one_in(74)
 @JITTED
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 5)])
-@pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY)
-def test_every_loss_has_the_value_and_the_gradient_without_it(loss, shape, jitted):
-    y_true, y_pred = pair(loss, shape)
+@pytest.mark.parametrize("loss", ALL_LOSSES.values(), ids=ALL_LOSSES)
+def test_every_loss_ignores_examples_of_weight_zero(loss, shape, jitted):
+    y_true, y_pred = labels_and_outputs(loss, shape)
     weights = jnp.asarray([1.0, 0.0, 2.0])
 
-    def of(y_true, y_pred):
+    def weighted_loss(y_true, y_pred):
         return loss(y_true, y_pred, weights)
 
-    run = jax.value_and_grad(of, argnums=1)
+    run = jax.value_and_grad(weighted_loss, argnums=1)
     expected = run(jnp.asarray(y_true), jnp.asarray(y_pred))
     run = jax.jit(run) if jitted else run
     for where, bad in itertools.product(["label", "output", "both"], BAD):
-        spoilt = [np.array(y_true), np.array(y_pred)]
+        corrupted = [np.array(y_true), np.array(y_pred)]
         if where != "output" and y_true.dtype != "int32":
-            spoilt[0][1] = bad
+            corrupted[0][1] = bad
         if where != "label":
-            spoilt[1][1] = bad
-        value, gradient = run(*map(jnp.asarray, spoilt))
-        rtol = 1e-3 if loss is EVERY["in float16"] else 1e-6
+            corrupted[1][1] = bad
+        value, gradient = run(*map(jnp.asarray, corrupted))
+        rtol = 1e-3 if loss is ALL_LOSSES["in float16"] else 1e-6
         np.testing.assert_allclose(value, expected[0], rtol=rtol, err_msg=f"{where} {bad}")
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-3, atol=1e-6, err_msg=f"{where} {bad}")
         assert not np.any(gradient[1]), (where, bad)
@@ -99,37 +99,37 @@ def test_every_loss_has_the_value_and_the_gradient_without_it(loss, shape, jitte
 @pytest.mark.in_turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", [1, 2, 3])
-def test_weights_of_positions_leave_them_out_beside_an_axis_of_classes_anywhere(axis):
+def test_position_weights_of_zero_work_with_any_class_axis(axis):
     weights = np.asarray(np.arange(12).reshape(2, 3, 2) % 3, "float32")
     y = np.random.default_rng(0).uniform(0.1, 0.9, (2, 2, 3, 2, 4)).astype("float32")
     y_true, y_pred = np.moveaxis(y, -1, axis + 1)
     for loss in (CategoricalCrossentropy(axis=axis), CosineSimilarity(axis=axis)):
         run = jax.value_and_grad(lambda p, y_true=y_true, loss=loss: loss(y_true, p, weights))
         expected = run(y_pred)
-        spoilt = y_pred.copy()
-        np.moveaxis(spoilt, axis, -1)[weights == 0] = np.nan
-        for found, right in zip(run(spoilt), expected, strict=True):
-            np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-7)
+        corrupted = y_pred.copy()
+        np.moveaxis(corrupted, axis, -1)[weights == 0] = np.nan
+        for found, wanted in zip(run(corrupted), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.in_turns(3)
 @pytest.mark.one_in(4)
 @JITTED
 @pytest.mark.parametrize("activation", [nn.functional.softmax, jax.nn.softmax])
-def test_the_logits_of_a_softmax_are_still_found(activation, jitted):
+def test_weight_zero_still_uses_the_logits_of_a_softmax(activation, jitted):
     layer = nn.Activation(activation)
 
-    def of(logits):
+    def weighted_loss(logits):
         return SparseCategoricalCrossentropy()(jnp.asarray([0, 1]), layer(logits), jnp.asarray([1.0, 0.0]))
 
-    run = jax.value_and_grad(of)
+    run = jax.value_and_grad(weighted_loss)
     value, gradient = (jax.jit(run) if jitted else run)(jnp.asarray([[0.0, 200.0], [np.inf, np.nan]]))
     assert float(value) == 100
     np.testing.assert_allclose(gradient, [[-0.5, 0.5], [0, 0]])
 
 
 @pytest.mark.slow
-def test_labels_that_are_ignored_have_no_gradient_either():
+def test_ignored_labels_have_no_gradient():
     loss = SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
     logits = jnp.asarray([[0.0, 0.0], [np.nan, 1.0]])
     value, gradient = jax.value_and_grad(lambda x: loss(jnp.asarray([1, -1]), x))(logits)
@@ -137,23 +137,23 @@ def test_labels_that_are_ignored_have_no_gradient_either():
     np.testing.assert_allclose(gradient, [[0.5, -0.5], [0, 0]])
 
 
-def test_what_is_finite_stays_as_it_is():
-    class Seeing(Loss):
+def test_only_nonfinite_values_of_weight_zero_are_replaced():
+    class Recording(Loss):
         def call(self, y_true, y_pred):
-            seen.append((y_true, y_pred))
+            recorded.append((y_true, y_pred))
             return (y_pred - y_true).mean(-1)
 
-    seen = []
+    recorded = []
     x = np.asarray([[1.0, -3.0], [2.0, np.inf]], "float32")
-    Seeing()(x, -x, [0.0, 0.0])
-    FunctionLoss(Seeing().call)(x.astype("float64"), x, np.zeros(2))
-    assert [each.tolist() for each in seen[0]] == [[[1, -3], [2, 0.5]], [[-1, 3], [-2, 0.25]]]
-    assert seen[1][0].dtype == "float64"
-    Seeing()(x, x, [1.0, 1.0])
-    assert [each.tolist() for each in seen[2]] == [x.tolist()] * 2
+    Recording()(x, -x, [0.0, 0.0])
+    FunctionLoss(Recording().call)(x.astype("float64"), x, np.zeros(2))
+    assert [each.tolist() for each in recorded[0]] == [[[1, -3], [2, 0.5]], [[-1, 3], [-2, 0.25]]]
+    assert recorded[1][0].dtype == "float64"
+    Recording()(x, x, [1.0, 1.0])
+    assert [each.tolist() for each in recorded[2]] == [x.tolist()] * 2
 
 
-def test_weights_that_do_not_fit_are_refused_as_before():
+def test_sample_weights_with_the_wrong_shape_raise():
     for weights in (np.zeros(2), np.zeros((3, 1, 1))):
         with pytest.raises(ValueError, match="sample_weight has shape"):
             MeanSquaredError()(np.ones((3, 4)), np.ones((3, 4)), weights)
@@ -189,60 +189,62 @@ MODEL_LOSSES = [
 @JITTED
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("loss", MODEL_LOSSES, ids=lambda loss: getattr(loss, "name", "function"))
-def test_no_gradient_of_it_reaches_the_weights(loss, policy, jitted):
+def test_training_steps_ignore_examples_of_weight_zero(loss, policy, jitted):
     model = network(policy, "tanh")
     nn.initialize(model, data(loss, "", 0)[0])
     model.compile(SGD(0.1), loss)
     step = train_step(model, as_loss(loss), model.optimizer)
-    tried = jax.jit(step) if jitted else step
+    tested_step = jax.jit(step) if jitted else step
     for place, bad in itertools.product(["label", "x", "label and x"], BAD[:2]):
         x, y, weights = data(loss, place, bad)
         before = init_state(model, model.optimizer)
-        after = tried(before, Batch(x, y, weights))
+        after = tested_step(before, Batch(x, y, weights))
         kept = weights != 0
-        # As without it, but that the mean is over all examples.
-        right = step(before, Batch(x[kept], y[kept], weights[kept] * np.float32(5 / 6)))
+        # The same as without the example, except that the mean divides by all six examples.
+        expected = step(before, Batch(x[kept], y[kept], weights[kept] * np.float32(5 / 6)))
         assert not after.log.fetch()[0, 2], (place, bad)
         for path, value in after.trainable.items():
-            moved, wanted = (np.asarray(each) - before.trainable[path] for each in (value, right.trainable[path]))
-            np.testing.assert_allclose(moved, wanted, rtol=1e-2, atol=1e-5, err_msg=f"{path} {place} {bad}")
-            assert np.any(wanted), path
-        np.testing.assert_allclose(after.log.fetch()[0, 0], right.log.fetch()[0, 0], rtol=1e-2)
+            moved, expected_move = (
+                np.asarray(each) - before.trainable[path] for each in (value, expected.trainable[path])
+            )
+            np.testing.assert_allclose(moved, expected_move, rtol=1e-2, atol=1e-5, err_msg=f"{path} {place} {bad}")
+            assert np.any(expected_move), path
+        np.testing.assert_allclose(after.log.fetch()[0, 0], expected.log.fetch()[0, 0], rtol=1e-2)
 
 
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("size", [2, 1])
 @pytest.mark.parametrize("policy", ["float32", Policy("mixed_float16", DynamicLossScale(8.0))])
 @pytest.mark.parametrize("place", ["label", "x"])
-def test_fit_and_evaluate_go_on_as_if_it_were_finite(place, policy, size):
-    made = []
+def test_fit_and_evaluate_ignore_nan_in_examples_of_weight_zero(place, policy, size):
+    results = []
     for bad in (np.nan, 0.5):
         x, y, weights = data(MeanSquaredError(), place, bad)
         model = network(policy, None)
         model.compile(SGD(0.1), "mse", ["mae"], steps_per_execution=size)
         history = model.fit(x, y, sample_weight=weights, batch_size=3, epochs=2, shuffle=False, verbose=0)
         assert history.skipped_steps == 0
-        made.append((history.history, model.evaluate(x, y, sample_weight=weights, verbose=0), values(model)))
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(made))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), *made)
+        results.append((history.history, model.evaluate(x, y, sample_weight=weights, verbose=0), values(model)))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(results))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), *results)
 
 
-def test_inputs_are_left_alone_where_any_part_of_the_example_counts():
-    seen = []
+def test_inputs_with_any_nonzero_weight_are_not_replaced():
+    recorded = []
 
-    class Seeing(nn.Layer):
+    class Recording(nn.Layer):
         def build(self, input_shape):
             self.w = self.add_weight("w", (), jax.nn.initializers.ones)
 
         def call(self, x):
-            jax.debug.callback(lambda x: seen.append(np.asarray(x)), x)
+            jax.debug.callback(lambda x: recorded.append(np.asarray(x)), x)
             return x * self.w.value
 
-    model = Sequential([Seeing()])
+    model = Sequential([Recording()])
     model.compile(SGD(0.0), "mse")
     x = np.full((3, 2, 1), np.nan, "float32")
     x[0] = 1.0
     weights = np.asarray([[1, 1], [0, 1], [0, 0]], "float32")
     model.train_on_batch({"x": x}["x"], x, sample_weight=weights)
     jax.effects_barrier()
-    np.testing.assert_array_equal(seen[-1].ravel(), [1, 1, np.nan, np.nan, 0.5, 0.5])
+    np.testing.assert_array_equal(recorded[-1].ravel(), [1, 1, np.nan, np.nan, 0.5, 0.5])
