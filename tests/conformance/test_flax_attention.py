@@ -119,7 +119,7 @@ def test_attention_layer_refuses_complex_weights_where_flax_computes():
     with jax.enable_x64(True):
         inputs, params = random_like((1, 3, 4), "float32"), random_like(WEIGHTS, "complex64")
         assert np.isfinite(layer_of_flax(params, inputs, None)).all()
-        with pytest.raises(OperandError, match="query is complex64"):
+        with pytest.raises(OperandError, match="query must be real, got complex64"):
             layer_of_ours(params, inputs, None)
 
 
