@@ -167,12 +167,12 @@ class TestEarlyStopping:
         assert len(model.history.epoch) == stopping.stopped_epoch + 1 < 10
 
     def test_mode_follows_the_name_and_invalid_arguments_raise(self):
-        for name, better in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
+        for name, better_value in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
             stopping = EarlyStopping(name)
             stopping.on_train_begin()
-            for value in (1.0, better):
+            for value in (1.0, better_value):
                 stopping.on_epoch_end(0, {name: value})
-            assert stopping.best == better
+            assert stopping.best == better_value
         with pytest.raises(UnknownNameError, match=r"val_los.*did you mean 'val_loss'"):
             compiled().fit(X, Y, validation_data=(X, Y), callbacks=EarlyStopping("val_los"), verbose=0)
         for options in ({"patience": -1}, {"min_delta": -1.0}, {"mode": "least"}):

@@ -68,16 +68,16 @@ class TestMatchesOneDevice:
     )
     def test_batch_that_does_not_divide_evenly_is_not_split(self, loss):
         """72 examples in batches of 25, 25 and 22, none of which can be split among 8 devices."""
-        made = []
+        results = []
         for distribution in (None, DataParallel(devices(8)), FullyShardedDataParallel(devices(8), smallest=16)):
             model = network()
             model.compile(SGD(0.1 if loss is LOSS else 0.002), loss, "accuracy", distribution=distribution)
             model.fit(X, Y, batch_size=25, epochs=2, verbose=0)
-            made.append((values(model), model.history.history["accuracy"], model.history.loss))
-        for actual, accuracy, losses in made[1:]:
-            close(actual, made[0][0], 4e-6)
-            assert accuracy == made[0][1]
-            np.testing.assert_allclose(losses, made[0][2], rtol=2e-6)
+            results.append((values(model), model.history.history["accuracy"], model.history.loss))
+        for actual, accuracy, losses in results[1:]:
+            close(actual, results[0][0], 4e-6)
+            assert accuracy == results[0][1]
+            np.testing.assert_allclose(losses, results[0][2], rtol=2e-6)
 
     @pytest.mark.parametrize("case", ["sum", "weights", "ignored labels", "regularised", "batches", "three at once"])
     def test_losses_are_computed_over_the_whole_batch(self, case):
@@ -91,7 +91,7 @@ class TestMatchesOneDevice:
         elif case == "three at once":
             steps = 3
         data = [(x[i : i + 24], y[i : i + 24]) for i in range(0, EXAMPLES, 24)] if case == "batches" else None
-        made = []
+        results = []
         for distribution in (None, DataParallel(devices(8))):
             regularizer = {"kernel_regularizer": "l2", "activity_regularizer": "l2"} if case == "regularised" else {}
             model = Sequential([nn.Dense(32, **regularizer), nn.ReLU(), nn.Dense(CLASSES)])
@@ -100,9 +100,9 @@ class TestMatchesOneDevice:
                 model.fit(x, y, batch_size=24, epochs=2, verbose=0, shuffle=False, **fit)
             else:
                 model.fit(data, epochs=2, verbose=0)
-            made.append((values(model), model.history.loss))
-        close(made[1][0], made[0][0], 4e-6)
-        np.testing.assert_allclose(made[1][1], made[0][1], rtol=3e-6)
+            results.append((values(model), model.history.loss))
+        close(results[1][0], results[0][0], 4e-6)
+        np.testing.assert_allclose(results[1][1], results[0][1], rtol=3e-6)
 
     def test_evaluate_and_predict_match(self):
         one, many = trained(None), trained(FullyShardedDataParallel(devices(8), smallest=16))
@@ -135,17 +135,17 @@ class TestMatchesOneDevice:
 @pytest.mark.slow
 class TestNormalization:
     def test_synchronized_statistics_are_those_of_the_whole_batch(self):
-        made = []
+        results = []
         for distribution, axis in (
             (None, "data"),
             (DataParallel(devices(8)), "data"),
             (DataParallel(devices(8)), None),
         ):
             model = trained(distribution, middle=[lambda axis=axis: nn.BatchNorm(axis_name=axis, momentum=0.5)])
-            made.append(values(model))
-        close(made[1], made[0], 2e-5)
+            results.append(values(model))
+        close(results[1], results[0], 2e-5)
         with pytest.raises(AssertionError):
-            close(made[2], made[0], 1e-2)
+            close(results[2], results[0], 1e-2)
 
     def test_unsynchronized_moving_statistics_are_the_mean_over_devices(self):
         model = Sequential([nn.BatchNorm(momentum=0.0), nn.Dense(1)])
@@ -238,7 +238,7 @@ class TestOverflow:
     def test_overflow_on_one_device_skips_the_step_on_all_devices(self, kind):
         x = X.copy()
         x[37] = np.inf  # in the second batch, on one device
-        made = []
+        results = []
         for distribution in (None, KINDS[kind](devices(8))):
             model = network("mixed_float16")
             scale = DynamicLossScale(initial_loss_scale=64, increment_period=1000)
@@ -249,8 +249,8 @@ class TestOverflow:
                 distribution=distribution,
             )
             model.fit(x, Y, batch_size=24, verbose=0, shuffle=False)
-            made.append(model)
-        one, many = made
+            results.append(model)
+        one, many = results
         assert many.history.skipped == one.history.skipped == [False, True, False]
         assert many.history.loss_scale == one.history.loss_scale == [64, 64, 32]
         assert many.history.history["accuracy"] == one.history.history["accuracy"]
@@ -288,6 +288,6 @@ class TestErrors:
 
 @pytest.mark.slow
 def test_all_device_counts_train_alike():
-    made = {count: values(trained(DataParallel(devices(count)), epochs=1)) for count in (2, 4, 8)}
-    for one, other in itertools.combinations(made.values(), 2):
+    results = {count: values(trained(DataParallel(devices(count)), epochs=1)) for count in (2, 4, 8)}
+    for one, other in itertools.combinations(results.values(), 2):
         close(one, other, 4e-6)

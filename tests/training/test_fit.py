@@ -89,14 +89,14 @@ class TestLearning:
     @pytest.mark.parametrize("steps", [1, 2])
     def test_history_records_more_steps_than_its_buffer_holds(self, steps, monkeypatch):
         x, y = blobs(13 * 4)
-        made = []
+        results = []
         for capacity in (1024, 5):
             monkeypatch.setattr(trainer, "CAPACITY", capacity)
             model = compiled("mixed_float16", steps_per_execution=steps)
             model.fit(x, y, batch_size=4, epochs=2, verbose=0)
-            made.append((model.history.loss, model.history.loss_scale, model.history.skipped))
-        assert made[0] == made[1]
-        assert len(made[0][0]) == len(set(made[0][0])) == 26
+            results.append((model.history.loss, model.history.loss_scale, model.history.skipped))
+        assert results[0] == results[1]
+        assert len(results[0][0]) == len(set(results[0][0])) == 26
 
     def test_sample_weights_scale_the_loss(self):
         x, y = blobs(64)
@@ -205,12 +205,12 @@ class TestLossScale:
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(self, policy):
         x, y = blobs(64)
-        made = []
+        results = []
         for scale in (None, 8.0) if policy == "float32" else (8.0, 8.0):
             model = compiled(Policy(policy, scale), SGD(0.1))
             model.fit(x, y, batch_size=32, verbose=0)
-            made.append(values(model))
-        assert equal(*made)
+            results.append(values(model))
+        assert equal(*results)
 
     @pytest.mark.slow
     def test_state_stays_finite_under_1000_overflow_patterns(self):
@@ -332,16 +332,16 @@ class TestChangesDuringTraining:
     @pytest.mark.slow
     def test_nesterov_set_between_fits_applies_to_the_next_step(self):
         x, y = blobs(64)
-        made = {}
+        results = {}
         for is_nesterov in (False, True):
             model = compiled("mixed_float16", SGD(0.1, momentum=0.9))
             model.fit(x, y, batch_size=64, epochs=2, shuffle=False, verbose=0)
             before = values(model)
             model.optimizer.inner_optimizer.nesterov = is_nesterov
             model.fit(x, y, batch_size=64, shuffle=False, verbose=0)
-            made[is_nesterov] = before, values(model)
-        assert equal(made[False][0], made[True][0])
-        assert not equal(made[False][1], made[True][1])
+            results[is_nesterov] = before, values(model)
+        assert equal(results[False][0], results[True][0])
+        assert not equal(results[False][1], results[True][1])
 
     def test_gradient_transformers_and_aggregator_get_unscaled_gradients(self):
         x, y = blobs(64)
