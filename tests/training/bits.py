@@ -1,4 +1,4 @@
-"""Arrays of any bits, compared bit for bit."""
+"""Arrays of random bits, and bit-for-bit comparison."""
 
 import jax
 import jax.numpy as jnp
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def any_bits(row, shape, random):
-    """An array of any bit patterns, NaNs with payloads among them; what a format has no use for in a byte is zero."""
+    """Return an array of random bits, including NaNs with payloads; bits of a byte that a format does not use are 0."""
     size = int(np.prod(shape)) * row.dtype.itemsize
     pattern = random.integers(0, 1 << min(row.bits, 8), size, np.uint8)
     return pattern.view(row.dtype).reshape(shape)
 
 
 def same(a, b):
-    """Whether two arrays, or keys, are the same in every bit."""
+    """Return whether two arrays or PRNG keys have the same dtype, shape and bits."""
     if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
         return a.dtype == b.dtype and same(jax.random.key_data(a), jax.random.key_data(b))
     a, b = np.asarray(a), np.asarray(b)
@@ -26,5 +26,5 @@ def assert_same(found, expected):
         assert same(found[name], array), name
 
 
-def names(folder):
+def file_names(folder):
     return [file.name for file in folder.iterdir()]

@@ -1,4 +1,4 @@
-"""Points around the corners of a triangle, and networks that tell them apart."""
+"""Points around the corners of a triangle, and a network that classifies them."""
 
 import jax
 import numpy as np
@@ -8,7 +8,7 @@ from supremum.training import Sequential
 
 
 def blobs(count=128, seed=0):
-    """Points of shape (count, 2), float32, and which corner each is at, int32; far enough apart to be told apart."""
+    """Return points of shape (count, 2), float32, and the corner of each, int32; the classes are well separated."""
     random = np.random.default_rng(seed)
     y = random.integers(3, size=count).astype(np.int32)
     corners = np.stack([f(2 * np.pi * np.arange(3) / 3) for f in (np.cos, np.sin)], 1)
@@ -16,16 +16,16 @@ def blobs(count=128, seed=0):
 
 
 def network(policy="float32", *, units=8):
-    """A perceptron with batch statistics."""
+    """Return a perceptron with batch normalization."""
     return Sequential([nn.Dense(units), nn.BatchNorm(momentum=0.5), nn.ReLU(), nn.Dense(3)], dtype=policy)
 
 
 def values(model):
-    """Its stored values by path, on the host."""
+    """Return the stored values of a model by path, as NumPy arrays."""
     return {path: np.asarray(variable.read_stored()) for path, variable in model.variables.items()}
 
 
 def equal(a, b):
-    """Whether two trees have the same bits."""
+    """Return whether two trees have the same bits."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
     return all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)

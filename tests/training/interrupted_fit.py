@@ -1,8 +1,8 @@
-"""Trains a model again and again, with Ctrl-C at random moments; started as a process of its own, which gets them.
+"""Train a model repeatedly and send Ctrl-C at random moments; must run in a separate process, which gets the signals.
 
     python interrupted_fit.py ROUNDS STEPS_PER_EXECUTION FOLDER
 
-It prints a line for each round: whether it was interrupted, and where. Whatever does not hold is an error.
+Prints one line per round, with the place of the interrupt. Raises if the model is inconsistent after an interrupt.
 """
 
 import os
@@ -19,13 +19,13 @@ import numpy as np
 
 from supremum import nn, training
 
-# All batches are alike, so that the weights follow from how many steps there were.
+# All batches are equal, so the weights depend only on the number of steps.
 X = np.tile(np.random.default_rng(0).normal(size=(4, 4)).astype("float32"), (24, 1))
 Y = X.sum(axis=1, keepdims=True)
 
 
-class Watch(training.Callback):
-    """Notes the weights after each step, from the optimizer's count of steps, and whether it was told of the end."""
+class BeginEndCounter(training.Callback):
+    """Counts how often training began and ended."""
 
     def __init__(self):
         self.ended = 0
@@ -38,8 +38,8 @@ class Watch(training.Callback):
         self.ended += 1
 
 
-def made(steps, fresh):
-    """A compiled model, with weights unless fresh, and with a layer that keeps running statistics."""
+def make_model(steps, fresh):
+    """Return a compiled model with running statistics, trained once unless fresh."""
     model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
     model.compile("adam", loss="mse", steps_per_execution=steps, seed=1)
     if not fresh:
@@ -57,76 +57,78 @@ def weights(model):
     return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
 
 
-def reference(steps, most):
-    """The weights after each number of dispatches, of a training that nobody interrupts."""
+def uninterrupted_weights(steps, last_count):
+    """Return the weights by the step count after each dispatch, from training without interrupts."""
     model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
     model.compile("adam", loss="mse", steps_per_execution=steps, seed=1)
     found = {}
 
-    class Keep(training.Callback):
+    class KeepWeights(training.Callback):
         def on_train_batch_end(self, batch, logs):
             found[int(self.model.compiled().count)] = weights(self.model)
 
-    while not found or max(found) < most:
-        fit(model, [Keep()])
+    while not found or max(found) < last_count:
+        fit(model, [KeepWeights()])
     return found
 
 
-def where(error):
-    """The innermost function of ours that the interrupt came in, or the callback that it took the last word from."""
+def interrupted_function(error):
+    """Return the innermost function of supremum that was interrupted, or `callbacks` for `on_train_end`."""
     frames = traceback.extract_tb(error.__traceback__)
     if any(frame.name == "on_train_end" for frame in frames):
         return "callbacks"
-    ours = [frame for frame in frames if "supremum" in frame.filename and "interrupts" not in frame.filename]
-    return f"{pathlib.Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "outside"
+    own_frames = [frame for frame in frames if "supremum" in frame.filename and "interrupts" not in frame.filename]
+    return f"{pathlib.Path(own_frames[-1].filename).name}:{own_frames[-1].name}" if own_frames else "outside"
 
 
-def interrupted(call, delay):
-    """Where Ctrl-C interrupted a call; `after` where the call ended first.
+def interrupt(call, delay):
+    """Send Ctrl-C during a call and return the function that it interrupted, or `after` if the call ended first.
 
-    Also where Python ignored it, as it does in the function that JAX has called by the garbage collector.
+    Also return `after` if Python ignored the interrupt, as in the function that JAX makes the garbage collector call.
     """
     timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
     try:
         timer.start()
         call()
         timer.join()
-        time.sleep(0.001)  # here at the latest the interrupt comes
+        time.sleep(0.001)  # the interrupt arrives here at the latest
     except KeyboardInterrupt as error:
         timer.join()
-        return where(error)
+        return interrupted_function(error)
     return "after"
 
 
 def main():
     rounds, steps, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    chosen = random.Random(steps)
+    generator = random.Random(steps)
     start = time.perf_counter()
-    model = made(steps, fresh=True)
+    model = make_model(steps, fresh=True)
     fit(model, [])
-    cold = time.perf_counter() - start
+    cold_seconds = time.perf_counter() - start
     start = time.perf_counter()
     fit(model, [])
-    warm = time.perf_counter() - start
-    right = reference(steps, 400)
-    model = made(steps, fresh=False)
+    warm_seconds = time.perf_counter() - start
+    expected = uninterrupted_weights(steps, 400)
+    model = make_model(steps, fresh=False)
     for number in range(rounds):
         fresh = number % 8 == 0  # the first compilation
         if fresh or int(model.compiled().count) > 300:
-            model = made(steps, fresh)
-        watch = Watch()
-        callbacks = [watch, training.ModelCheckpoint(f"{folder}/{{epoch}}.safetensors")]
-        place = interrupted(partial(fit, model, callbacks), chosen.random() * (cold if fresh else warm))
+            model = make_model(steps, fresh)
+        counter = BeginEndCounter()
+        callbacks = [counter, training.ModelCheckpoint(f"{folder}/{{epoch}}.safetensors")]
+        place = interrupt(
+            partial(fit, model, callbacks), generator.random() * (cold_seconds if fresh else warm_seconds)
+        )
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        assert watch.ended == (1 if watch.began else 0) or place.startswith("callbacks"), (place, vars(watch))
-        if not model.built or not all(each.is_initialized for each in model.variables.values()):
+        assert counter.ended == (1 if counter.began else 0) or place.startswith("callbacks"), (place, vars(counter))
+        if not model.built or not all(variable.is_initialized for variable in model.variables.values()):
             print(number, place, "before there were weights", flush=True)
             fit(model, [])
             continue
         count = int(model.compiled().count)
         for path, value in weights(model).items():
             if count:
-                np.testing.assert_array_equal(value, right[count][path], err_msg=f"{place} {count} {path}")
+                np.testing.assert_array_equal(value, expected[count][path], err_msg=f"{place} {count} {path}")
         model.predict(X[:4], verbose=0)
         model.save_state(f"{folder}/state")
         model.load_state(f"{folder}/state")

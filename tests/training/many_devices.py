@@ -47,17 +47,17 @@ def values(model):
 
 
 def close(ours, theirs, rtol):
-    """Values of models within a share of the largest of each."""
+    """Assert that each array is within `rtol` times its largest value (at least 0.05) of the expected one."""
     for path, value in theirs.items():
         np.testing.assert_allclose(ours[path], value, rtol=0, atol=rtol * max(np.abs(value).max(), 0.05), err_msg=path)
 
 
-ALONE = {}
+BASELINES = {}
 
 
-def alone(policy="float32"):
-    """What one device comes to, once for all tests of a policy."""
-    if policy not in ALONE:
+def baseline(policy="float32"):
+    """Return the values, losses and history of training on one device, computed once per policy."""
+    if policy not in BASELINES:
         model = trained(None, policy)
-        ALONE[policy] = values(model), model.history.loss, model.history.history
-    return ALONE[policy]
+        BASELINES[policy] = values(model), model.history.loss, model.history.history
+    return BASELINES[policy]

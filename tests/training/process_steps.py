@@ -1,6 +1,7 @@
-"""A script for several processes: steps that all take together; on its way one fails as told.
+"""A script for several processes that take steps together until one of them fails.
 
-Arguments: how (one of the names below), which process, and a file that is made just before.
+Arguments: how that one fails (`is killed`, `hangs`, `raises` or `succeeds`), its index, and a file that it creates just
+before.
 """
 
 import os
@@ -16,16 +17,16 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from supremum.training import initialize_processes
 
 
-def fail(how):
-    if how == "is killed":
+def fail(failure):
+    if failure == "is killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    if how == "hangs":
+    if failure == "hangs":
         os.kill(os.getpid(), signal.SIGSTOP)
-    if how == "raises":
+    if failure == "raises":
         raise RuntimeError("no more data")
 
 
-def main(how, which, mark):
+def main(failure, rank, marker):
     initialize_processes()
     initialize_processes()  # does nothing
     mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(AxisType.Auto,))
@@ -33,20 +34,20 @@ def main(how, which, mark):
     mean = jax.jit(
         jax.shard_map(lambda x: jax.lax.pmean(x, "data"), mesh=mesh, in_specs=rows, out_specs=PartitionSpec())
     )
-    own = np.full((jax.local_device_count(), 1), jax.process_index(), np.float32)
-    everyones = jax.make_array_from_process_local_data(NamedSharding(mesh, rows), own)
+    local = np.full((jax.local_device_count(), 1), jax.process_index(), np.float32)
+    global_array = jax.make_array_from_process_local_data(NamedSharding(mesh, rows), local)
     result = None
-    for step in range(5 if how == "succeeds" else 5000):
+    for step in range(5 if failure == "succeeds" else 5000):
         try:
-            result = float(np.asarray(mean(everyones)).item())
+            result = float(np.asarray(mean(global_array)).item())
         except jax.errors.JaxRuntimeError:
-            if how == "raises":
-                # On a busy machine, the launcher might otherwise see this failure together with its cause.
+            if failure == "raises":
+                # Otherwise, on a busy machine, the launcher might see this failure at the same time as its cause.
                 time.sleep(10)
             raise
-        if step == 3 and jax.process_index() == int(which):
-            Path(mark).touch()
-            fail(how)
+        if step == 3 and jax.process_index() == int(rank):
+            Path(marker).touch()
+            fail(failure)
         time.sleep(0.02)
     print(jax.process_index(), jax.process_count(), jax.device_count(), result)
 

@@ -1,4 +1,4 @@
-"""A small model whose variables and optimizer's state are spread over a mesh."""
+"""A small model whose variables and optimizer state are sharded over a mesh."""
 
 import jax
 import numpy as np
@@ -21,12 +21,12 @@ def sharding_of(value, mesh):
 
 
 def spread(tree, mesh):
-    """The arrays, split along their first axis where it divides, whole on each device where it does not."""
+    """Shard each array along its first axis where the mesh size divides it; replicate it otherwise."""
     return jax.tree.map(lambda value: jax.device_put(value, sharding_of(value, mesh)), tree)
 
 
 def compiled(policy="float32", seed=0, units=16, optimizer="adam"):
-    """A model that knows its variables and has never trained."""
+    """Return a compiled model whose variables are initialized and not yet trained."""
     layers = [nn.Dense(units, dtype=policy), nn.BatchNorm(momentum=0.5, dtype=policy), nn.ReLU(dtype=policy)]
     model = Sequential([*layers, nn.Dense(8, dtype=policy)])
     model.compile(optimizer, loss="sparse_categorical_crossentropy", seed=seed, steps_per_execution=1)
@@ -36,7 +36,7 @@ def compiled(policy="float32", seed=0, units=16, optimizer="adam"):
 
 
 def put_on(model, devices):
-    """The model, its variables and its optimizer's state on a mesh of so many devices."""
+    """Shard the variables and optimizer state of the model over this many devices, and return the model."""
     mesh = mesh_of(devices)
     for variable in model.variables.values():
         variable.assign(spread(variable.read_stored(), mesh))
@@ -46,7 +46,7 @@ def put_on(model, devices):
 
 
 def state_of(model):
-    """All arrays that are saved, as they are."""
+    """Return all arrays that a checkpoint saves, by path and as stored."""
     return {path: each.read_stored() for path, each in model.variables.items()} | {
         f"optimizer/{name}": value for name, value in model.compiled().optimizer.variables.items()
     }

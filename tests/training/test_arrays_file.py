@@ -1,4 +1,4 @@
-"""A file of arrays gives back every bit of every format, or is refused by name."""
+"""Arrays of every format round-trip through a file bit for bit; unsupported values raise."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import FORMATS, as_format
 from supremum.training.checkpoints import CheckpointFileError, load_arrays, save_arrays
-from training.bits import any_bits, assert_same, names, same
+from training.bits import any_bits, assert_same, file_names, same
 
 IMPLEMENTATIONS = ("threefry2x32", "rbg", "unsafe_rbg")
 
@@ -34,7 +34,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("row", FORMATS, ids=str)
-def test_every_bit_pattern_of_every_format_comes_back(path, row):
+def test_every_bit_pattern_of_every_format_round_trips(path, row):
     random = np.random.default_rng(0)
     patterns = any_bits(row, (1 << min(row.bits, 12),), random)
     if row.bits <= 8:
@@ -48,23 +48,23 @@ def test_every_bit_pattern_of_every_format_comes_back(path, row):
     assert all(array.flags.writeable for array in found.values())
 
 
-def test_payloads_of_nan_come_back(path):
+def test_nan_payloads_round_trip(path):
     quiet = np.array([0x7FC12345, 0xFFC00001, 0x7F800001], np.uint32).view(np.float32)
     save_arrays(path, {"nan": quiet, "jax": jnp.asarray(quiet)})
     assert load_arrays(path)[0]["nan"].view(np.uint32).tolist() == [0x7FC12345, 0xFFC00001, 0x7F800001]
     assert load_arrays(path)[0]["jax"].view(np.uint32).tolist() == [0x7FC12345, 0xFFC00001, 0x7F800001]
 
 
-def test_arrays_of_jax_come_back_as_arrays_of_numpy(path):
-    names = ["bool", "int4", "uint8", "int32", "bfloat16", "float8_e4m3fn", "float16", "float32", "complex64"]
-    arrays = {name: jnp.asarray(np.array([0, 1, 1]).astype(as_format(name).dtype)) for name in names}
+def test_jax_arrays_load_as_numpy_arrays(path):
+    formats = ["bool", "int4", "uint8", "int32", "bfloat16", "float8_e4m3fn", "float16", "float32", "complex64"]
+    arrays = {name: jnp.asarray(np.array([0, 1, 1]).astype(as_format(name).dtype)) for name in formats}
     save_arrays(path, arrays)
     found, _ = load_arrays(path)
     assert_same(found, arrays)
     assert all(type(array) is np.ndarray for array in found.values())
 
 
-def test_keys_come_back_as_keys(path):
+def test_prng_keys_load_as_keys(path):
     keys = {name: jax.random.key(7, impl=name) for name in IMPLEMENTATIONS}
     keys["many"] = jax.random.split(keys["threefry2x32"], (2, 3))
     keys["raw"] = jax.random.key_data(keys["rbg"])
@@ -77,7 +77,7 @@ def test_keys_come_back_as_keys(path):
         assert np.array_equal(jax.random.normal(found[name]), jax.random.normal(keys[name]))
 
 
-def test_layout_and_byte_order_make_no_difference(path, tmp_path):
+def test_memory_layout_and_byte_order_do_not_change_loaded_values(path, tmp_path):
     plain = np.arange(24, dtype=np.float32).reshape(4, 6)
     mapped = np.memmap(tmp_path / "mapped", np.float32, "w+", shape=(4, 6))
     mapped[:] = plain
@@ -97,7 +97,7 @@ def test_layout_and_byte_order_make_no_difference(path, tmp_path):
     assert same(found["scalar"], np.array(2, np.float16))
 
 
-def test_other_readers_find_the_arrays(path):
+def test_safetensors_reads_the_file(path):
     arrays = {"a/b": np.arange(6.0).reshape(2, 3), "c": np.array([True, False]), "d": np.array(3, np.int16)}
     save_arrays(path, arrays | {"bytes": np.array([1, 2], ml_dtypes.bfloat16)}, {"k": "v"})
     found = safetensors.numpy.load_file(path)
@@ -108,19 +108,19 @@ def test_other_readers_find_the_arrays(path):
         assert json.loads(file.metadata()["supremum"])["content"]["metadata"] == {"k": "v"}
 
 
-def test_the_same_arrays_make_the_same_file(tmp_path):
+def test_saving_the_same_arrays_writes_the_same_bytes(tmp_path):
     arrays = {"b": np.arange(3.0), "a": np.arange(2)}
     for name in ("first", "second"):
         save_arrays(tmp_path / name, arrays, {"x": "1", "y": "2", "z": "3"})
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
-def test_nothing_at_all_can_be_saved(path):
+def test_empty_dict_round_trips(path):
     save_arrays(path, {})
     assert load_arrays(path) == ({}, {})
 
 
-def test_the_home_folder_and_new_folders(tmp_path, monkeypatch):
+def test_save_arrays_expands_home_and_creates_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     save_arrays("~/new/folder/a.safetensors", {"a": np.ones(1)})
     assert (tmp_path / "new/folder/a.safetensors").is_file()
@@ -142,30 +142,30 @@ SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
     st.dictionaries(NAMES, st.text(max_size=20), max_size=4),
     st.integers(0, 2**32),
 )
-def test_any_names_shapes_formats_and_texts_come_back(arrays, metadata, seed):
+def test_any_names_shapes_formats_and_metadata_round_trip(arrays, metadata, seed):
     random = np.random.default_rng(seed)
     arrays = {name: any_bits(row, shape, random) for name, (row, shape) in arrays.items()}
     with tempfile.TemporaryDirectory() as folder:
         save_arrays(f"{folder}/a", arrays, metadata)
-        found, texts = load_arrays(f"{folder}/a")
+        found, loaded_metadata = load_arrays(f"{folder}/a")
     assert_same(found, arrays)
-    assert texts == metadata
-    assert list(texts) == list(metadata)
+    assert loaded_metadata == metadata
+    assert list(loaded_metadata) == list(metadata)
 
 
-# What is refused when it is saved
+# Values that cannot be saved
 
 
-def donated():
+def donated_array():
     array = jnp.ones(3)
     array.delete()
     return array
 
 
-def test_what_is_no_array_is_refused_by_name_and_the_old_file_stays(path):
+def test_unsupported_value_raises_and_keeps_the_old_file(path):
     save_arrays(path, {"a": np.ones(2)})
     before = path.read_bytes()
-    refused = [
+    cases = [
         ([1.0, 2.0], OperandError, r"np\.asarray\(x, 'float32'\)"),
         (1.0, OperandError, "float"),
         (None, OperandError, "NoneType"),
@@ -174,9 +174,9 @@ def test_what_is_no_array_is_refused_by_name_and_the_old_file_stays(path):
         (np.array(["2020-01-01"], "M8[D]"), OperandError, "must be an array of numbers"),
         (np.array([(1, 2.0)], [("x", "i4"), ("y", "f4")]), OperandError, "must be an array of numbers"),
         (np.ma.masked_array([1.0], [True]), OperandError, "MaskedArray"),
-        (donated(), ArgumentError, "donated"),
+        (donated_array(), ArgumentError, "donated"),
     ]
-    for value, error, message in refused:
+    for value, error, message in cases:
         with pytest.raises(error, match=message) as caught:
             save_arrays(path, {"good": np.ones(2), "the bad": value})
         assert "'the bad'" in str(caught.value)
@@ -186,33 +186,33 @@ def test_what_is_no_array_is_refused_by_name_and_the_old_file_stays(path):
     for metadata in [{"k": 1}, {1: "v"}, {"k": None}]:
         with pytest.raises(OperandError, match=r"json\.dumps"):
             save_arrays(path, {}, metadata)
-    assert names(path.parent) == [path.name]
+    assert file_names(path.parent) == [path.name]
     assert path.read_bytes() == before
 
 
-def test_a_traced_array_is_refused(path):
+def test_traced_array_raises(path):
     @jax.jit
     def function(x):
         save_arrays(path, {"x": x})
 
     with pytest.raises(OperandError, match=r"'x' is being traced .* outside of jax\.jit"):
         function(1.0)
-    assert names(path.parent) == []
+    assert file_names(path.parent) == []
 
 
 @pytest.mark.slow
-def test_a_header_that_safetensors_could_not_read_is_not_written(path):
+def test_header_too_long_for_safetensors_raises(path):
     with pytest.raises(ArgumentError, match="header"):
         save_arrays(path, {}, {"k": "x" * 100_000_001})
-    assert names(path.parent) == []
+    assert file_names(path.parent) == []
 
 
-# File systems that refuse
+# File system errors
 
 
 @contextmanager
-def largest_file(size):
-    """A time in which no file can be larger, as on a disk that is full."""
+def limited_file_size(size):
+    """Limit the size of written files, as a full disk does."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
@@ -221,21 +221,21 @@ def largest_file(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_full_disk_changes_nothing(path):
+def test_full_disk_keeps_the_old_file(path):
     save_arrays(path, {"a": np.ones(2)})
     before = path.read_bytes()
     for size in (0, 1, 1000):
-        with largest_file(size), pytest.raises(CheckpointFileError, match="make room") as caught:
+        with limited_file_size(size), pytest.raises(CheckpointFileError, match="make room") as caught:
             save_arrays(path, {"a": np.ones(1000)})
         assert caught.value.errno == errno.EFBIG
         assert str(path) in str(caught.value)
-        assert names(path.parent) == [path.name]
+        assert file_names(path.parent) == [path.name]
         assert path.read_bytes() == before
     save_arrays(path, {"a": np.ones(1000)})
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_any_call_that_fails_changes_nothing(path, monkeypatch, call):
+def test_failed_system_call_keeps_the_old_file(path, monkeypatch, call):
     save_arrays(path, {"a": np.ones(2)})
     before = path.read_bytes()
 
@@ -245,13 +245,13 @@ def test_any_call_that_fails_changes_nothing(path, monkeypatch, call):
     monkeypatch.setattr(*((os, "fsync", fail) if call == "fsync" else (Path, "replace", fail)))
     with pytest.raises(CheckpointFileError, match=r"cannot be written: Input/output error$"):
         save_arrays(path, {"a": np.ones(3)})
-    assert names(path.parent) == [path.name]
+    assert file_names(path.parent) == [path.name]
     assert path.read_bytes() == before
 
 
 @contextmanager
-def somebody():
-    """A time in which we are not root, whom nothing is forbidden."""
+def unprivileged_user():
+    """Drop root's privileges if the tests run as root, because root ignores file permissions."""
     if os.geteuid():
         yield
         return
@@ -263,7 +263,7 @@ def somebody():
 
 
 @pytest.fixture
-def open_folder():
+def readable_folder():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -271,13 +271,13 @@ def open_folder():
         folder.chmod(0o755)
 
 
-def test_a_folder_or_file_without_permission(open_folder):
-    path = open_folder / "a.safetensors"
+def test_missing_permission_raises(readable_folder):
+    path = readable_folder / "a.safetensors"
     save_arrays(path, {"a": np.ones(2)})
     before = path.read_bytes()
     path.chmod(0o000)
-    open_folder.chmod(0o555)
-    with somebody():
+    readable_folder.chmod(0o555)
+    with unprivileged_user():
         with pytest.raises(CheckpointFileError, match="in a folder that you may write to") as caught:
             save_arrays(path, {"a": np.ones(3)})
         assert caught.value.errno == errno.EACCES
@@ -287,7 +287,7 @@ def test_a_folder_or_file_without_permission(open_folder):
     assert path.read_bytes() == before
 
 
-def test_a_file_where_the_folder_should_be(path):
+def test_file_in_place_of_a_folder_raises(path):
     path.write_text("a file")
     for place in (path / "a.safetensors", path / "deeper/a.safetensors"):
         with pytest.raises(CheckpointFileError, match="cannot be made a folder"):

@@ -1,4 +1,4 @@
-"""What a user of Keras sets, overrides or calls does here what it does there."""
+"""Attributes, overrides and calls that users know from Keras behave as they do in Keras."""
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def frozen_as_a_whole():
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("make", [frozen_by_attribute, frozen_by_argument, frozen_as_a_whole])
-def test_what_is_not_trainable_keeps_its_weights(make):
+def test_frozen_layers_keep_their_weights(make):
     model = make()
     model.compile("sgd", loss="mse")
     model(X)
@@ -51,13 +51,13 @@ def test_what_is_not_trainable_keeps_its_weights(make):
     } - {path for path in before if path.startswith("dense/") and make is not frozen_as_a_whole}
     assert model.trainable_variables.keys() == changed
     assert model.summary().trainable == 9
-    kept, others = nn.split_variables(model)
-    assert kept.keys() == changed
-    assert kept.keys() | others.keys() == before.keys()
+    trainable, frozen = nn.split_variables(model)
+    assert trainable.keys() == changed
+    assert trainable.keys() | frozen.keys() == before.keys()
 
 
 @pytest.mark.slow
-def test_a_frozen_layer_adds_no_penalty_and_its_statistics_stand():
+def test_frozen_layer_adds_no_penalty_and_uses_moving_statistics():
     model = Sequential([Dense(4, kernel_regularizer="l2"), BatchNorm(), Dense(1)])
     model(X)
     assert len(model.losses) == 1
@@ -65,11 +65,11 @@ def test_a_frozen_layer_adds_no_penalty_and_its_statistics_stand():
     assert model.losses == []
     norm = BatchNorm(trainable=False)
     np.testing.assert_allclose(norm(X, training=True), norm(X), rtol=1e-6)
-    thawed = BatchNorm()
-    assert np.any(np.asarray(thawed(X, training=True)) != np.asarray(thawed(X)))
+    trainable = BatchNorm()
+    assert np.any(np.asarray(trainable(X, training=True)) != np.asarray(trainable(X)))
 
 
-def test_thawing_and_compiling_again_trains_all():
+def test_unfrozen_layers_train_after_compiling_again():
     model = frozen_by_attribute()
     model.compile("adam", loss="mse")
     model.fit(X, Y, epochs=1, verbose=0)
@@ -97,7 +97,7 @@ class Weighted(Model):
         return jnp.mean((y - y_pred) ** 2 * jnp.abs(x[:, :1])) * 3
 
 
-def test_compute_loss_is_what_is_made_small():
+def test_fit_minimizes_an_overridden_compute_loss():
     model = Weighted()
     model.compile("sgd")
     expected = None
@@ -111,10 +111,10 @@ def test_compute_loss_is_what_is_made_small():
 
 
 @pytest.mark.parametrize("name", ["train_step", "test_step", "predict_step"])
-def test_what_nothing_would_call_is_refused(name):
-    made = type("Own", (Weighted,), {name: lambda self, data: {}})()
+def test_overriding_a_step_method_that_is_never_called_raises(name):
+    model = type("Own", (Weighted,), {name: lambda self, data: {}})()
     with pytest.raises(ArgumentError, match=rf"Own\.{name} is never called: override compute_loss"):
-        made.compile("sgd", loss="mse")
+        model.compile("sgd", loss="mse")
 
 
 class Scaled(nn.Layer):
@@ -143,7 +143,7 @@ class Unsaid(nn.Layer):
 
 
 @pytest.mark.parametrize(("kind", "factor"), [(Loud, 2), (Quiet, 1), (Unsaid, 1)])
-def test_the_default_of_training_holds_where_nobody_says(kind, factor):
+def test_omitted_training_argument_uses_the_default_of_the_layer(kind, factor):
     ones = jnp.ones(2)
     for layer in (kind(), Scaled({Loud: True, Quiet: False, Unsaid: None}[kind])):
         assert float(layer(ones)[0]) == factor
@@ -152,71 +152,73 @@ def test_the_default_of_training_holds_where_nobody_says(kind, factor):
         assert float(nn.functional_call(layer, {}, ones)[0][0]) == factor
     inside = Sequential([Dense(2), kind()])
     inside.compile("sgd", loss="mse")
-    inside.predict(X, verbose=0)  # predict says that it is no training
+    inside.predict(X, verbose=0)  # predict passes training=False
     np.testing.assert_allclose(inside.predict(X, verbose=0), inside[0](X), rtol=1e-5)
 
 
 # callbacks
 
 
-class Told(Callback):
-    """Writes down what it is told; its methods are all that callbacks have."""
+class Recorder(Callback):
+    """Records the calls of all methods that callbacks have, with their arguments."""
 
     def __init__(self):
-        self.said = []
+        self.calls = []
 
 
-def noting(name):
-    def note(self, *args):
-        self.said.append((name, *[arg if isinstance(arg, int) else dict(arg) for arg in args]))
+def recording_method(name):
+    def record(self, *args):
+        self.calls.append((name, *[arg if isinstance(arg, int) else dict(arg) for arg in args]))
 
-    return note
+    return record
 
 
 for each in dir(Callback):
     if each.startswith("on_"):
-        setattr(Told, each, noting(each))
+        setattr(Recorder, each, recording_method(each))
 
 
-def test_every_method_of_a_callback_is_called_in_its_order():
-    told, model = Told(), Sequential([Dense(1)])
+def test_callback_methods_are_called_in_order():
+    recorder, model = Recorder(), Sequential([Dense(1)])
     model.compile("sgd", loss="mse", metrics=["mae"])
-    model.fit(X, Y, batch_size=8, epochs=2, validation_data=(X, Y), validation_batch_size=16, callbacks=told, verbose=0)
-    names = [name for name, *_ in told.said]
+    model.fit(
+        X, Y, batch_size=8, epochs=2, validation_data=(X, Y), validation_batch_size=16, callbacks=recorder, verbose=0
+    )
+    names = [name for name, *_ in recorder.calls]
     epoch = [
         "on_epoch_begin", "on_train_batch_begin", "on_train_batch_end", "on_train_batch_begin", "on_train_batch_end",
         "on_test_begin", "on_test_batch_begin", "on_test_batch_end", "on_test_end", "on_epoch_end",
     ]  # fmt: skip
     assert names == ["on_train_begin", *epoch, *epoch, "on_train_end"]
-    assert [args[0] for name, *args in told.said if name == "on_train_batch_begin"] == [0, 1, 0, 1]
-    (_, logs) = next(each for each in told.said if each[0] == "on_test_end")
+    assert [args[0] for name, *args in recorder.calls if name == "on_train_batch_begin"] == [0, 1, 0, 1]
+    (_, logs) = next(each for each in recorder.calls if each[0] == "on_test_end")
     assert logs.keys() == {"loss", "mae"}
-    told.said.clear()
-    found = model.evaluate(X, Y, batch_size=8, callbacks=[told], verbose=0)
-    assert [name for name, *_ in told.said] == [
+    recorder.calls.clear()
+    found = model.evaluate(X, Y, batch_size=8, callbacks=[recorder], verbose=0)
+    assert [name for name, *_ in recorder.calls] == [
         "on_test_begin", *["on_test_batch_begin", "on_test_batch_end"] * 2, "on_test_end",
     ]  # fmt: skip
-    assert told.said[-1][1] == found
-    assert told.said[-2][2] == found  # of all batches until then
-    told.said.clear()
-    model.predict(X, batch_size=8, callbacks=told, verbose=0)
-    assert [name for name, *_ in told.said] == [
+    assert recorder.calls[-1][1] == found
+    assert recorder.calls[-2][2] == found  # the mean over all batches so far
+    recorder.calls.clear()
+    model.predict(X, batch_size=8, callbacks=recorder, verbose=0)
+    assert [name for name, *_ in recorder.calls] == [
         "on_predict_begin", *["on_predict_batch_begin", "on_predict_batch_end"] * 2, "on_predict_end",
     ]  # fmt: skip
 
 
-def test_a_dispatch_of_several_steps_begins_once():
-    told, model = Told(), Sequential([Dense(1)])
+def test_batch_callbacks_are_called_once_per_dispatch():
+    recorder, model = Recorder(), Sequential([Dense(1)])
     model.compile("sgd", loss="mse", steps_per_execution=2)
-    model.fit(X, Y, batch_size=4, callbacks=told, verbose=0)
-    assert [each[:2] for each in told.said if "train_batch" in each[0]] == [
+    model.fit(X, Y, batch_size=4, callbacks=recorder, verbose=0)
+    assert [each[:2] for each in recorder.calls if "train_batch" in each[0]] == [
         ("on_train_batch_begin", 0), ("on_train_batch_end", 1), ("on_train_batch_begin", 2), ("on_train_batch_end", 3),
     ]  # fmt: skip
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("patience", "epochs"), [(0, 3), (1, 3), (2, 4), (3, 5)])
-def test_patience_is_counted_as_in_keras(patience, epochs):
+def test_early_stopping_counts_patience_like_keras(patience, epochs):
     model = Sequential([Dense(1)])
     model.compile("sgd", loss="mse")
     stopping = EarlyStopping("loss", patience=patience)
@@ -232,7 +234,7 @@ def test_patience_is_counted_as_in_keras(patience, epochs):
 # building and inputs
 
 
-def test_build_makes_weights():
+def test_build_creates_weights():
     for model in (Sequential([Dense(3), Dense(1)]), Weighted()):
         model.build((None, 4))
         assert model.built
@@ -256,7 +258,7 @@ def two_inputs():
     return model
 
 
-def test_a_list_of_arrays_is_several_inputs():
+def test_list_of_arrays_is_passed_as_several_inputs():
     model, inputs = two_inputs(), [X, X[:, :2]]
     history = model.fit(inputs, Y, batch_size=4, epochs=3, verbose=0)
     assert history.history["loss"][-1] < history.history["loss"][0]
@@ -267,10 +269,10 @@ def test_a_list_of_arrays_is_several_inputs():
     batches = [(X[:8], Y[:8]), (X[8:], Y[8:])]
     single = Sequential([Dense(1)])
     single.compile("sgd", loss="mse")
-    single.fit(batches, verbose=0)  # pairs are batches
+    single.fit(batches, verbose=0)  # a list of pairs is a list of batches
 
 
-def test_dropout_outside_of_training_draws_without_being_given_a_key():
+def test_predict_draws_new_masks_for_dropout_called_with_training_true():
     inputs = Input((4,))
     model = Model(inputs, Dropout(0.5)(inputs, training=True))
     one, other = (model.predict(X, batch_size=4, verbose=0) for _ in range(2))
@@ -283,13 +285,13 @@ def test_dropout_outside_of_training_draws_without_being_given_a_key():
     assert model.evaluate(X, X, verbose=0)["loss"] > 0
 
 
-def test_looking_does_not_change_what_is_trained():
+def test_evaluate_and_predict_do_not_change_later_training():
     found = []
-    for looks in (0, 3):
+    for calls in (0, 3):
         model = Sequential([Dense(8), Dropout(0.5), Dense(1)])
         model.compile("sgd", loss="mse")
         model.fit(X, Y, epochs=1, verbose=0)
-        for _ in range(looks):
+        for _ in range(calls):
             model.evaluate(X, Y, verbose=0)
             model.predict(X, verbose=0)
         model.fit(X, Y, epochs=1, verbose=0)
@@ -302,7 +304,7 @@ def test_looking_does_not_change_what_is_trained():
 
 
 @pytest.mark.parametrize("policy", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
-def test_a_global_policy_that_nothing_learns_in_is_refused(policy):
+def test_global_policy_too_narrow_for_training_raises(policy):
     before = global_policy()
     with pytest.raises(ArgumentError, match="must compute in bfloat16, float16, float32 or float64"):
         set_global_policy(policy)
@@ -315,7 +317,7 @@ def test_a_global_policy_that_nothing_learns_in_is_refused(policy):
 
 
 @pytest.mark.parametrize("multiplier", [2.0, 3.0, 1.5, 7.0, 10.0])
-def test_a_scale_is_divided_exactly(multiplier):
+def test_loss_scale_is_divided_exactly(multiplier):
     scale = DynamicLossScale(2.0**15, multiplier=multiplier, maximum=2.0**100)
     state, value = scale.init(), np.float32(2.0**15)
     update = jax.jit(scale.update)
@@ -324,6 +326,6 @@ def test_a_scale_is_divided_exactly(multiplier):
         assert np.float32(state.loss_scale) == max(value, 1)
 
 
-def test_training_module_has_what_the_refusal_names():
+def test_training_module_has_init_state_and_train_step():
     assert callable(training.init_state)
     assert callable(training.train_step)

@@ -1,4 +1,4 @@
-"""Arrays of the other byte order, as IDX and FITS files have them, are those of the machine's."""
+"""Arrays of either byte order train alike; IDX and FITS files hold big-endian arrays."""
 
 import numpy as np
 import pytest
@@ -21,27 +21,27 @@ CALLS = {
 }
 
 
-def swapped(array):
+def swap_byte_order(array):
     return array.astype(array.dtype.newbyteorder())
 
 
 @pytest.mark.one_in(20)
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "infer"])
 @pytest.mark.parametrize("name", CALLS)
-def test_they_are_read(name, policy):
+def test_swapped_byte_order_does_not_change_results(name, policy):
     outputs = []
-    for order in (np.asarray, swapped):
+    for convert in (np.asarray, swap_byte_order):
         model = Sequential([nn.Dense(4, dtype=policy), nn.Dense(1, dtype=policy)])
         model.compile("sgd", "mse")
-        CALLS[name](model, order(X), order(Y), order(W))
-        outputs.append(model.predict(order(X), verbose=0))
+        CALLS[name](model, convert(X), convert(Y), convert(W))
+        outputs.append(model.predict(convert(X), verbose=0))
     np.testing.assert_array_equal(*outputs)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["int32", "float16", "int16", "uint8"])
-def test_so_are_other_dtypes(kind):
+def test_swapped_byte_order_of_other_dtypes_does_not_change_predictions(kind):
     model = Sequential([nn.Dense(1, dtype="infer")])
     array = np.arange(6).reshape(2, 3).astype(kind)
-    np.testing.assert_array_equal(model(array), model(swapped(array)))
-    np.testing.assert_array_equal(model.predict(array, verbose=0), model.predict(swapped(array), verbose=0))
+    np.testing.assert_array_equal(model(array), model(swap_byte_order(array)))
+    np.testing.assert_array_equal(model.predict(array, verbose=0), model.predict(swap_byte_order(array), verbose=0))

@@ -1,4 +1,4 @@
-"""What looks on while a model trains."""
+"""Callbacks while a model trains."""
 
 import csv
 import io
@@ -38,35 +38,35 @@ def compiled(policy="float32", optimizer=None):
 
 class Recording(Callback):
     def __init__(self):
-        self.told = []
+        self.calls = []
 
     def set_model(self, model):
         super().set_model(model)
-        self.told.append("set_model")
+        self.calls.append("set_model")
 
     def on_train_begin(self):
-        self.told.append("on_train_begin")
+        self.calls.append("on_train_begin")
 
     def on_epoch_begin(self, epoch):
-        self.told.append(("on_epoch_begin", epoch))
+        self.calls.append(("on_epoch_begin", epoch))
 
     def on_train_batch_end(self, batch, logs):
-        self.told.append(("on_train_batch_end", batch, sorted(logs)))
+        self.calls.append(("on_train_batch_end", batch, sorted(logs)))
 
     def on_epoch_end(self, epoch, logs):
-        self.told.append(("on_epoch_end", epoch, sorted(logs)))
+        self.calls.append(("on_epoch_end", epoch, sorted(logs)))
 
     def on_train_end(self):
-        self.told.append("on_train_end")
+        self.calls.append("on_train_end")
 
 
-def test_everything_is_told_in_order():
+def test_callback_methods_are_called_in_order():
     recording, model = Recording(), compiled()
     model.fit(X, Y, batch_size=24, epochs=2, validation_data=(X, Y), callbacks=recording, verbose=0)
     names = ["accuracy", "loss"]
     epoch = [("on_train_batch_end", batch, names) for batch in range(2)]
     end = [*names, "val_accuracy", "val_loss"]
-    assert recording.told == [
+    assert recording.calls == [
         "set_model", "on_train_begin",
         ("on_epoch_begin", 0), *epoch, ("on_epoch_end", 0, end),
         ("on_epoch_begin", 1), *epoch, ("on_epoch_end", 1, end),
@@ -75,50 +75,50 @@ def test_everything_is_told_in_order():
     assert recording.model is model
 
 
-def test_logs_of_a_batch_have_the_scale_and_the_skipped_steps_so_far():
+def test_batch_logs_hold_loss_scale_and_skipped_steps_so_far():
     seen = []
 
-    class Seeing(Callback):
+    class RecordLogs(Callback):
         def on_train_batch_end(self, batch, logs):
             seen.append((logs["loss_scale"], logs["skipped_steps"]))
 
     model = compiled(Policy("mixed_float16", DynamicLossScale(2.0**30)))
-    model.fit(X, Y, batch_size=8, epochs=2, callbacks=Seeing(), verbose=0)
+    model.fit(X, Y, batch_size=8, epochs=2, callbacks=RecordLogs(), verbose=0)
     assert seen[:3] == [(2.0**29, 1), (2.0**28, 2), (2.0**27, 3)]
     skipped = model.history.skipped
     assert [count for _, count in seen] == [*np.cumsum(skipped[:6]), *np.cumsum(skipped[6:])]
 
 
-def test_any_function_and_several_of_them():
+def test_callbacks_may_be_functions_and_lists():
     seen = []
-    compiled().fit(X, Y, epochs=2, callbacks=[lambda *told: seen.append(told), Recording()], verbose=0)
+    compiled().fit(X, Y, epochs=2, callbacks=[lambda *args: seen.append(args), Recording()], verbose=0)
     assert [epoch for epoch, _ in seen] == [0, 1]
     assert seen[0][1]["loss"] > seen[1][1]["loss"]
 
 
-def test_training_stops_after_the_batch_in_which_that_is_asked_for():
-    class Stopping(Callback):
+def test_stop_training_ends_fit_after_the_current_batch():
+    class StopInSecondBatch(Callback):
         def on_train_batch_end(self, batch, logs):
             self.model.stop_training = batch == 1
 
     model = compiled()
-    model.fit(X, Y, batch_size=8, epochs=3, callbacks=Stopping(), verbose=0)
+    model.fit(X, Y, batch_size=8, epochs=3, callbacks=StopInSecondBatch(), verbose=0)
     assert len(model.history.loss) == 2
     assert model.history.epoch == [0]
     model.fit(X, Y, batch_size=8, epochs=3, verbose=0)
     assert model.history.epoch == [0, 1, 2]
 
 
-def test_logs_are_of_their_batch():
+def test_batch_logs_must_be_read_in_their_callback():
     kept = []
 
-    class Keeping(Callback):
+    class KeepLogs(Callback):
         def on_train_batch_end(self, batch, logs):
             kept.append(logs)
             if batch == 0:
                 assert logs["loss"] > 0
 
-    compiled().fit(X, Y, batch_size=24, callbacks=Keeping(), verbose=0)
+    compiled().fit(X, Y, batch_size=24, callbacks=KeepLogs(), verbose=0)
     assert kept[0]["loss"] > 0
     with pytest.raises(ArgumentError, match="read them in the callback"):
         kept[1]["loss"]
@@ -128,7 +128,7 @@ def test_logs_are_of_their_batch():
 class TestEarlyStopping:
     @staticmethod
     def run(numbers, **options):
-        """Feed it numbers by hand; the weights are those of the number's position."""
+        """Pass a number per epoch to EarlyStopping, with the bias set to the epoch; return the last epoch and bias."""
         model = compiled(optimizer=SGD(0.0))
         model.fit(X, Y, verbose=0)
         stopping = EarlyStopping("n", **options)
@@ -156,23 +156,23 @@ class TestEarlyStopping:
             ([3, float("nan"), 1], {}, 1, 1),
         ],
     )
-    def test_it_stops_and_restores(self, numbers, options, stopped, weights):
+    def test_stops_and_restores_weights(self, numbers, options, stopped, weights):
         assert self.run(numbers, **options) == (stopped, weights)
 
-    def test_in_fit(self):
+    def test_stops_fit(self):
         model = compiled(optimizer=SGD(0.0))
         stopping = EarlyStopping("val_accuracy", patience=2)
         model.fit(X, Y, epochs=10, validation_data=(X, Y), callbacks=stopping, verbose=0)
         assert stopping.stopped_epoch is not None
         assert len(model.history.epoch) == stopping.stopped_epoch + 1 < 10
 
-    def test_it_knows_what_is_better_by_the_name_and_refuses_strangers(self):
-        for name, better in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
+    def test_mode_follows_the_name_and_invalid_arguments_raise(self):
+        for name, better_value in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
             stopping = EarlyStopping(name)
             stopping.on_train_begin()
-            for value in (1.0, better):
+            for value in (1.0, better_value):
                 stopping.on_epoch_end(0, {name: value})
-            assert stopping.best == better
+            assert stopping.best == better_value
         with pytest.raises(UnknownNameError, match=r"val_los.*did you mean 'val_loss'"):
             compiled().fit(X, Y, validation_data=(X, Y), callbacks=EarlyStopping("val_los"), verbose=0)
         for options in ({"patience": -1}, {"min_delta": -1.0}, {"mode": "least"}):
@@ -181,7 +181,7 @@ class TestEarlyStopping:
 
 
 class TestModelCheckpoint:
-    def test_every_epoch_or_the_best_ones(self, tmp_path):
+    def test_saves_every_few_epochs_or_only_the_best(self, tmp_path):
         model = compiled()
         callbacks = [
             ModelCheckpoint(tmp_path / "w-{epoch:02d}-{loss:.2f}.safetensors", save_weights_only=True, every=2),
@@ -198,33 +198,33 @@ class TestModelCheckpoint:
         assert equal(values(other), after)
         assert other.load_state(tmp_path / "best") == 4
 
-    def test_names_in_the_path_are_known(self, tmp_path):
+    def test_unknown_name_in_the_path_raises(self, tmp_path):
         with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
             compiled().fit(X, Y, callbacks=ModelCheckpoint(tmp_path / "{acuracy}"), verbose=0)
 
     @pytest.mark.parametrize("format", ["safetensors", "orbax"])
-    def test_a_place_that_cannot_be_written_is_refused_before_the_work(self, tmp_path, format):  # noqa: A002
+    def test_unwritable_path_raises_before_training(self, tmp_path, format):  # noqa: A002
         place = tmp_path / "notes"
         place.write_text("a file of the user's")
-        watch = Recording()
+        recording = Recording()
         with pytest.raises(FileError, match="notes"):
-            compiled().fit(X, Y, callbacks=[watch, ModelCheckpoint(place / "{epoch}", format=format)], verbose=0)
-        assert ("on_epoch_begin", 0) not in watch.told
+            compiled().fit(X, Y, callbacks=[recording, ModelCheckpoint(place / "{epoch}", format=format)], verbose=0)
+        assert ("on_epoch_begin", 0) not in recording.calls
         assert place.read_text() == "a file of the user's"
         assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
-    def test_a_folder_with_something_else_is_refused_before_the_work(self, tmp_path):
-        watch, own = Recording(), tmp_path / "own"
-        own.mkdir()
-        (own / "thesis.txt").write_text("precious")
+    def test_folder_with_other_files_raises_before_training(self, tmp_path):
+        recording, folder = Recording(), tmp_path / "own"
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("precious")
         with pytest.raises(CheckpointError, match="own"):
-            compiled().fit(X, Y, callbacks=[watch, ModelCheckpoint(own, format="orbax")], verbose=0)
-        assert ("on_epoch_begin", 0) not in watch.told
-        assert (own / "thesis.txt").read_text() == "precious"
+            compiled().fit(X, Y, callbacks=[recording, ModelCheckpoint(folder, format="orbax")], verbose=0)
+        assert ("on_epoch_begin", 0) not in recording.calls
+        assert (folder / "thesis.txt").read_text() == "precious"
 
 
 class TestCSVLogger:
-    def test_a_line_for_each_epoch_also_when_it_goes_on(self, tmp_path):
+    def test_writes_a_row_per_epoch_and_appends_rows(self, tmp_path):
         path, model = tmp_path / "log.csv", compiled("mixed_float16")
         first = model.fit(X, Y, epochs=2, callbacks=CSVLogger(path), verbose=0)
         model.fit(X, Y, epochs=3, initial_epoch=2, callbacks=CSVLogger(path, append=True), verbose=0)
@@ -237,7 +237,7 @@ class TestCSVLogger:
 
 
 class TestProgress:
-    def test_a_line_an_epoch_where_there_is_no_terminal(self, capsys):
+    def test_prints_a_line_per_epoch_without_a_terminal(self, capsys):
         model = compiled("mixed_float16")
         model.fit(X, Y, epochs=2, validation_data=(X, Y))
         lines = capsys.readouterr().out.splitlines()
@@ -250,8 +250,8 @@ class TestProgress:
 
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("columns", [60, 120])
-    def test_a_bar_runs_and_gives_way_to_a_line_with_every_number(self, columns, monkeypatch):
-        # A terminal of rich's own, which keeps what was drawn.
+    def test_bar_is_replaced_by_a_line_with_every_number(self, columns, monkeypatch):
+        # A terminal that keeps what rich draws.
         shown = io.StringIO()
         terminal = partial(Console, file=shown, force_terminal=True, width=columns, soft_wrap=True, color_system=None)
         monkeypatch.setattr(progress, "Console", lambda **_: terminal())
@@ -265,20 +265,20 @@ class TestProgress:
         assert re.findall(r"(\w+) [\d.]+(?:  |$)", last[last.index("epoch") :].split(" s  ")[1]) == names
 
     @pytest.mark.slow
-    def test_evaluate_and_predict_say_when_they_are_done(self, capsys):
+    def test_evaluate_and_predict_print_a_line_at_the_end(self, capsys):
         model = compiled()
         model.fit(X, Y, verbose=0)
         model.evaluate(X, Y, verbose=2)
         model.predict(X, verbose=2)
         assert re.fullmatch(r"evaluate  \S+ s  loss \S+  accuracy \S+\npredict  \S+ s\n", capsys.readouterr().out)
 
-    def test_nothing_is_shown_where_nothing_is_asked_for(self, capsys):
+    def test_verbose_0_prints_nothing(self, capsys):
         model = compiled()
         model.fit(X, Y, verbose=0)
         model.evaluate(X, Y, verbose=0)
         assert capsys.readouterr().out == ""
 
-    def test_numbers_are_told_in_a_line(self):
+    def test_numbers_are_formatted_in_one_line(self):
         assert told({"loss": 1e-7, "n": float("nan"), "m": float("inf"), "k": 12345.678, "z": 0.0}) == (
             "loss 1.000e-07  n nan  m inf  k 1.235e+04  z 0"
         )
@@ -286,7 +286,7 @@ class TestProgress:
 
 class TestHistory:
     @pytest.mark.slow
-    def test_the_picture_has_a_panel_for_each_number_and_one_for_the_scale(self, tmp_path):
+    def test_plot_has_a_panel_per_metric_and_one_for_the_loss_scale(self, tmp_path):
         model = compiled("mixed_float16", Adam(0.02))
         history = model.fit(X, Y, epochs=3, validation_data=(X, Y), verbose=0)
         figure = history.plot(tmp_path / "history.png")
@@ -309,7 +309,7 @@ class Ending(Callback):
             raise self.failure
 
 
-def test_every_callback_is_told_of_the_end_and_the_first_error_is_raised():
+def test_on_train_end_is_called_on_every_callback_and_the_first_error_is_raised():
     model = compiled()
     callbacks = [Ending(), Ending(OSError("the first")), Ending(ValueError("the second")), Ending()]
     with pytest.raises(OSError, match="the first") as caught:
@@ -318,7 +318,7 @@ def test_every_callback_is_told_of_the_end_and_the_first_error_is_raised():
     assert caught.value.__notes__ == ["Ending.on_train_end failed as well: ValueError('the second')"]
 
 
-def test_an_error_in_training_is_not_hidden_by_one_at_its_end():
+def test_error_in_training_is_raised_rather_than_one_in_on_train_end():
     model = compiled()
 
     def stop(epoch, logs):

@@ -1,4 +1,4 @@
-"""A folder of checkpoints has a whole one in it whenever its writer is killed."""
+"""A checkpoint folder holds a complete checkpoint whenever its writer is killed."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def steps(folder):
 
 
 @pytest.mark.parametrize(("keep", "kept"), [(1, [6]), (2, [5, 6]), (3, [4, 5, 6]), (None, [1, 2, 3, 4, 5, 6])])
-def test_the_newest_are_kept(tmp_path, keep, kept):
+def test_only_the_newest_checkpoints_are_kept(tmp_path, keep, kept):
     folder = CheckpointFolder(tmp_path / "run", keep=keep)
     for step in range(1, 7):
         path = folder.save(state(step))
@@ -34,7 +34,7 @@ def test_the_newest_are_kept(tmp_path, keep, kept):
     assert [path.name for path in folder.paths()] == [f"step-{step:06d}.safetensors" for step in kept]
 
 
-def test_steps_are_ordered_as_numbers(tmp_path):
+def test_steps_are_sorted_as_numbers(tmp_path):
     folder = CheckpointFolder(tmp_path, keep=2)
     for step in (999_998, 999_999, 1_000_000):
         folder.save(state(step))
@@ -42,14 +42,14 @@ def test_steps_are_ordered_as_numbers(tmp_path):
     assert folder.load_latest().step == 1_000_000
 
 
-def test_a_step_may_be_saved_again(tmp_path):
+def test_step_can_be_saved_again(tmp_path):
     folder = CheckpointFolder(tmp_path, keep=2)
     for step in (1, 2, 2):
         folder.save(state(step))
     assert steps(folder) == [1, 2]
 
 
-def test_a_folder_without_any(tmp_path):
+def test_folder_without_checkpoints_returns_none(tmp_path):
     for folder in (CheckpointFolder(tmp_path), CheckpointFolder(tmp_path / "not there")):
         assert folder.paths() == []
         assert folder.latest() is None
@@ -57,12 +57,12 @@ def test_a_folder_without_any(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_the_home_folder(tmp_path, monkeypatch):
+def test_folder_expands_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert CheckpointFolder("~/run").save(state(1)) == tmp_path / "run/step-000001.safetensors"
 
 
-def test_settings_and_steps_that_make_no_sense():
+def test_invalid_keep_or_step_raises():
     for keep in (0, -1):
         with pytest.raises(ArgumentError, match="keep must be"):
             CheckpointFolder("run", keep=keep)
@@ -72,38 +72,38 @@ def test_settings_and_steps_that_make_no_sense():
         CheckpointFolder("run").path_of(1.5)
 
 
-def test_files_of_others_are_left_alone(tmp_path):
-    others = [
+def test_unrelated_files_are_left_alone(tmp_path):
+    unrelated = [
         "best.safetensors",
         "step-12.safetensors",
         "step-000001.safetensors.bak",
         ".step-000001-original.safetensors",
     ]
-    for name in others:
+    for name in unrelated:
         (tmp_path / name).write_text(name)
     (tmp_path / "logs").mkdir()
     folder = CheckpointFolder(tmp_path, keep=1)
     for step in (1, 2, 3):
         folder.save(state(step))
-    assert names(tmp_path) == sorted([*others, "logs", "step-000003.safetensors"])
+    assert names(tmp_path) == sorted([*unrelated, "logs", "step-000003.safetensors"])
     assert folder.load_latest().step == 3
-    assert all((tmp_path / name).read_text() == name for name in others)
+    assert all((tmp_path / name).read_text() == name for name in unrelated)
 
 
-def test_leftovers_of_any_step_are_removed_unless_their_writer_lives(tmp_path):
+def test_partial_files_are_removed_unless_their_writer_is_alive(tmp_path):
     folder = CheckpointFolder(tmp_path)
     (tmp_path / ".step-000005.partial-abcdefgh.safetensors").write_text("left by a writer that was killed")
     (tmp_path / ".best.partial-abcdefgh.safetensors").write_text("no business of this folder")
-    with whole_file(folder.path_of(6)) as living:
-        living.write_text("half")
+    with whole_file(folder.path_of(6)) as partial_file:
+        partial_file.write_text("half")
         folder.save(state(9))
-        assert living.exists()
-        Checkpoint({}, step=6).save(living)
+        assert partial_file.exists()
+        Checkpoint({}, step=6).save(partial_file)
     assert names(tmp_path) == [".best.partial-abcdefgh.safetensors", *(folder.path_of(n).name for n in (6, 9))]
     assert steps(folder) == [6, 9]
 
 
-def test_a_damaged_one_is_passed_over_with_a_warning(tmp_path):
+def test_damaged_checkpoint_is_skipped_with_a_warning(tmp_path):
     folder = CheckpointFolder(tmp_path)
     for step in (1, 2, 3):
         folder.save(state(step))
@@ -116,12 +116,12 @@ def test_a_damaged_one_is_passed_over_with_a_warning(tmp_path):
     assert caught[0].filename == __file__
     with pytest.warns(CheckpointWarning):
         assert folder.latest() == folder.path_of(1)
-    assert folder.save(state(2)) == folder.path_of(2)  # the later one is damaged and no obstacle
+    assert folder.save(state(2)) == folder.path_of(2)  # allowed because the later checkpoint is damaged
     with pytest.warns(CheckpointWarning):
         assert folder.load_latest().step == 2
 
 
-def test_one_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_path, monkeypatch):
+def test_unreadable_checkpoint_raises(tmp_path, monkeypatch):
     folder = CheckpointFolder(tmp_path)
     folder.save(state(1))
     folder.save(state(2))
@@ -134,7 +134,7 @@ def test_one_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_path, monke
         folder.load_latest()
 
 
-def test_one_that_another_removes_meanwhile_is_passed_over(tmp_path, monkeypatch):
+def test_checkpoint_removed_during_loading_is_skipped(tmp_path, monkeypatch):
     folder = CheckpointFolder(tmp_path)
     folder.save(state(1))
     listed = [*folder.paths(), folder.path_of(2)]
@@ -142,7 +142,7 @@ def test_one_that_another_removes_meanwhile_is_passed_over(tmp_path, monkeypatch
     assert folder.load_latest().step == 1
 
 
-def test_a_run_that_starts_anew_does_not_mix_with_an_old_one(tmp_path):
+def test_saving_an_earlier_step_than_the_latest_raises(tmp_path):
     folder = CheckpointFolder(tmp_path, keep=2)
     for step in (100, 110):
         folder.save(state(step))
@@ -151,9 +151,9 @@ def test_a_run_that_starts_anew_does_not_mix_with_an_old_one(tmp_path):
     assert steps(folder) == [100, 110]
 
 
-# Every state can be told from its step, and is written over many milliseconds. Each child starts where the last one was
-# killed; the parent looks at every file after every kill.
-KILLS = """
+# Every state follows from its step, and takes many milliseconds to write. Each child continues where the last one was
+# killed; the parent checks every file after every kill.
+SCRIPT = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
@@ -212,41 +212,41 @@ print(json.dumps({"latest": latest, "caught": caught, "most": most, "files": nam
 
 
 @pytest.mark.slow
-def test_whatever_is_killed_every_file_is_whole(tmp_path):
+def test_killed_writers_leave_only_complete_files(tmp_path):
     folder = tmp_path / "run"
     result = subprocess.run(
-        [sys.executable, "-c", KILLS, str(folder), "200"], capture_output=True, text=True, timeout=900
+        [sys.executable, "-c", SCRIPT, str(folder), "200"], capture_output=True, text=True, timeout=900
     )
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     latest = report["latest"]
     assert report["files"] == [f"step-{step:06d}.safetensors" for step in (latest, latest + 1)]
-    assert report["caught"] >= 10  # kills in the midst of a file
-    assert report["most"] == 1  # the next writer removes what the last one left
+    assert report["caught"] >= 10  # kills in the middle of a write
+    assert report["most"] == 1  # the next writer removes the partial file of the last one
     assert latest >= 20
     assert CheckpointFolder(folder).load_latest().step == latest + 1
 
 
-def test_a_renamed_checkpoint_is_not_taken_for_another_step(tmp_path):
+def test_renamed_checkpoint_is_skipped_with_a_warning(tmp_path):
     folder = CheckpointFolder(tmp_path)
     first, second = (folder.save(Checkpoint({"w": np.full(2, step)}, step=step)) for step in (1, 2))
     second.rename(folder.path_of(9))
     with pytest.warns(CheckpointWarning, match="holds step 2, not the step in its name"):
         assert folder.load_latest().step == 1
-    folder.save(Checkpoint({}, step=3))  # nothing of a later step is there
+    folder.save(Checkpoint({}, step=3))  # the renamed file does not count as a later step
     assert folder.path_of(9).exists()
     assert first.exists()
 
 
-def test_what_others_have_put_there_is_never_removed(tmp_path):
+def test_unrelated_files_with_checkpoint_names_are_never_removed(tmp_path):
     folder = CheckpointFolder(tmp_path)
-    theirs = folder.folder / "step-000002.orbax"
-    theirs.mkdir()
-    (theirs / "notes.txt").write_text("mine")
-    notes = folder.folder / "step-000003.safetensors"
-    notes.write_text("mine too")
+    unrelated_folder = folder.folder / "step-000002.orbax"
+    unrelated_folder.mkdir()
+    (unrelated_folder / "notes.txt").write_text("mine")
+    unrelated_file = folder.folder / "step-000003.safetensors"
+    unrelated_file.write_text("mine too")
     for step in range(10, 20):
         folder.save(Checkpoint({}, step=step))
-    assert (theirs / "notes.txt").read_text() == "mine"
-    assert notes.read_text() == "mine too"
+    assert (unrelated_folder / "notes.txt").read_text() == "mine"
+    assert unrelated_file.read_text() == "mine too"
     assert len(folder.paths()) == 2 + folder.keep

@@ -1,4 +1,4 @@
-"""A training state comes back whole, and training goes on from it bit for bit."""
+"""A checkpoint restores the whole training state, and training resumes from it bit for bit."""
 
 import json
 import math
@@ -28,7 +28,7 @@ def same(a, b):
     )
 
 
-def test_every_part_comes_back_under_its_own_name(path):
+def test_every_part_is_restored_under_its_name(path):
     checkpoint = Checkpoint(
         model={"rng": np.float32(1), "model/x": np.arange(3), "": np.ones(1), "optimizer/x": np.ones(2)},
         optimizer={
@@ -55,14 +55,14 @@ def test_every_part_comes_back_under_its_own_name(path):
     assert found.extra == checkpoint.extra
 
 
-def test_what_is_left_out_is_left_out(path):
+def test_omitted_parts_load_as_defaults(path):
     Checkpoint({}).save(path)
     found = Checkpoint.load(path)
     assert (found.model, found.optimizer, found.rng, found.step) == ({}, {}, None, 0)
     assert (found.policy, found.optimizer_config, found.extra) == (None, None, {})
 
 
-def test_variables_are_saved_as_they_are_stored(path):
+def test_variables_are_saved_in_their_stored_dtype(path):
     layer = nn.Dense(2, dtype="mixed_float16")
     nn.initialize(layer, np.ones((1, 3), np.float32))
     Checkpoint(layer.variables, {"counted": nn.Variable(3)}).save(path)
@@ -71,7 +71,7 @@ def test_variables_are_saved_as_they_are_stored(path):
     assert found.optimizer["counted"] == 3
 
 
-def test_the_file_says_what_wrote_it(path):
+def test_metadata_holds_version_content_and_step(path):
     Checkpoint({"w": np.ones(1)}, step=7).save(path)
     metadata = load_arrays(path)[1]
     assert metadata["supremum"] == supremum.__version__
@@ -79,20 +79,20 @@ def test_the_file_says_what_wrote_it(path):
     assert metadata["step"] == "7"
 
 
-def test_steps_that_are_none_are_refused():
+def test_invalid_step_raises():
     for wrong, error in [(1.0, OperandError), ("1", OperandError), (None, OperandError), (-1, ArgumentError)]:
         with pytest.raises(error, match="step must be"):
             Checkpoint({}, step=wrong)
     assert Checkpoint({}, step=jnp.int32(3)).step == 3
 
 
-def test_what_is_no_json_is_refused_or_left_out_where_that_is_said(path):
+def test_non_json_policy_or_extra_raises_and_optimizer_config_is_dropped(path):
     Checkpoint({}, step=1).save(path)
     before = path.read_bytes()
-    circle = {}
-    circle["self"] = circle
+    circular = {}
+    circular["self"] = circular
     for what in ("policy", "extra"):
-        for wrong in ({"x": np.float32(1)}, {"x": object()}, circle):
+        for wrong in ({"x": np.float32(1)}, {"x": object()}, circular):
             with pytest.raises(OperandError, match=f"{what} must be JSON"):
                 Checkpoint({}, **{what: wrong}).save(path)
     assert path.read_bytes() == before
@@ -101,7 +101,7 @@ def test_what_is_no_json_is_refused_or_left_out_where_that_is_said(path):
     assert Checkpoint.load(path).step == 2
 
 
-def test_files_that_hold_something_else_are_refused(path):
+def test_file_without_a_training_state_raises(path):
     save_arrays(path, {"w": np.ones(1)})
     with pytest.raises(CheckpointError, match=r"does not hold a training state; use load_weights\(layer, '.*state"):
         Checkpoint.load(path)
@@ -116,7 +116,7 @@ def test_files_that_hold_something_else_are_refused(path):
             Checkpoint.load(path)
 
 
-def test_training_goes_on_bit_for_bit(path):
+def test_training_resumes_bit_for_bit(path):
     optimizer = optax.adam(0.1, mu_dtype=jnp.bfloat16)
 
     @jax.jit
@@ -141,8 +141,8 @@ def test_training_goes_on_bit_for_bit(path):
     found = Checkpoint.load(path)
     structure = jax.tree.structure(half[1])
     resumed = run((found.model["w"], jax.tree.unflatten(structure, found.optimizer.values()), found.rng), 3)
-    whole = run(first, 6)
-    assert np.asarray(resumed[0]).tobytes() == np.asarray(whole[0]).tobytes()
-    assert same(flat(resumed[1]), flat(whole[1]))
-    assert np.array_equal(jax.random.key_data(resumed[2]), jax.random.key_data(whole[2]))
+    uninterrupted = run(first, 6)
+    assert np.asarray(resumed[0]).tobytes() == np.asarray(uninterrupted[0]).tobytes()
+    assert same(flat(resumed[1]), flat(uninterrupted[1]))
+    assert np.array_equal(jax.random.key_data(resumed[2]), jax.random.key_data(uninterrupted[2]))
     assert json.loads(load_arrays(path)[1]["step"]) == 3

@@ -1,4 +1,4 @@
-"""Several processes save one state together, each its own part, and another number of them loads it."""
+"""Several processes save one state together, each its own part, and a different number of processes loads it."""
 
 import os
 import socket
@@ -16,8 +16,8 @@ from training.spread import compiled, mesh_of, put_on, spread, state_of
 
 pytestmark = pytest.mark.slow
 
-# What each of two processes runs, with two devices each.
-TOGETHER = """
+# The program that each of two processes runs, with two devices.
+SCRIPT = """
 import sys
 from pathlib import Path
 import jax, numpy as np
@@ -104,19 +104,19 @@ print("done", rank)
 
 
 def test_two_processes_save_and_load_together(tmp_path):
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{found.getsockname()[1]}"
-    here = str(Path(__file__).parents[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    tests_folder = str(Path(__file__).parents[1])
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([tests_folder, os.environ.get("PYTHONPATH", "")]),
         "PYTHONWARNINGS": "ignore",
     }
-    running = [
+    processes = [
         subprocess.Popen(
-            [sys.executable, "-c", TOGETHER, str(tmp_path), address, str(rank)],
+            [sys.executable, "-c", SCRIPT, str(tmp_path), address, str(rank)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -125,17 +125,17 @@ def test_two_processes_save_and_load_together(tmp_path):
         for rank in range(2)
     ]
     try:
-        said = [process.communicate(timeout=600)[0] for process in running]
+        outputs = [process.communicate(timeout=600)[0] for process in processes]
     finally:
-        for process in running:
+        for process in processes:
             process.kill()
-    for rank, text in enumerate(said):
+    for rank, text in enumerate(outputs):
         assert f"refused {rank}" in text, text[-3000:]
         assert f"done {rank}" in text, text[-3000:]
-    alone = put_on(compiled("mixed_float16", seed=2), 4)
-    assert alone.load_state(tmp_path / "state") == 0
-    assert_same(state_of(alone), state_of(compiled("mixed_float16")))
-    assert len(alone.variables["dense/kernel"].read_stored().sharding.device_set) == 4
+    model = put_on(compiled("mixed_float16", seed=2), 4)
+    assert model.load_state(tmp_path / "state") == 0
+    assert_same(state_of(model), state_of(compiled("mixed_float16")))
+    assert len(model.variables["dense/kernel"].read_stored().sharding.device_set) == 4
     like = {"w": spread(jax.numpy.zeros((8, 16)), mesh_of(8))}
     run = load_arrays(tmp_path / "run" / "step-000002.orbax", like={"model/w": like["w"]})[0]
     assert run["model/w"].sharding == like["w"].sharding

@@ -1,4 +1,4 @@
-"""The loss of a model of several outputs."""
+"""The loss and metrics of a model with several outputs."""
 
 import jax.numpy as jnp
 import pytest
@@ -23,14 +23,14 @@ TWOS, ZEROS = jnp.full((4, 1), 2.0), jnp.zeros((4, 1))
         (None, None, TWOS, 0.0),
     ],
 )
-def test_it_is_the_weighted_sum(losses, weights, outputs, expected):
+def test_loss_is_the_weighted_sum_over_outputs(losses, weights, outputs, expected):
     labels = type(outputs)(dict.fromkeys(outputs, ZEROS)) if isinstance(outputs, dict) else ZEROS
     labels = [ZEROS, ZEROS] if isinstance(outputs, (list, tuple)) else labels
     value = CompiledLoss(losses, weights)(labels, outputs)
     assert (float(value), value.dtype) == (expected, jnp.float32)
 
 
-def test_examples_are_weighted_in_every_output():
+def test_sample_weights_apply_to_every_output():
     weights = jnp.asarray([1.0, 0.0, 0.0, 1.0])
     assert float(CompiledLoss(["mse", "mae"])([ZEROS, ZEROS], [TWOS, TWOS], weights)) == 3
 
@@ -43,12 +43,12 @@ def test_examples_are_weighted_in_every_output():
         ("mse", None, TWOS, "the labels are nothing"),
     ],
 )
-def test_structures_that_differ_are_named(losses, labels, outputs, message):
+def test_mismatched_structures_raise(losses, labels, outputs, message):
     with pytest.raises(ArgumentError, match=message):
         CompiledLoss(losses)(labels, outputs)
 
 
-def test_metrics_of_several_outputs_have_their_names():
+def test_metric_names_start_with_the_output_name():
     assert [metric.name for metric in compiled_metrics({"a": ["mae", "mse"], "b": "mae", "c": None})] == [
         "a_mae",
         "a_mse",

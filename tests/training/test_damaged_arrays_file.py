@@ -1,4 +1,4 @@
-"""A file that is damaged, foreign or missing is refused by name; nothing of it is loaded."""
+"""A damaged, foreign or missing file raises an error that names it, and none of its arrays are loaded."""
 
 import errno
 import functools
@@ -27,8 +27,8 @@ def path(tmp_path):
 
 
 @functools.cache
-def small():
-    """The bytes of a small file, and what is in it."""
+def small_file():
+    """Return the bytes of a small file, and the arrays in it."""
     arrays = {
         "w": np.arange(3, dtype=np.float32),
         "b": np.array([1, -2], ml_dtypes.bfloat16),
@@ -39,50 +39,50 @@ def small():
         return Path(f"{folder}/a").read_bytes(), arrays
 
 
-def refusal(path, data):
-    """What loading these bytes says against them; None where they load as what was written."""
+def load_error(path, data):
+    """Return the error message from loading these bytes; None if they load as the arrays of `small_file`."""
     path.write_bytes(data)
     try:
         found, metadata = load_arrays(path)
     except CheckpointError as error:
         return str(error)
-    assert_same(found, small()[1])
+    assert_same(found, small_file()[1])
     assert metadata == {"k": "v"}
     return None
 
 
-def test_a_file_cut_short_anywhere_is_refused(path):
-    data, _ = small()
-    assert refusal(path, data) is None
-    assert all(refusal(path, data[:length]) for length in range(len(data)))
-    assert "empty" in refusal(path, b"")
+def test_file_truncated_at_any_length_raises(path):
+    data, _ = small_file()
+    assert load_error(path, data) is None
+    assert all(load_error(path, data[:length]) for length in range(len(data)))
+    assert "empty" in load_error(path, b"")
 
 
 @pytest.mark.slow
-def test_a_flipped_bit_anywhere_is_found(path):
-    data, _ = small()
-    flipped = [(place, bytes([data[place] ^ 1 << bit])) for place in range(len(data)) for bit in range(8)]
-    refusals = {(place, byte): refusal(path, data[:place] + byte + data[place + 1 :]) for place, byte in flipped}
-    assert all(str(path) in words for words in refusals.values() if words)
-    assert [place for place, words in refusals.items() if words is None] == []
+def test_any_flipped_bit_raises(path):
+    data, _ = small_file()
+    flipped = [(offset, bytes([data[offset] ^ 1 << bit])) for offset in range(len(data)) for bit in range(8)]
+    errors = {(offset, byte): load_error(path, data[:offset] + byte + data[offset + 1 :]) for offset, byte in flipped}
+    assert all(str(path) in message for message in errors.values() if message)
+    assert [offset for offset, message in errors.items() if message is None] == []
 
 
 @pytest.mark.parametrize("fill", [0, 255])
-def test_a_block_that_was_never_written_is_found(path, fill):
-    data, _ = small()
+def test_overwritten_block_raises(path, fill):
+    data, _ = small_file()
     for size in (4, 64):
-        for place in range(0, len(data) - size, 7):
-            broken = data[:place] + bytes([fill]) * size + data[place + size :]
-            assert broken == data or refusal(path, broken), place
+        for offset in range(0, len(data) - size, 7):
+            broken = data[:offset] + bytes([fill]) * size + data[offset + size :]
+            assert broken == data or load_error(path, broken), offset
 
 
-def test_bytes_too_many_are_refused(path):
-    data, _ = small()
+def test_extra_bytes_raise(path):
+    data, _ = small_file()
     for broken in (data + b"\0", b"\0" + data, data + data, data[:8] + b" " + data[8:]):
-        assert refusal(path, broken)
+        assert load_error(path, broken)
 
 
-def test_arrays_that_changed_places_are_found(path):
+def test_swapped_arrays_raise(path):
     save_arrays(path, {"a": np.zeros(4), "b": np.ones(4)})
     data = path.read_bytes()
     path.write_bytes(data[:-64] + data[-32:] + data[-64:-32])
@@ -90,25 +90,25 @@ def test_arrays_that_changed_places_are_found(path):
         load_arrays(path)
 
 
-def rewritten(path, arrays, entry):
-    """A safetensors file with another record."""
+def write_file(path, arrays, entry):
+    """Write a safetensors file with this record."""
     path.write_bytes(
         safetensors.numpy.save(arrays, {"supremum": entry if isinstance(entry, str) else json.dumps(entry)})
     )
 
 
-def entry_of(content, version=VERSION):
+def make_entry(content, version=VERSION):
     return {"version": version, "crc32": zlib.crc32(json.dumps(content).encode()), "content": content}
 
 
-def test_a_newer_version_is_refused_with_what_helps(path):
-    rewritten(path, {}, {"version": VERSION + 1, "layout": "unheard of"})
+def test_newer_version_raises_and_suggests_an_upgrade(path):
+    write_file(path, {}, {"version": VERSION + 1, "layout": "unheard of"})
     with pytest.raises(CheckpointError, match=f"version {VERSION + 1}, .* up to {VERSION}; pip install -U supremum"):
         load_arrays(path)
 
 
 ROW = {"format": "float64", "shape": [2], "crc32": zlib.crc32(np.zeros(2))}
-NONSENSE = [
+MALFORMED_ENTRIES = [
     "",
     "not json",
     "[" * 100_000,
@@ -118,44 +118,44 @@ NONSENSE = [
     {"version": "1"},
     {"version": None},
     {"version": 1},
-    entry_of({"arrays": {}, "metadata": {}}, version=0),
-    entry_of(None),
-    entry_of([]),
-    entry_of({}),
-    entry_of({"arrays": [], "metadata": {}}),
-    entry_of({"arrays": {"a": None}, "metadata": {}}),
-    entry_of({"arrays": {"a": {}}, "metadata": {}}),
-    entry_of({"arrays": {"a": ROW}}),
-    entry_of({"arrays": {"a": ROW | {"format": "float65"}}, "metadata": {}}),
-    entry_of({"arrays": {"a": ROW | {"format": "bfloat16"}}, "metadata": {}}),
-    entry_of({"arrays": {"a": ROW | {"shape": [3]}}, "metadata": {}}),
-    entry_of({"arrays": {"a": ROW | {"shape": 2}}, "metadata": {}}),
-    entry_of({"arrays": {"a": ROW | {"key": "unheard of"}}, "metadata": {}}),
-    entry_of({"arrays": {"a": ROW | {"key": "threefry2x32"}}, "metadata": {}}),
-    entry_of({"arrays": {}, "metadata": {}}),
-    entry_of({"arrays": {"b": ROW}, "metadata": {}}),
+    make_entry({"arrays": {}, "metadata": {}}, version=0),
+    make_entry(None),
+    make_entry([]),
+    make_entry({}),
+    make_entry({"arrays": [], "metadata": {}}),
+    make_entry({"arrays": {"a": None}, "metadata": {}}),
+    make_entry({"arrays": {"a": {}}, "metadata": {}}),
+    make_entry({"arrays": {"a": ROW}}),
+    make_entry({"arrays": {"a": ROW | {"format": "float65"}}, "metadata": {}}),
+    make_entry({"arrays": {"a": ROW | {"format": "bfloat16"}}, "metadata": {}}),
+    make_entry({"arrays": {"a": ROW | {"shape": [3]}}, "metadata": {}}),
+    make_entry({"arrays": {"a": ROW | {"shape": 2}}, "metadata": {}}),
+    make_entry({"arrays": {"a": ROW | {"key": "unheard of"}}, "metadata": {}}),
+    make_entry({"arrays": {"a": ROW | {"key": "threefry2x32"}}, "metadata": {}}),
+    make_entry({"arrays": {}, "metadata": {}}),
+    make_entry({"arrays": {"b": ROW}, "metadata": {}}),
 ]
 
 
-@pytest.mark.parametrize("entry", NONSENSE, ids=range(len(NONSENSE)))
-def test_a_record_without_sense_is_refused(path, entry):
-    rewritten(path, {"a": np.zeros(2)}, entry)
+@pytest.mark.parametrize("entry", MALFORMED_ENTRIES, ids=range(len(MALFORMED_ENTRIES)))
+def test_malformed_record_raises(path, entry):
+    write_file(path, {"a": np.zeros(2)}, entry)
     with pytest.raises(CheckpointError, match="is damaged"):
         load_arrays(path)
 
 
-def test_the_record_above_is_what_is_wrong(path):
-    rewritten(path, {"a": np.zeros(2)}, entry_of({"arrays": {"a": ROW}, "metadata": {}}))
+def test_well_formed_record_loads(path):
+    write_file(path, {"a": np.zeros(2)}, make_entry({"arrays": {"a": ROW}, "metadata": {}}))
     assert_same(load_arrays(path)[0], {"a": np.zeros(2)})
 
 
-def test_a_tensor_whose_dtype_numpy_lacks_is_refused(path):
-    rewritten(path, {"a": np.zeros(2, ml_dtypes.float8_e5m2)}, entry_of({"arrays": {"a": ROW}, "metadata": {}}))
+def test_tensor_with_a_dtype_that_numpy_lacks_raises(path):
+    write_file(path, {"a": np.zeros(2, ml_dtypes.float8_e5m2)}, make_entry({"arrays": {"a": ROW}, "metadata": {}}))
     with pytest.raises(CheckpointError, match="is damaged"):
         load_arrays(path)
 
 
-def test_files_of_others_are_refused_and_the_fix_reads_them(path):
+def test_foreign_file_raises_and_the_suggested_fix_reads_it(path):
     arrays = {"a": np.arange(3.0)}
     safetensors.numpy.save_file(arrays, path)
     with pytest.raises(CheckpointError, match="not by supremum") as caught:
@@ -171,7 +171,7 @@ def test_files_of_others_are_refused_and_the_fix_reads_them(path):
         load_arrays(path)
 
 
-def test_a_pickle_is_never_run(path, tmp_path):
+def test_pickle_is_never_executed(path, tmp_path):
     class Evil:
         def __reduce__(self):
             return (Path.touch, (tmp_path / "owned",))
@@ -182,7 +182,7 @@ def test_a_pickle_is_never_run(path, tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
-def test_a_missing_file_is_a_file_not_found_error_with_near_names(path):
+def test_missing_file_raises_file_not_found_error_with_similar_names(path):
     save_arrays(path, {})
     with pytest.raises(FileNotFoundError, match=r"did you mean '.*/arrays\.safetensors'") as caught:
         load_arrays(path.with_name("arays.safetensors"))
@@ -194,25 +194,25 @@ def test_a_missing_file_is_a_file_not_found_error_with_near_names(path):
         load_arrays(path.parent / "nowhere/at/all")
 
 
-def test_folders_are_refused_and_pipes_are_written_to(path, tmp_path):
+def test_folders_raise_and_named_pipes_can_only_be_written_to(path, tmp_path):
     os.mkfifo(path)
-    for place, words in [(tmp_path, "is a folder"), (path, "not a regular file")]:
-        with pytest.raises(CheckpointError, match=words):
-            load_arrays(place)
+    for path_to_read, message in [(tmp_path, "is a folder"), (path, "not a regular file")]:
+        with pytest.raises(CheckpointError, match=message):
+            load_arrays(path_to_read)
     with pytest.raises(CheckpointError, match="Is a directory"):
         save_arrays(tmp_path, {})
-    data, arrays = small()
-    read = []
-    reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
+    data, arrays = small_file()
+    received = []
+    reader = threading.Thread(target=lambda: received.append(path.read_bytes()))
     reader.start()
     save_arrays(path, arrays, {"k": "v"})
     reader.join(10)
     assert path.is_fifo()
-    assert read == [data]
+    assert received == [data]
 
 
-def test_the_bytes_that_are_checked_are_those_that_are_given(path, monkeypatch):
-    """The checksum is of what is stored: without it a flipped bit in the data would pass."""
+def test_only_the_checksum_detects_a_changed_data_byte(path, monkeypatch):
+    """Without the checksum, a changed byte in the data loads silently."""
     save_arrays(path, {"a": np.zeros(4)})
     data = path.read_bytes()
     path.write_bytes(data[:-1] + b"\1")

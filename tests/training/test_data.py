@@ -1,4 +1,4 @@
-"""Where batches come from."""
+"""Batches from arrays, iterables and data loaders."""
 
 import jax
 import jax.numpy as jnp
@@ -16,21 +16,21 @@ from supremum.training.data.conversion import as_batch
 
 
 def batches_of(data, seed=None):
-    """All batches of an epoch, as NumPy arrays."""
-    made = []
+    """Return all batches of an epoch as NumPy arrays."""
+    batches = []
     for part in data.epoch(None if seed is None else np.random.default_rng(seed)):
         if isinstance(part, (Selection, Rows)):
-            made += [
+            batches += [
                 jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf)[rows], part.data)
                 for rows in np.asarray(part.order)
             ]
         else:
-            made.append(part)
-    return made
+            batches.append(part)
+    return batches
 
 
 @pytest.fixture(params=["on the host", "on the device", "batch by batch"])
-def either_place(request, monkeypatch):
+def data_place(request, monkeypatch):
     if request.param != "on the host":
         monkeypatch.setattr(module, "host_is_the_device", lambda: False)
     if request.param == "batch by batch":
@@ -44,15 +44,15 @@ class TestArrays:
         np.ones(10, "float32"),
     )
 
-    def test_batches_are_rows_in_order_and_the_last_is_what_is_left(self, either_place):
+    def test_batches_are_rows_in_order_and_the_last_may_be_smaller(self, data_place):
         data = ArrayData(self.x, self.y, self.weights, batch_size=4)
-        made = batches_of(data)
-        assert data.steps == len(made) == 3
-        assert [len(batch.y) for batch in made] == [4, 4, 2]
-        np.testing.assert_array_equal(np.concatenate([batch.x for batch in made]), self.x)
-        np.testing.assert_array_equal(np.concatenate([batch.y for batch in made]), self.y)
+        batches = batches_of(data)
+        assert data.steps == len(batches) == 3
+        assert [len(batch.y) for batch in batches] == [4, 4, 2]
+        np.testing.assert_array_equal(np.concatenate([batch.x for batch in batches]), self.x)
+        np.testing.assert_array_equal(np.concatenate([batch.y for batch in batches]), self.y)
 
-    def test_an_order_is_one_permutation_of_all_parts_and_the_keys_own(self, either_place):
+    def test_shuffling_permutes_all_parts_alike_and_depends_on_the_seed(self, data_place):
         data = ArrayData({"a": self.x, "b": self.x * 2}, self.y, batch_size=4)
         first, again, other = (batches_of(data, seed) for seed in (0, 0, 1))
         order = np.concatenate([batch.y for batch in first])
@@ -63,16 +63,16 @@ class TestArrays:
         np.testing.assert_array_equal(order, np.concatenate([batch.y for batch in again]))
         assert list(order) != list(np.concatenate([batch.y for batch in other]))
 
-    def test_both_places_give_the_same_batches(self, monkeypatch):
+    def test_data_on_the_device_and_batch_by_batch_give_the_same_batches(self, monkeypatch):
         monkeypatch.setattr(module, "host_is_the_device", lambda: False)
-        here = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
+        on_device = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
         monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
-        there = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
-        jax.tree.map(np.testing.assert_array_equal, here, there)
+        batch_by_batch = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
+        jax.tree.map(np.testing.assert_array_equal, on_device, batch_by_batch)
 
-    def test_lists_jax_arrays_and_small_formats_are_arrays_too(self):
-        small = self.x.astype(ml_dtypes.bfloat16)
-        data = ArrayData([jnp.asarray(self.x), small], self.y.tolist(), batch_size=5)
+    def test_accepts_lists_jax_arrays_and_narrow_formats(self):
+        narrow = self.x.astype(ml_dtypes.bfloat16)
+        data = ArrayData([jnp.asarray(self.x), narrow], self.y.tolist(), batch_size=5)
         batch = batches_of(data)[0]
         assert [leaf.dtype for leaf in jax.tree.leaves(batch)] == ["float32", "bfloat16", "int32"]
         assert data.first.x[0].shape == (5, 2)
@@ -92,11 +92,11 @@ class TestArrays:
             (([[1, 2], [3]],), {}, OperandError, "different lengths"),
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, arguments, options, error, message):
+    def test_invalid_arguments_raise(self, arguments, options, error, message):
         with pytest.raises(error, match=message):
             ArrayData(*arguments, **{"batch_size": 2, **options})
 
-    def test_narrowed_floats_warn_and_integers_have_to_fit(self):
+    def test_narrowed_floats_warn_and_integers_that_do_not_fit_raise(self):
         with pytest.warns(PolicyWarning, match=r"y is float64.*y.astype\('float32'\)"):
             assert ArrayData(self.x, self.y / 3.0, batch_size=2).first.y.dtype == "float32"
         assert ArrayData(self.x, self.y.astype("int64"), batch_size=2).first.y.dtype == "int32"
@@ -115,19 +115,19 @@ class TestIterables:
     def numbers(data):
         return [int(batch.y[0]) for batch in data.epoch(None)]
 
-    def test_what_can_be_iterated_again_is_in_every_epoch(self):
+    def test_reiterable_data_is_used_in_every_epoch(self):
         data = IterableData(PARTS)
         assert data.steps == 3
         assert data.first.y[0] == 0
         assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], [0, 1, 2]]
 
-    def test_a_generator_is_used_up_and_its_first_batch_is_not_lost(self):
+    def test_generator_is_used_once_and_keeps_its_first_batch(self):
         data = IterableData(part for part in PARTS)
         assert data.steps is None
         assert data.first.y[0] == data.first.y[0] == 0
         assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], []]
 
-    def test_with_steps_an_epoch_goes_on_where_the_last_one_ended(self):
+    def test_with_steps_an_epoch_continues_where_the_last_one_ended(self):
         assert [self.numbers(each) for each in [IterableData(PARTS, steps=2)] * 3] == [[0, 1], [2, 0], [1, 2]]
         exact = IterableData(PARTS, steps=3)
         assert [self.numbers(exact) for _ in range(3)] == [[0, 1, 2]] * 3
@@ -137,13 +137,13 @@ class TestIterables:
             assert self.numbers(once) == [2]
         assert self.numbers(once) == []
 
-    def test_fewer_batches_than_steps_are_warned_of_once(self):
+    def test_fewer_batches_than_steps_warn_once(self):
         class Unsized:
             def __iter__(self):
                 return iter(PARTS)
 
         class Once:
-            """Can be iterated again, but gives nothing then."""
+            """Can be iterated again, but is then empty."""
 
             def __init__(self):
                 self.parts = iter(PARTS)
@@ -164,19 +164,19 @@ class TestIterables:
                 assert [self.numbers(data) for _ in range(2)] == expected
             assert len(caught) == 1
 
-    def test_as_many_batches_as_steps_or_more_are_not_warned_of(self):
+    def test_enough_batches_for_the_steps_do_not_warn(self):
         for steps in (1, 2, 3, None):
             for batches in (PARTS, [part for part in PARTS], (part for part in PARTS)):  # noqa: C416
                 data = IterableData(batches, steps=steps)
                 assert self.numbers(data) == [0, 1, 2][:steps]
 
-    def test_steps_of_arrays_are_the_first_of_the_order(self):
+    def test_steps_limit_the_batches_of_arrays(self):
         x = np.arange(10, dtype="float32")
         assert [len(each) for each in [batches_of(as_data(x, x, None, batch_size=4, steps=2))]] == [2]
         with pytest.raises(ArgumentError, match="only 3 batches; use at most 3"):
             as_data(x, x, None, batch_size=4, steps=4)
 
-    def test_batches_of_every_kind(self):
+    def test_as_batch_accepts_arrays_dicts_pairs_triples_and_tensors(self):
         x, y = PARTS[0]
         assert as_batch(x).y is None
         assert as_batch([x, y]).y is y
@@ -184,7 +184,7 @@ class TestIterables:
         assert as_batch((x, y, y)).sample_weight is y
 
         class Tensor:
-            """What NumPy cannot read, and DLPack can."""
+            """A tensor that can be read with DLPack but not with NumPy."""
 
             def __array__(self, *_):
                 raise TypeError("bfloat16 is nothing to NumPy")
@@ -205,11 +205,11 @@ class TestIterables:
             (object(), OperandError, "must hold arrays of numbers"),
         ],
     )
-    def test_what_is_no_batch_is_refused(self, batch, error, message):
+    def test_invalid_batch_raises(self, batch, error, message):
         with pytest.raises(error, match=message):
             as_batch(batch)
 
-    def test_options_that_an_iterable_has_no_use_for_are_refused(self):
+    def test_array_options_with_an_iterable_raise(self):
         for name in ("y", "sample_weight"):
             with pytest.raises(ArgumentError, match=f"leave out {name}="):
                 as_data(
@@ -229,8 +229,8 @@ def test_torch_loaders_and_tensors_give_batches():
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(torch.arange(6.0).reshape(6, 1), torch.arange(6)), batch_size=4
     )
-    made = batches_of(IterableData(loader))
-    assert [batch.x.shape for batch in made] == [(4, 1), (2, 1)]
-    assert made[1].y.tolist() == [4, 5]
+    batches = batches_of(IterableData(loader))
+    assert [batch.x.shape for batch in batches] == [(4, 1), (2, 1)]
+    assert batches[1].y.tolist() == [4, 5]
     assert as_batch(torch.ones((2, 1), dtype=torch.bfloat16)).x.dtype == "bfloat16"
-    assert isinstance(made[0], Batch)
+    assert isinstance(batches[0], Batch)

@@ -1,4 +1,4 @@
-"""Training on several devices beside training on one, and what travels between them."""
+"""Training on several devices matches training on one, and arrays are placed and split as documented."""
 
 import itertools
 
@@ -31,7 +31,7 @@ from training.many_devices import (
     WEIGHTS,
     X,
     Y,
-    alone,
+    baseline,
     close,
     devices,
     network,
@@ -41,14 +41,14 @@ from training.many_devices import (
 
 
 @pytest.mark.slow
-class TestTheSameTraining:
+class TestMatchesOneDevice:
     @pytest.mark.parametrize("count", [1, 2, 4, 8])
     @pytest.mark.parametrize("kind", KINDS)
-    def test_float32_is_that_of_one_device_up_to_the_order_of_sums(self, kind, count):
-        """72 examples in batches of 32: the last one, of 8, is cut too."""
+    def test_float32_training_matches_up_to_the_order_of_sums(self, kind, count):
+        """72 examples in batches of 32, 32 and 8: the smaller last batch is split too."""
         model = trained(KINDS[kind](devices(count)))
-        theirs, losses, history = alone()
-        close(values(model), theirs, 0 if count == 1 else 4e-6)
+        expected, losses, history = baseline()
+        close(values(model), expected, 0 if count == 1 else 4e-6)
         np.testing.assert_allclose(model.history.loss, losses, rtol=2e-6)
         for name, numbers in history.items():
             np.testing.assert_allclose(model.history.history[name], numbers, rtol=2e-6, err_msg=name)
@@ -56,31 +56,31 @@ class TestTheSameTraining:
     @pytest.mark.parametrize(("policy", "within"), [("mixed_float16", 2e-3), ("mixed_bfloat16", 2e-2)])
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("count", [1, 8])
-    def test_narrow_policies_are_within_the_rounding_of_their_dtypes(self, kind, policy, within, count):
+    def test_narrow_policies_match_within_the_rounding_of_their_dtypes(self, kind, policy, within, count):
         model = trained(KINDS[kind](devices(count)), policy)
-        theirs, losses, history = alone(policy)
-        close(values(model), theirs, 0 if count == 1 else within)
+        expected, losses, history = baseline(policy)
+        close(values(model), expected, 0 if count == 1 else within)
         np.testing.assert_allclose(model.history.loss, losses, rtol=0 if count == 1 else within)
         assert model.history.history.get("loss_scale") == history.get("loss_scale")
 
     @pytest.mark.parametrize(
         "loss", [LOSS, SparseCategoricalCrossentropy(from_logits=True, ignore_class=2, reduction="sum")]
     )
-    def test_a_batch_that_does_not_divide_is_computed_whole(self, loss):
-        """72 examples in batches of 25: of 25, 25 and 22."""
-        made = []
+    def test_batch_that_does_not_divide_evenly_is_not_split(self, loss):
+        """72 examples in batches of 25, 25 and 22, none of which can be split among 8 devices."""
+        results = []
         for distribution in (None, DataParallel(devices(8)), FullyShardedDataParallel(devices(8), smallest=16)):
             model = network()
             model.compile(SGD(0.1 if loss is LOSS else 0.002), loss, "accuracy", distribution=distribution)
             model.fit(X, Y, batch_size=25, epochs=2, verbose=0)
-            made.append((values(model), model.history.history["accuracy"], model.history.loss))
-        for mine, accuracy, losses in made[1:]:
-            close(mine, made[0][0], 4e-6)
-            assert accuracy == made[0][1]
-            np.testing.assert_allclose(losses, made[0][2], rtol=2e-6)
+            results.append((values(model), model.history.history["accuracy"], model.history.loss))
+        for actual, accuracy, losses in results[1:]:
+            close(actual, results[0][0], 4e-6)
+            assert accuracy == results[0][1]
+            np.testing.assert_allclose(losses, results[0][2], rtol=2e-6)
 
     @pytest.mark.parametrize("case", ["sum", "weights", "ignored labels", "regularised", "batches", "three at once"])
-    def test_losses_are_those_of_the_whole_batch(self, case):
+    def test_losses_are_computed_over_the_whole_batch(self, case):
         loss, rate, fit, steps, x, y = "mse", 0.1, {}, 1, X, X[:, :CLASSES]
         if case == "sum":
             loss, rate = MeanSquaredError(reduction="sum"), 1e-3
@@ -91,7 +91,7 @@ class TestTheSameTraining:
         elif case == "three at once":
             steps = 3
         data = [(x[i : i + 24], y[i : i + 24]) for i in range(0, EXAMPLES, 24)] if case == "batches" else None
-        made = []
+        results = []
         for distribution in (None, DataParallel(devices(8))):
             regularizer = {"kernel_regularizer": "l2", "activity_regularizer": "l2"} if case == "regularised" else {}
             model = Sequential([nn.Dense(32, **regularizer), nn.ReLU(), nn.Dense(CLASSES)])
@@ -100,31 +100,31 @@ class TestTheSameTraining:
                 model.fit(x, y, batch_size=24, epochs=2, verbose=0, shuffle=False, **fit)
             else:
                 model.fit(data, epochs=2, verbose=0)
-            made.append((values(model), model.history.loss))
-        close(made[1][0], made[0][0], 4e-6)
-        np.testing.assert_allclose(made[1][1], made[0][1], rtol=3e-6)
+            results.append((values(model), model.history.loss))
+        close(results[1][0], results[0][0], 4e-6)
+        np.testing.assert_allclose(results[1][1], results[0][1], rtol=3e-6)
 
-    def test_evaluate_and_predict_are_of_the_whole(self):
+    def test_evaluate_and_predict_match(self):
         one, many = trained(None), trained(FullyShardedDataParallel(devices(8), smallest=16))
         for model in (one, many):
-            nn.load_variables(model, alone()[0])
+            nn.load_variables(model, baseline()[0])
         for size in (24, 30):
-            mine, theirs = (model.evaluate(X, Y, batch_size=size, verbose=0) for model in (many, one))
-            assert mine["accuracy"] == theirs["accuracy"]
-            np.testing.assert_allclose(mine["loss"], theirs["loss"], rtol=2e-6)
+            actual, expected = (model.evaluate(X, Y, batch_size=size, verbose=0) for model in (many, one))
+            assert actual["accuracy"] == expected["accuracy"]
+            np.testing.assert_allclose(actual["loss"], expected["loss"], rtol=2e-6)
             np.testing.assert_allclose(
                 many.predict(X, batch_size=size, verbose=0), one.predict(X, batch_size=size, verbose=0), atol=2e-6
             )
 
-    def test_what_is_random_differs_from_part_to_part(self):
+    def test_dropout_masks_differ_between_devices(self):
         seen = []
 
-        class Telling(nn.Layer):
+        class RecordInputs(nn.Layer):
             def call(self, x):
                 jax.debug.callback(lambda x: seen.append(np.asarray(x)), x)
                 return x
 
-        model = Sequential([nn.Dropout(0.5), Telling(), nn.Dense(1)])
+        model = Sequential([nn.Dropout(0.5), RecordInputs(), nn.Dense(1)])
         model.compile("sgd", "mse", distribution=DataParallel(devices(8)))
         model.fit(np.ones((16, 64), "float32"), np.ones((16, 1), "float32"), batch_size=16, verbose=0)
         jax.effects_barrier()
@@ -134,20 +134,20 @@ class TestTheSameTraining:
 
 @pytest.mark.slow
 class TestNormalization:
-    def test_common_statistics_are_those_of_the_whole_batch(self):
-        made = []
+    def test_synchronized_statistics_are_those_of_the_whole_batch(self):
+        results = []
         for distribution, axis in (
             (None, "data"),
             (DataParallel(devices(8)), "data"),
             (DataParallel(devices(8)), None),
         ):
             model = trained(distribution, middle=[lambda axis=axis: nn.BatchNorm(axis_name=axis, momentum=0.5)])
-            made.append(values(model))
-        close(made[1], made[0], 2e-5)
+            results.append(values(model))
+        close(results[1], results[0], 2e-5)
         with pytest.raises(AssertionError):
-            close(made[2], made[0], 1e-2)
+            close(results[2], results[0], 1e-2)
 
-    def test_parts_without_common_statistics_leave_the_mean_of_theirs(self):
+    def test_unsynchronized_moving_statistics_are_the_mean_over_devices(self):
         model = Sequential([nn.BatchNorm(momentum=0.0), nn.Dense(1)])
         model.compile(SGD(0.0), "mse", distribution=DataParallel(devices(8)))
         model.fit(X[:32], X[:32, :1], batch_size=32, shuffle=False, verbose=0)
@@ -156,29 +156,33 @@ class TestNormalization:
         np.testing.assert_allclose(found["moving_mean"], parts.mean(1).mean(0), atol=1e-6)
         np.testing.assert_allclose(found["moving_variance"], parts.var(1).mean(0), rtol=1e-5)
 
-    def test_masked_values_count_for_what_they_are(self):
+    def test_synchronized_statistics_respect_the_mask(self):
         norm = nn.BatchNorm(axis_name="data", momentum=0.0)
         x, mask = RNG.normal(size=(16, 3)).astype("float32"), RNG.random(16) < 0.4
         nn.initialize(norm, x)
         weights = {path: each.value for path, each in norm.variables.items()}
 
-        def normed(weights, x, mask):
+        def normalize(weights, x, mask):
             return nn.functional_call(norm, weights, x, mask=mask, training=True)
 
-        cut = jax.shard_map(
-            normed, mesh=devices(8), in_specs=(P(), P("data"), P("data")), out_specs=(P("data"), P()), check_vma=False
+        sharded = jax.shard_map(
+            normalize,
+            mesh=devices(8),
+            in_specs=(P(), P("data"), P("data")),
+            out_specs=(P("data"), P()),
+            check_vma=False,
         )
-        for mine, theirs in zip(
-            jax.tree.leaves(jax.jit(cut)(weights, x, mask)),
-            jax.tree.leaves(jax.jit(normed)(weights, x, mask)),
+        for actual, expected in zip(
+            jax.tree.leaves(jax.jit(sharded)(weights, x, mask)),
+            jax.tree.leaves(jax.jit(normalize)(weights, x, mask)),
             strict=True,
         ):
-            np.testing.assert_allclose(mine, theirs, atol=2e-6)
+            np.testing.assert_allclose(actual, expected, atol=2e-6)
 
 
-class TestWhereThingsLie:
+class TestPlacement:
     @pytest.mark.slow
-    def test_each_device_has_a_piece_of_variables_and_of_what_the_optimizer_keeps(self):
+    def test_each_device_holds_a_shard_of_variables_and_optimizer_state(self):
         model = trained(FullyShardedDataParallel(devices(8), smallest=16), optimizer=Adam(0.01))
         kernel = model.variables["dense/kernel"].value
         assert kernel.addressable_shards[0].data.size == kernel.size // 8
@@ -186,35 +190,35 @@ class TestWhereThingsLie:
         assert len(slots) == 2
         assert all(leaf.addressable_shards[0].data.size == kernel.size // 8 for leaf in slots)
 
-    def test_the_longest_axis_that_divides_is_cut(self):
+    def test_spec_splits_the_longest_axis_that_divides_evenly(self):
         distribution = FullyShardedDataParallel(devices(8), smallest=16)
         specs = {(64, 128): P(None, "data"), (8, 9): P("data"), (7, 9, 3): P(), (8,): P(), (): P(), (16,): P("data")}
         assert {shape: distribution.spec(shape) for shape in specs} == specs
 
-    def test_on_one_device_nothing_is_cut_and_nothing_travels(self):
+    def test_one_device_neither_splits_nor_rounds_gradients(self):
         distribution, third = FullyShardedDataParallel(devices(1), smallest=16), {"w": jnp.full(64, 1 / 3)}
         assert distribution.spec((64, 128)) == P()
         added = distribution.aggregate(np.dtype("float16"), {"w": (64,)})(third)
         np.testing.assert_array_equal(added["w"], third["w"])
 
-    def test_values_that_were_assigned_go_where_they_belong(self):
+    def test_assigned_values_move_to_the_sharding_of_their_variable(self):
         model = trained(FullyShardedDataParallel(devices(8), smallest=16), epochs=1)
         new = np.ones(model.variables["dense/kernel"].shape, "float32")
         model.variables["dense/kernel"].assign(jax.device_put(new, jax.devices()[3]))
         seen = []
 
-        class Looking(Callback):
+        class AssignInSecondBatch(Callback):
             def on_train_batch_end(self, batch, logs):
                 seen.append(values(model))
-                if batch == 1:  # beside variables that stay where they are
+                if batch == 1:  # all other variables keep their placement
                     model.variables["dense/kernel"].assign(jax.device_put(new * 2, jax.devices()[5]))
 
-        model.fit(X, Y, batch_size=32, verbose=0, callbacks=Looking())
+        model.fit(X, Y, batch_size=32, verbose=0, callbacks=AssignInSecondBatch())
         assert len(seen) == 3
         assert abs(seen[0]["dense/kernel"] - new).max() < 0.1
         assert abs(seen[2]["dense/kernel"] - 2).max() < 0.1
 
-    def test_a_loss_that_is_jitted_by_the_user_is_traced_for_each_place(self):
+    def test_user_jitted_loss_is_retraced_for_a_distribution(self):
         mse = MeanSquaredError(reduction="sum")
         jitted = jax.jit(lambda y, p: mse(y, p))
         y = jnp.ones((4, CLASSES))
@@ -228,13 +232,13 @@ class TestWhereThingsLie:
         np.testing.assert_allclose(model.history.loss, one.history.loss, rtol=1e-6)
 
 
-class TestOneDecision:
+class TestOverflow:
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("kind", KINDS)
-    def test_an_overflow_of_one_part_skips_everywhere(self, kind):
+    def test_overflow_on_one_device_skips_the_step_on_all_devices(self, kind):
         x = X.copy()
         x[37] = np.inf  # in the second batch, on one device
-        made = []
+        results = []
         for distribution in (None, KINDS[kind](devices(8))):
             model = network("mixed_float16")
             scale = DynamicLossScale(initial_loss_scale=64, increment_period=1000)
@@ -245,8 +249,8 @@ class TestOneDecision:
                 distribution=distribution,
             )
             model.fit(x, Y, batch_size=24, verbose=0, shuffle=False)
-            made.append(model)
-        one, many = made
+            results.append(model)
+        one, many = results
         assert many.history.skipped == one.history.skipped == [False, True, False]
         assert many.history.loss_scale == one.history.loss_scale == [64, 64, 32]
         assert many.history.history["accuracy"] == one.history.history["accuracy"]
@@ -270,11 +274,11 @@ class TestErrors:
             (lambda: network().compile("sgd", "mse", distribution="all"), OperandError, "DataParallel"),
         ],
     )
-    def test_bad_arguments_are_refused(self, make, error, told):
+    def test_invalid_arguments_raise(self, make, error, told):
         with pytest.raises(error, match=told):
             make()
 
-    def test_a_mesh_of_another_name_and_kind_will_do(self):
+    def test_mesh_may_have_any_axis_name_and_type(self):
         mesh = jax.make_mesh((4,), ("batch",))
         model = trained(FullyShardedDataParallel(mesh, smallest=16), epochs=1)
         assert model.variables["dense/kernel"].value.sharding == NamedSharding(
@@ -283,7 +287,7 @@ class TestErrors:
 
 
 @pytest.mark.slow
-def test_every_pair_of_device_counts_agrees():
-    made = {count: values(trained(DataParallel(devices(count)), epochs=1)) for count in (2, 4, 8)}
-    for one, other in itertools.combinations(made.values(), 2):
+def test_all_device_counts_train_alike():
+    results = {count: values(trained(DataParallel(devices(count)), epochs=1)) for count in (2, 4, 8)}
+    for one, other in itertools.combinations(results.values(), 2):
         close(one, other, 4e-6)

@@ -1,4 +1,4 @@
-"""Layers, losses, metrics, optimizers, `fit` and files where JAX's x64 is off and 64 bits are allowed explicitly."""
+"""Layers, losses, metrics, optimizers, `fit` and files keep 64 bits if allowed explicitly while JAX's x64 is off."""
 
 import warnings
 
@@ -12,13 +12,13 @@ from supremum.arrays import RuntimeDtypeError
 from supremum.mixed_precision import PolicyWarning
 from supremum.mixed_precision.all_reduce import checked_reduce_dtype
 
-# Of these float32 keeps nothing.
+# float32 would round all of X to 1.
 X = 1 + 1e-12 * np.arange(32.0).reshape(16, 2)
 Y = (X - 1).sum(1, keepdims=True)
 
 
 @pytest.fixture(autouse=True)
-def _flags():
+def _allow_64_bits():
     before = jax.config.jax_explicit_x64_dtypes
     jax.config.update("jax_explicit_x64_dtypes", "allow")
     with jax.enable_x64(False):
@@ -43,21 +43,21 @@ def _kernel(model):
     return np.asarray(kernel.read_stored())
 
 
-def _double(x):
-    """A layer's outputs in float64 by NumPy."""
+def _expected_outputs(x):
+    """Return the outputs of the layer, computed by NumPy in float64."""
     return x.sum(1, keepdims=True)
 
 
-def test_layers_take_64_bits_as_arrays_do():
+def test_layers_keep_64_bits_of_numpy_and_jax_inputs():
     for dtype in ("float64", "infer"):
         layer = nn.Dense(
             1, use_bias=False, dtype=dtype, kernel_initializer=lambda key, shape, dtype: jnp.ones(shape, dtype)
         )
         nn.initialize(layer, X, seed=0)
-        for given in (X, jnp.asarray(X, X.dtype)):
-            out = layer(given)
+        for inputs in (X, jnp.asarray(X, X.dtype)):
+            out = layer(inputs)
             assert out.dtype == "float64"
-            np.testing.assert_array_equal(np.asarray(out), _double(X))
+            np.testing.assert_array_equal(np.asarray(out), _expected_outputs(X))
     assert checked_reduce_dtype("float64") == "float64"
     narrow = nn.Dense(1, dtype="float32")
     nn.initialize(narrow, jnp.ones((1, 2)), seed=0)
@@ -65,7 +65,7 @@ def test_layers_take_64_bits_as_arrays_do():
         narrow(X)
 
 
-def test_without_the_flag_both_refuse():
+def test_float64_layers_and_losses_raise_without_the_flag():
     jax.config.update("jax_explicit_x64_dtypes", "error")
     with pytest.raises(RuntimeDtypeError, match="x64"):
         nn.initialize(nn.Dense(1, dtype="float64"), X, seed=0)
@@ -80,7 +80,7 @@ def test_fit_keeps_64_bits(how, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.predict(X, verbose=0).dtype == "float64"
-        np.testing.assert_allclose(model.predict(X, verbose=0), _double(X), rtol=1e-15)
+        np.testing.assert_allclose(model.predict(X, verbose=0), _expected_outputs(X), rtol=1e-15)
         data = ([(X, Y)],) if how == "iterable" else (X, Y)
         model.fit(*data, epochs=2, verbose=0, **({} if how == "iterable" else {"batch_size": 16, "shuffle": False}))
     kernel, velocity = np.ones((2, 1)), 0
@@ -100,7 +100,7 @@ def test_fit_keeps_64_bits(how, tmp_path):
     assert other.evaluate(X, Y, verbose=0) is not None
 
 
-def test_losses_and_metrics_keep_64_bits():
+def test_losses_keep_64_bits():
     truth, almost = np.ones((4, 1)), np.full((4, 1), 1 + 1e-10)
     exact = training.MeanSquaredError(dtype="float64")(truth, almost)
     assert exact.dtype == "float64"

@@ -1,4 +1,4 @@
-"""A step that fails after it was given the model's memory."""
+"""Training steps that fail after the buffers of the model were donated to them."""
 
 import jax
 import numpy as np
@@ -16,8 +16,8 @@ class FifthStepError(Exception):
 
 
 @pytest.fixture
-def failing():
-    """A loss that fails in its fifth step, inside of the compiled program."""
+def failing_loss():
+    """Return a loss that raises in its fifth step, inside the compiled program."""
     calls = []
 
     def count(x):
@@ -26,19 +26,19 @@ def failing():
             raise FifthStepError("the fifth")
         return x
 
-    def loss(y, found):
-        held = jax.lax.stop_gradient(found)
-        counted = jax.pure_callback(count, jax.ShapeDtypeStruct(found.shape, found.dtype), held)
-        return ((y - found) ** 2).mean() + 0 * counted.sum()
+    def loss(y, predictions):
+        held_predictions = jax.lax.stop_gradient(predictions)
+        counted = jax.pure_callback(count, jax.ShapeDtypeStruct(predictions.shape, predictions.dtype), held_predictions)
+        return ((y - predictions) ** 2).mean() + 0 * counted.sum()
 
     return loss
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("saved", ["state", "weights"])
-def test_a_model_whose_step_failed_is_repaired_by_what_was_saved(failing, saved, tmp_path):
+def test_loading_state_or_weights_repairs_a_model_after_a_failed_step(failing_loss, saved, tmp_path):
     model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
-    model.compile("adam", loss=failing)
+    model.compile("adam", loss=failing_loss)
     model.fit(X[:8], Y[:8], epochs=1, batch_size=8, verbose=0)
     model.save_state(tmp_path / "state")
     before = {path: np.asarray(each.value) for path, each in model.variables.items()}
@@ -48,16 +48,16 @@ def test_a_model_whose_step_failed_is_repaired_by_what_was_saved(failing, saved,
     if saved == "state":
         assert model.load_state(tmp_path / "state") == 1
     else:
-        model.compile("adam", loss=failing)
+        model.compile("adam", loss=failing_loss)
         model.load_weights(tmp_path / "state")
     for path, each in model.variables.items():
         np.testing.assert_array_equal(np.asarray(each.value), before[path])
     model.fit(X, Y, batch_size=8, verbose=0)
 
 
-def test_what_was_lost_says_so_until_it_is_there_again(failing):
+def test_predict_after_a_failed_step_says_that_values_are_lost(failing_loss):
     model = training.Sequential([nn.Dense(1)])
-    model.compile("adam", loss=failing)
+    model.compile("adam", loss=failing_loss)
     for _ in range(4):
         model.train_on_batch(X, Y)
     with pytest.raises(Exception, match="the fifth"):

@@ -55,7 +55,7 @@ class TestLearning:
         assert outputs.dtype == model(x[:1]).dtype
         assert np.mean(outputs.astype("float32").argmax(-1) == y) == pytest.approx(test["accuracy"])
 
-    def test_the_loss_of_an_epoch_is_the_mean_over_examples_also_with_a_smaller_last_batch(self):
+    def test_epoch_loss_is_the_mean_over_examples_despite_a_smaller_last_batch(self):
         x, y = blobs(10)
         model = compiled(optimizer=SGD(0.0))
         logs = model.fit(x, y, batch_size=4, verbose=0, shuffle=False).history
@@ -63,7 +63,7 @@ class TestLearning:
         assert logs["loss"][0] == pytest.approx((4 * steps[0] + 4 * steps[1] + 2 * steps[2]) / 10, rel=1e-6)
         assert model.evaluate(x, y, batch_size=3, verbose=0) == pytest.approx(model.evaluate(x, y, verbose=0), rel=1e-6)
 
-    def test_it_is_the_loop_one_writes_by_hand(self):
+    def test_fit_matches_a_handwritten_loop(self):
         x, y = blobs(96)
         model = compiled(optimizer=SGD(0.1))
         nn.initialize(model, x[:1])
@@ -87,23 +87,23 @@ class TestLearning:
 
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize("steps", [1, 2])
-    def test_every_step_is_told_of_however_many_there_are(self, steps, monkeypatch):
+    def test_history_records_more_steps_than_its_buffer_holds(self, steps, monkeypatch):
         x, y = blobs(13 * 4)
-        made = []
+        results = []
         for capacity in (1024, 5):
             monkeypatch.setattr(trainer, "CAPACITY", capacity)
             model = compiled("mixed_float16", steps_per_execution=steps)
             model.fit(x, y, batch_size=4, epochs=2, verbose=0)
-            made.append((model.history.loss, model.history.loss_scale, model.history.skipped))
-        assert made[0] == made[1]
-        assert len(made[0][0]) == len(set(made[0][0])) == 26
+            results.append((model.history.loss, model.history.loss_scale, model.history.skipped))
+        assert results[0] == results[1]
+        assert len(results[0][0]) == len(set(results[0][0])) == 26
 
-    def test_examples_are_weighted(self):
+    def test_sample_weights_scale_the_loss(self):
         x, y = blobs(64)
         weights = (np.arange(64) < 32).astype("float32") * 2
         one, other = (compiled(optimizer=SGD(0.1)) for _ in range(2))
         one.fit(x, y, sample_weight=weights, batch_size=64, shuffle=False, verbose=0)
-        # No batch statistics of the others, or they would be in it: a dense layer alone.
+        # Batch statistics would include the examples with weight 0, so these models have only a dense layer.
         dense, half = (Sequential([nn.Dense(3)]) for _ in range(2))
         for model, data in ((dense, (x, y, weights)), (half, (x[:32], y[:32], None))):
             model.compile(SGD(0.1), LOSS)
@@ -111,21 +111,23 @@ class TestLearning:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), values(dense), values(half))
         assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0)["loss"] == 0
 
-    def test_what_layers_add_to_the_loss_is_in_it(self):
+    def test_loss_includes_penalties_of_layers(self):
         x, y = blobs(32)
         plain = Sequential([nn.Dense(3)])
-        regular = Sequential([nn.Dense(3, kernel_regularizer="l2")])
-        for model in (plain, regular):
+        regularized = Sequential([nn.Dense(3, kernel_regularizer="l2")])
+        for model in (plain, regularized):
             model.compile(SGD(0.0), LOSS)
             model.fit(x, y, verbose=0)
-        kernel = values(regular)["dense/kernel"]
+        kernel = values(regularized)["dense/kernel"]
         penalty = 0.01 * np.square(kernel.astype("float64")).sum()
-        assert regular.history.history["loss"][0] == pytest.approx(plain.history.history["loss"][0] + penalty, rel=1e-5)
-        assert regular.evaluate(x, y, verbose=0)["loss"] == pytest.approx(
+        assert regularized.history.history["loss"][0] == pytest.approx(
+            plain.history.history["loss"][0] + penalty, rel=1e-5
+        )
+        assert regularized.evaluate(x, y, verbose=0)["loss"] == pytest.approx(
             plain.evaluate(x, y, verbose=0)["loss"] + penalty, rel=1e-5
         )
 
-    def test_a_penalty_does_not_overflow_with_a_float16_loss(self):
+    def test_penalty_does_not_overflow_with_a_float16_loss(self):
         x, y = blobs(16)
         model = Sequential([nn.Dense(3, kernel_regularizer=nn.L2(1e6), dtype="mixed_float16")])
         model.compile(SGD(0.0), lambda y_true, y_pred: jnp.square(y_pred).mean())
@@ -137,7 +139,7 @@ class TestLearning:
 
 class TestOrder:
     @staticmethod
-    def seen(seed, epochs=1, **options):
+    def example_order(seed, epochs=1, **options):
         order = []
 
         class Recording(nn.Layer):
@@ -156,19 +158,19 @@ class TestOrder:
         return np.concatenate(order).tolist()
 
     @pytest.mark.slow
-    def test_every_example_comes_once_an_epoch_in_an_order_of_the_seed(self):
-        first, again, other = self.seen(0, 2), self.seen(0, 2), self.seen(1, 2)
+    def test_epoch_visits_each_example_once_in_an_order_set_by_the_seed(self):
+        first, again, other = self.example_order(0, 2), self.example_order(0, 2), self.example_order(1, 2)
         assert sorted(first[:10]) == sorted(first[10:]) == list(range(10))
         assert first == again != other
         assert first[:10] != first[10:]
-        assert self.seen(0, shuffle=False) == list(range(10))
-        assert self.seen(0, 2, initial_epoch=1) == first[10:]
+        assert self.example_order(0, shuffle=False) == list(range(10))
+        assert self.example_order(0, 2, initial_epoch=1) == first[10:]
 
 
 class TestLossScale:
     """Keras RFC 293, mixed precision, "A policy's loss scale"."""
 
-    def test_compile_wraps_the_very_optimizer_with_a_scale_of_its_own(self):
+    def test_compile_wraps_the_given_optimizer_with_a_separate_scale(self):
         optimizer = SGD(0.1)
         one, two = network("mixed_float16"), network("mixed_float16")
         one.compile(optimizer, LOSS)
@@ -178,7 +180,7 @@ class TestLossScale:
         one.optimizer.loss_scale.loss_scale.assign(2.0)
         assert float(two.optimizer.loss_scale()) == float(Policy("mixed_float16").loss_scale.initial_loss_scale)
 
-    def test_nothing_is_wrapped_twice_or_needlessly(self):
+    def test_compile_wraps_no_optimizer_twice_or_needlessly(self):
         wrapped = LossScaleOptimizer(SGD(0.1), 8.0)
         model = network("mixed_float16")
         model.compile(wrapped, LOSS)
@@ -188,7 +190,7 @@ class TestLossScale:
             model.compile(plain := SGD(0.1), LOSS)
             assert model.optimizer is plain
 
-    def test_training_goes_on_past_overflows_and_counts_them(self):
+    def test_training_continues_after_overflows_and_counts_them(self):
         x, y = blobs(256)
         scale = DynamicLossScale(2.0**30, increment_period=5)  # far too high for float16: the first steps overflow
         model = compiled(Policy("mixed_float16", scale))
@@ -203,16 +205,16 @@ class TestLossScale:
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(self, policy):
         x, y = blobs(64)
-        made = []
+        results = []
         for scale in (None, 8.0) if policy == "float32" else (8.0, 8.0):
             model = compiled(Policy(policy, scale), SGD(0.1))
             model.fit(x, y, batch_size=32, verbose=0)
-            made.append(values(model))
-        assert equal(*made)
+            results.append(values(model))
+        assert equal(*results)
 
     @pytest.mark.slow
-    def test_1000_overflow_patterns_leave_everything_finite_and_skipped_steps_change_nothing(self):
-        """Under a dynamic scale, whatever is in the data."""
+    def test_state_stays_finite_under_1000_overflow_patterns(self):
+        """Under a dynamic scale, steps that overflow are skipped and change nothing else, whatever the data holds."""
         random = np.random.default_rng(0)
         x, y = blobs(8)
         scale = DynamicLossScale(2.0**4, increment_period=3)
@@ -232,7 +234,7 @@ class TestLossScale:
                         inputs[random.integers(8), random.integers(2)] = random.choice([np.inf, -np.inf, np.nan, 6e4])
                     yield inputs, y
 
-        class Watching(Callback):
+        class CheckEachStep(Callback):
             def __init__(self):
                 self.before, self.steps = state_of_all(), []
 
@@ -245,15 +247,15 @@ class TestLossScale:
                 self.steps.append(bool(skipped))
                 self.before = now
 
-        watching = Watching()
-        history = model.fit(batches(), callbacks=watching, verbose=0)
-        assert len(watching.steps) == 1000
-        assert watching.steps == history.skipped
+        checker = CheckEachStep()
+        history = model.fit(batches(), callbacks=checker, verbose=0)
+        assert len(checker.steps) == 1000
+        assert checker.steps == history.skipped
         assert not np.isfinite(history.history["loss"][0])
-        assert history.history["skipped_steps"] == [sum(watching.steps)]
-        assert 100 < sum(watching.steps) < 900
+        assert history.history["skipped_steps"] == [sum(checker.steps)]
+        assert 100 < sum(checker.steps) < 900
 
-    def test_a_fixed_scale_is_not_checked(self):
+    def test_fixed_scale_skips_no_steps(self):
         model = compiled(Policy("mixed_float16", FixedLossScale(8.0)))
         x, y = blobs(32)
         model.fit(x, y, verbose=0)
@@ -261,8 +263,8 @@ class TestLossScale:
         assert model.history.history["skipped_steps"] == [0]
 
 
-class TestHandles:
-    def test_what_is_set_on_the_users_optimizer_acts_on_the_next_step(self):
+class TestChangesDuringTraining:
+    def test_learning_rate_set_between_fits_applies_to_the_next_step(self):
         x, y = blobs(64)
         optimizer = SGD(0.1)
         model = compiled("mixed_float16", optimizer)
@@ -273,7 +275,7 @@ class TestHandles:
         trained = {path for path in before if "moving" not in path}
         assert equal({path: before[path] for path in trained}, {path: values(model)[path] for path in trained})
 
-    def test_what_is_set_in_a_callback_acts_on_the_next_step(self):
+    def test_learning_rate_set_in_a_callback_applies_to_the_next_step(self):
         x, y = blobs(64)
         optimizer = SGD(0.1)
         model = compiled(optimizer=optimizer)
@@ -289,7 +291,7 @@ class TestHandles:
         assert equal(seen[1], seen[2])
         assert equal(seen[2], seen[3])
 
-    def test_schedules_need_no_registration(self):
+    def test_custom_schedule_needs_no_registration(self):
         class Custom:
             def __call__(self, step):
                 return jnp.where(step < 2, 0.1, 0.0)
@@ -302,7 +304,7 @@ class TestHandles:
         )
         assert [equal(a, b) for a, b in itertools.pairwise(seen)] == [False, True, True]
 
-    def test_what_was_read_before_or_in_between_stays_readable(self):
+    def test_variable_values_read_earlier_stay_readable(self):
         x, y = blobs(64)
         model = compiled("mixed_float16")
         nn.initialize(model, x[:1])
@@ -311,9 +313,9 @@ class TestHandles:
         model.fit(x, y, epochs=3, callbacks=lambda *_: kept.append(kernel.value), verbose=0)
         kept.append(kernel.value)
         model.fit(x, y, verbose=0)
-        assert len({np.asarray(each).tobytes() for each in kept}) == 4  # the last two are one
+        assert len({np.asarray(each).tobytes() for each in kept}) == 4  # the last two are equal
 
-    def test_the_optimizers_numbers_stay_readable(self):
+    def test_optimizer_values_read_earlier_stay_readable(self):
         x, y = blobs(64)
         model = compiled("mixed_float16")
         kept = []
@@ -328,36 +330,36 @@ class TestHandles:
         assert all(float(each) == pytest.approx(0.02) for each in kept[1::4])
 
     @pytest.mark.slow
-    def test_nesterov_acts_on_the_next_step(self):
+    def test_nesterov_set_between_fits_applies_to_the_next_step(self):
         x, y = blobs(64)
-        made = {}
-        for flips in (False, True):
+        results = {}
+        for is_nesterov in (False, True):
             model = compiled("mixed_float16", SGD(0.1, momentum=0.9))
             model.fit(x, y, batch_size=64, epochs=2, shuffle=False, verbose=0)
             before = values(model)
-            model.optimizer.inner_optimizer.nesterov = flips
+            model.optimizer.inner_optimizer.nesterov = is_nesterov
             model.fit(x, y, batch_size=64, shuffle=False, verbose=0)
-            made[flips] = before, values(model)
-        assert equal(made[False][0], made[True][0])
-        assert not equal(made[False][1], made[True][1])
+            results[is_nesterov] = before, values(model)
+        assert equal(results[False][0], results[True][0])
+        assert not equal(results[False][1], results[True][1])
 
-    def test_transformers_and_the_aggregator_get_unscaled_gradients(self):
+    def test_gradient_transformers_and_aggregator_get_unscaled_gradients(self):
         x, y = blobs(64)
         seen = []
 
-        def halved(pairs):
+        def halve(pairs):
             seen.append(sorted(variable.name for _, variable in pairs))
             return [(gradient / 2, variable) for gradient, variable in pairs]
 
-        def clipped(pairs):
-            # Of scaled gradients nothing would be left as it is.
+        def clip(pairs):
+            # Clipping would change every scaled gradient.
             return [(jnp.clip(gradient, -100.0, 100.0), variable) for gradient, variable in pairs]
 
-        steering = SGD(0.1, gradient_transformers=[halved], gradient_aggregator=clipped)
-        plain, steered = (compiled("mixed_float16", optimizer) for optimizer in (SGD(0.05), steering))
-        for model in (plain, steered):
+        transforming_sgd = SGD(0.1, gradient_transformers=[halve], gradient_aggregator=clip)
+        plain, transformed = (compiled("mixed_float16", optimizer) for optimizer in (SGD(0.05), transforming_sgd))
+        for model in (plain, transformed):
             model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
-        close(values(plain), values(steered))
+        close(values(plain), values(transformed))
         assert len(seen[0]) == 6
 
 
@@ -365,7 +367,7 @@ class TestStepsPerExecution:
     @pytest.mark.slow
     @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
     @pytest.mark.parametrize("kind", ["arrays", "arrays on the device", "batches"])
-    def test_several_steps_at_once_train_alike(self, steps, kind, monkeypatch):
+    def test_several_steps_per_execution_train_like_single_steps(self, steps, kind, monkeypatch):
         monkeypatch.setattr(data_module, "host_is_the_device", lambda: kind == "arrays")
         x, y = blobs(11 * 16 + 5)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, len(x), 16)]
@@ -380,7 +382,7 @@ class TestStepsPerExecution:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("steps", [1, 3])
-    def test_rows_taken_by_the_host_and_by_the_device_train_to_the_same_bits(self, steps, monkeypatch):
+    def test_rows_selected_on_host_or_device_train_to_the_same_bits(self, steps, monkeypatch):
         x, y = blobs(7 * 16 + 5)
         trained = []
         for is_host in (True, False):
@@ -391,7 +393,7 @@ class TestStepsPerExecution:
         equal(*trained)
 
     @pytest.mark.slow
-    def test_auto_measures_over_short_epochs_too(self):
+    def test_auto_measures_across_short_epochs(self):
         x, y = blobs(18 * 4 + 1)
         model = compiled(steps_per_execution="auto")
         model.fit(x, y, batch_size=4, epochs=5, verbose=0)
@@ -399,7 +401,7 @@ class TestStepsPerExecution:
         assert len(model.history.loss) == 5 * 19
 
     @pytest.mark.slow
-    def test_callbacks_are_told_of_the_last_step_of_each_dispatch(self):
+    def test_callbacks_get_the_last_step_of_each_dispatch(self):
         class Recording(Callback):
             batches: list[int] = []  # noqa: RUF012
 
@@ -414,7 +416,7 @@ class TestStepsPerExecution:
 
 
 class TestModels:
-    def test_a_functional_model_of_two_inputs_and_outputs(self):
+    def test_functional_model_with_two_inputs_and_outputs(self):
         a, b = nn.Input((2,)), nn.Input((3,))
         hidden = nn.Dense(8)(nn.Concatenate()([a, b]))
         model = Model({"a": a, "b": b}, {"class": nn.Dense(3)(hidden), "number": nn.Dense(1)(hidden)})
@@ -440,7 +442,7 @@ class TestModels:
             "number": (128, 1),
         }
 
-    def test_a_subclass_with_dropout_draws_anew_in_every_step(self):
+    def test_dropout_in_a_subclass_draws_a_new_mask_in_every_step(self):
         class Noisy(Model):
             def __init__(self):
                 super().__init__()
@@ -456,7 +458,7 @@ class TestModels:
         assert len(set(model.history.loss)) == 5
         assert model.evaluate(x, y, verbose=0) == model.evaluate(x, y, verbose=0)
 
-    def test_on_batches(self):
+    def test_on_batch_methods_match_fit_evaluate_and_predict(self):
         x, y = blobs(32)
         model, fitted = compiled("mixed_float16"), compiled("mixed_float16")
         for _ in range(3):
@@ -467,7 +469,7 @@ class TestModels:
         assert model.test_on_batch(x, y) == fitted.evaluate(x, y, verbose=0)
         np.testing.assert_array_equal(model.predict_on_batch(x), fitted.predict(x, verbose=0))
 
-    def test_a_plain_function_as_loss_gets_outputs_uncast(self):
+    def test_plain_loss_function_gets_uncast_outputs(self):
         seen = []
 
         def loss(y_true, y_pred):
@@ -480,7 +482,7 @@ class TestModels:
         assert set(seen) == {(jnp.dtype("int32"), jnp.dtype("float16"))}
 
     @pytest.mark.slow
-    def test_iterables_generators_and_validation_splits(self):
+    def test_fit_accepts_iterables_generators_and_a_validation_split(self):
         x, y = blobs(64)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, 64, 16)]
         by_arrays, by_list, by_generator = (compiled(optimizer=SGD(0.1)) for _ in range(3))
@@ -499,8 +501,8 @@ class TestModels:
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("run", ["fit", "evaluate", "predict"])
-def test_fewer_batches_than_steps_are_warned_of(run):
-    """As Keras 3.15.1 warns that its input ran out of data."""
+def test_fewer_batches_than_steps_warn(run):
+    """Keras 3.15.1 warns that its input ran out of data."""
     x, y = blobs(12)
     model = compiled()
     model.fit(x, y, verbose=0)
@@ -513,7 +515,7 @@ def test_fewer_batches_than_steps_are_warned_of(run):
             getattr(model, run)(parts, **{name: 3}, verbose=0)
 
 
-def test_a_model_that_was_trained_can_be_forgotten():
+def test_trained_model_is_garbage_collected():
     x, y = blobs(32)
     model = compiled("mixed_float16")
     model.fit(x, y, validation_data=(x, y), verbose=0)
@@ -553,12 +555,12 @@ class TestBadInput:
             (lambda m, x, y: m.compile("adam", {"a": "mse"}, loss_weights={"b": 1.0}), ArgumentError, "have no loss"),
         ],
     )
-    def test_it_is_refused_with_a_fix(self, run, error, message):
+    def test_bad_call_raises_with_a_fix(self, run, error, message):
         model = compiled()
         with pytest.raises(error, match=message):
             run(model, self.x, self.y)
 
-    def test_a_refused_call_leaves_the_model_trainable(self):
+    def test_failed_call_leaves_the_model_trainable(self):
         model = compiled()
         model.fit(self.x, self.y, verbose=0)
         before = values(model)
@@ -571,7 +573,7 @@ class TestBadInput:
         assert np.all(np.isfinite(values(model)["dense/kernel"]))
         model.fit(self.x, self.y, verbose=0)
 
-    def test_a_model_without_trainable_variables(self):
+    def test_model_without_trainable_variables_raises(self):
         model = Sequential([nn.Flatten()])
         model.compile("sgd", "mse")
         with pytest.raises(ArgumentError, match="no trainable variables"):
