@@ -390,7 +390,7 @@ class TestStepsPerExecution:
             model = compiled("mixed_float16", steps_per_execution=steps)
             model.fit(x, y, batch_size=16, epochs=2, verbose=0)
             trained.append(values(model))
-        equal(*trained)
+        assert equal(*trained)
 
     @pytest.mark.slow
     def test_auto_measures_across_short_epochs(self):
