@@ -14,7 +14,15 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import Callback, Model, Sequential, SparseCategoricalCrossentropy, TrainingWarning, trainer
+from supremum.training import (
+    Callback,
+    Mean,
+    Model,
+    Sequential,
+    SparseCategoricalCrossentropy,
+    TrainingWarning,
+    trainer,
+)
 from supremum.training.data import array_data as data_module
 from training.blobs import blobs, equal, network, values
 
@@ -550,7 +558,12 @@ class TestBadInput:
             (lambda m, x, y: m.compile("adm", "mse"), UnknownNameError, "did you mean 'adam'"),
             (lambda m, x, y: m.compile("adam", "msee"), UnknownNameError, "did you mean 'MSE'"),
             (lambda m, x, y: m.compile("adam", "mse", ["acuracy"]), UnknownNameError, "did you mean 'accuracy'"),
-            (lambda m, x, y: m.compile("adam", "mse", ["accuracy", "accuracy"]), ArgumentError, "two metrics"),
+            (
+                lambda m, x, y: m.compile("adam", "mse", ["accuracy", "accuracy"]),
+                ArgumentError,
+                "two called 'accuracy'",
+            ),
+            (lambda m, x, y: m.compile("adam", "mse", [Mean(name="loss")]), ArgumentError, "two called 'loss'"),
             (lambda m, x, y: m.compile("adam", "mse", steps_per_execution=0), ArgumentError, "steps_per_execution"),
             (lambda m, x, y: m.compile("adam", {"a": "mse"}, loss_weights={"b": 1.0}), ArgumentError, "have no loss"),
         ],

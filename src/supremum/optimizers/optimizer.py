@@ -48,15 +48,14 @@ class Optimizer:
             parameters as a flat dict by path. The numbers of `optax.inject_hyperparams` are hyperparameters.
         clipnorm: the largest norm of an unscaled gradient; None for no limit.
         clipvalue: the largest magnitude of an element of a gradient; None for no limit.
-        global_clipnorm: the largest norm of all gradients together; None for no limit. Only one of these three limits
-            may be set.
+        global_clipnorm: the largest norm of all gradients together; None for no limit. Set at most one of these three.
         gradient_transformers: functions from a list of (gradient, variable) pairs to such a list. They get unscaled
             gradients, aggregated and clipped, inside the compiled step.
         gradient_aggregator: a function of the same kind, which runs first and aggregates across devices.
         injected_hyperparameters: numbers that replace injected ones, by name.
 
     Raises:
-        OperandError: for anything that is not an optax transformation; a `TypeError`.
+        OperandError: for anything but an optax transformation; a `TypeError`.
         UnknownNameError: for a hyperparameter that was not injected.
         ArgumentError: for numbers out of bounds.
 
@@ -71,8 +70,7 @@ class Optimizer:
     """
 
     __signature__ = KeywordSignature()
-    # Attributes that are not compiled into a step.
-    _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})
+    _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})  # not compiled
     # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
     _settings: ClassVar[tuple[str, ...]] = ("gradient_transformers", "gradient_aggregator")
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}

@@ -53,10 +53,12 @@ def compiled_metrics(metrics: Any) -> list[Metric]:
             made += [OutputMetric(as_metric(metric), output) for metric in of_output]
     else:
         made = [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
-    names = [metric.name for metric in made]
+    names = ["loss", *(metric.name for metric in made)]
     for name in names:
-        if names.count(name) > 1 or name == "loss":
-            raise ArgumentError(f"two metrics are called {shown(name)}: give one of them another name=")
+        if names.count(name) > 1:
+            raise ArgumentError(
+                f"metrics and the loss must have different names, got two called {shown(name)}; use a different name="
+            )
     return made
 
 
