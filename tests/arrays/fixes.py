@@ -159,7 +159,17 @@ class FixedCall:
 
 def _traced(call):
     """Trace a call without compiling it."""
-    jax.eval_shape(lambda: [call()][:0])
+    errors = []
+
+    def traced():
+        try:
+            call()
+        except Exception as error:
+            errors.append(error)
+
+    jax.eval_shape(traced)
+    if errors:
+        raise errors[0]  # here, because JAX takes most of the time to filter the traceback of an error that it passes on
 
 
 @functools.cache
