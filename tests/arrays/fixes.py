@@ -169,7 +169,9 @@ def _traced(call):
 
     jax.eval_shape(traced)
     if errors:
-        raise errors[0]  # here, because JAX takes most of the time to filter the traceback of an error that it passes on
+        raise errors[
+            0
+        ]  # here, because JAX takes most of the time to filter the traceback of an error that it passes on
 
 
 @functools.cache

@@ -123,7 +123,7 @@ def test_float64_is_kept_with_x64():
         assert on_replicas(reduced("float64"), 2)(third.astype("float32")).dtype == "float32"
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("jitted", [False, True])
 def test_all_reduce_works_under_strict_promotion_with_and_without_vma(jitted):
     parts = random_parts(2, 3)
@@ -235,6 +235,7 @@ def suggested_fix(message):
     return re.search(r"jax\.lax\.pcast\(params, .*?, to=\"varying\"\)", str(message))[0]
 
 
+@pytest.mark.slow
 def test_gradients_summed_by_jax_raise_with_a_working_fix():
     x = jnp.arange(8.0)
 
@@ -340,6 +341,7 @@ def test_a_vmap_axis_in_shard_map_with_check_vma_raises_with_a_working_fix():
 # Varying values
 
 
+@pytest.mark.slow
 def test_varying_gives_each_replica_separate_gradients():
     tree = {"w": jnp.float32(2), "n": 3, "key": jax.random.key(0), "name": "w", "none": None}
 

@@ -150,6 +150,7 @@ def test_a_narrow_loss_limits_the_scale(jitted, dtype, held):
     assert (bool(finite), float(state.loss_scale)) == (False, held / 2)
 
 
+@pytest.mark.slow
 def test_float64_gradients_stay_float64():
     with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
         scale = DynamicLossScale(1024.0)

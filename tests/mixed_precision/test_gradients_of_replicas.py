@@ -91,6 +91,7 @@ def test_all_replicas_retry_down_to_the_lowest_usable_scale(jitted, reduce_dtype
     np.testing.assert_array_equal(made.value, 3 * 2.0**15 / highest)
 
 
+@pytest.mark.slow
 def test_all_replicas_skip_a_step_that_fails_on_one_at_every_scale():
     scale = DynamicLossScale(1024.0)
     step = scaled_value_and_grad(loss, scale, axis_name="data", on_overflow="retry")

@@ -244,6 +244,7 @@ def test_loss_scaled_works_with_flax_train_state():
     assert float(scale_loss(jnp.float32(1), scaled)) == 2.0**16
 
 
+@pytest.mark.slow
 def test_loss_scaled_works_with_flax_nnx_optimizer():
     nnx = import_or_skip("flax.nnx")
     model = nnx.Linear(4, 3, rngs=nnx.Rngs(0))

@@ -154,7 +154,7 @@ def test_thousands_of_keys_and_large_values_stay_finite(dtype, name, chunk):
         assert ulps(a, b) <= 1 or np.abs(b).max() < least * 16
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [None, 1000])
 def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk):
     """All probabilities but one are exp(-15), which float16 rounds by 26 units in the last place in one direction."""

@@ -25,7 +25,7 @@ from supremum.nn.layers.rnn import RNN
 
 
 class TestBidirectional:
-    @pytest.mark.one_in(16)
+    @pytest.mark.slow
     @every_cell
     @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave", None])
     def test_outputs_are_merged(self, name, merge):
@@ -45,6 +45,7 @@ class TestBidirectional:
         got = call(layer, x)
         np.testing.assert_allclose(got if merge else jnp.stack(got), want, rtol=1e-4, atol=1e-6)
 
+    @pytest.mark.slow
     def test_states_lengths_and_last_steps_match_both_layers(self):
         layer = Bidirectional(RNN(GRUCell(UNITS), return_sequences=False, return_state=True))
         x = data(BATCH, TIME, N)
@@ -57,6 +58,7 @@ class TestBidirectional:
         assert call(layer, x, initial_state=(ahead, back))[0].shape == (BATCH, 2 * UNITS)
         assert len(states) == 2
 
+    @pytest.mark.slow
     def test_the_mean_of_large_float16_numbers_is_finite(self):
         layer = Bidirectional(RNN(SimpleRNNCell(1, activation=lambda x: x + 6e4, dtype="float16")), merge="ave")
         x = jnp.zeros((1, 1, 1), "float16")

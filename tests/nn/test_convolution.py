@@ -76,7 +76,7 @@ def options_of(options, count):
     return each("strides"), pads, each("input_dilation"), each("kernel_dilation"), options.get("groups", 1)
 
 
-@pytest.mark.one_in(10)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
 def test_conv_matches_its_definition(name, dtype):

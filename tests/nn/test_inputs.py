@@ -67,7 +67,7 @@ class TestCasts:
         assert extra["list"][0] is before[1][0]
         assert extra["array"].dtype == "float32"
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("jitted", [False, True])
     def test_sparse_data_is_cast_but_its_indices_are_not(self, jitted):
         def run(x):
@@ -180,6 +180,7 @@ class TestInputSpec:
 
 
 class TestErrors:
+    @pytest.mark.slow
     def test_errors_name_path_inputs_and_expectation(self):
         model = nn.SequentialNetwork(
             [nn.SequentialNetwork([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")]

@@ -291,6 +291,7 @@ def test_invalid_losses_raise():
         _ = layer.losses
 
 
+@pytest.mark.slow
 def test_losses_inside_separately_traced_functions_raise():
     class Mapped(nn.Layer):
         def __init__(self, inner, transform):

@@ -209,7 +209,7 @@ def test_mistakes_get_a_clear_error(make, shape, message):
         built(make(), jnp.ones(shape))
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @every_layer
 def test_inputs_of_a_different_shape_than_at_build_raise(name):
     layer = built(LAYERS[name](), data())

@@ -90,7 +90,7 @@ class TestMoments:
         assert slope.dtype == jnp.float16
         assert jnp.all(jnp.isfinite(slope))
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @either_mode
     def test_masked_values_never_count(self, jitted):
         x = data((4, 3)).at[2:].set(jnp.nan)
@@ -106,6 +106,7 @@ class TestMoments:
         assert jnp.all(jnp.isfinite(slope))
         assert not jnp.any(slope[2:])
 
+    @pytest.mark.slow
     def test_moments_are_zero_if_no_value_counts(self):
         for mean, variance in (
             moments(jnp.ones((0, 3)), 0),
@@ -221,6 +222,7 @@ def test_groups_consist_of_neighboring_channels_and_all_of_space(dtype):
     np.testing.assert_allclose(np.asarray(got, "float64"), want, rtol=as_format(dtype).eps, atol=4e-6)
 
 
+@pytest.mark.slow
 def test_scale_and_offset_run_over_the_axes_in_the_order_of_x():
     x, scale = data((2, 3, 4)), data((3, 4), seed=1)
     got = layer_norm(x, scale, scale, axes=(-1, 1))

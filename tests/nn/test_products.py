@@ -82,7 +82,7 @@ def test_products_without_bias_or_batch(name):
         assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
     x, kernel = (jnp.abs(data(*shape, dtype=dtype, seed=seed)) for seed, shape in enumerate([(3, 4096), (4096, 5)]))
@@ -124,7 +124,7 @@ class TestSparse:
         dense_form = data(4, 6, dtype=dtype) * (np.arange(24).reshape(4, 6) % 3 == 0).astype(dtype)
         return dense_form, sparse.BCOO.fromdense(dense_form)
 
-    @pytest.mark.one_in(10)
+    @pytest.mark.slow
     @pytest.mark.parametrize("asked", [None, "float16", "complex64"])
     @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
     def test_sparse_values_and_gradients_match_dense_inputs(self, asked, jitted):

@@ -33,8 +33,8 @@ from supremum.nn.scopes import next_random_key
 
 
 class TestSequences:
+    @pytest.mark.slow
     @pytest.mark.in_turns(3)
-    @pytest.mark.one_in(40)
     @every_cell
     @either_mode
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
@@ -170,6 +170,7 @@ class TestPadding:
         longer = call(layer, x, sequence_lengths=jnp.asarray([9, 2, -1]))
         np.testing.assert_array_equal(longer, got)
 
+    @pytest.mark.slow
     def test_a_mask_may_have_holes(self):
         layer = rnn("lstm", return_sequences=False)
         x = data(BATCH, TIME, N)
@@ -179,8 +180,8 @@ class TestPadding:
 
 
 class TestStateDtype:
+    @pytest.mark.slow
     @pytest.mark.in_turns(3)
-    @pytest.mark.one_in(40)
     @every_cell
     @pytest.mark.parametrize(
         ("given", "params", "state", "want"),

@@ -54,7 +54,7 @@ def test_values_and_gradients_agree_with_float64(function, dtype, axis, jitted):
         assert np.abs(np.asarray(got, np.float64) - wanted).max() <= limit * as_format(dtype).eps * np.abs(wanted).max()
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("length", [8192, 65536])
 @pytest.mark.parametrize("spread", [1.0, 6e4], ids=["close", "apart"])

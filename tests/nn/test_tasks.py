@@ -111,7 +111,7 @@ def test_each_task_draws_from_its_own_random_key_in_any_order():
         nn.scopes.next_random_key()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_tasks_waiting_in_scopes_do_not_affect_layers_or_autocast(dtype):
     layer = nn.Dense(2, dtype=f"mixed_{dtype}")

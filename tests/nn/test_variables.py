@@ -174,6 +174,7 @@ INNER_TRANSFORMATIONS = {name: TRANSFORMATIONS[name] for name in ("plain", "vmap
 
 
 class TestAutocastScope:
+    @pytest.mark.slow
     def test_autocast_variables_of_other_layers_cast_too(self):
         inner, plain = layer_with_body(None), layer_with_body(None, "float32")
         outer = layer_with_body(lambda layer, x: (inner.w.value, plain.w.value.astype("int8"), plain.w.dtype))

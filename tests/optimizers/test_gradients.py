@@ -22,6 +22,7 @@ def test_variables_keep_their_dtype_and_are_rounded_once():
     assert float(v.value[0]) == 258
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["none", "missing"])
 def test_variables_without_a_gradient_keep_values_and_slots(left):
     optimizer, variables = Adam(0.1), variables_of()

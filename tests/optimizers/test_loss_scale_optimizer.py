@@ -152,6 +152,7 @@ def test_a_skipped_step_changes_nothing_but_the_scale(seed, settings):
     assert int(optimizer.iterations) == len(bad) - bad.sum()
 
 
+@pytest.mark.slow
 def test_an_assigned_scale_takes_effect_in_the_next_step():
     recorder = ScaleRecorder()
     optimizer = LossScaleOptimizer(SGD(0.5), SCALE)

@@ -163,6 +163,7 @@ def test_a_loss_without_arguments_can_assign_to_other_variables():
     assert int(optimizer.loss_scale.num_skipped_steps) == 1
 
 
+@pytest.mark.slow
 def test_dropout_draws_new_masks_in_every_compiled_step():
     model, optimizer = model_of(dropout=True), SGD(0.0)
     loss_fn = loss_of(model)
@@ -261,6 +262,7 @@ def test_arguments_that_are_not_arrays_raise():
         SGD(0.5).minimize(lambda how: jnp.sum(w.value), w, "mean")
 
 
+@pytest.mark.slow
 def test_a_new_function_in_every_step_warns_once():
     w, optimizer = nn.Variable([1.0], "w"), SGD(0.0)
 

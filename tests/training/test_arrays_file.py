@@ -136,6 +136,7 @@ NAMES = st.one_of(
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(NAMES, st.tuples(st.sampled_from(FORMATS), SHAPES), max_size=6),

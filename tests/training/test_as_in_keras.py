@@ -69,6 +69,7 @@ def test_frozen_layer_adds_no_penalty_and_uses_moving_statistics():
     assert np.any(np.asarray(trainable(X, training=True)) != np.asarray(trainable(X)))
 
 
+@pytest.mark.slow
 def test_unfrozen_layers_train_after_compiling_again():
     model = frozen_by_attribute()
     model.compile("adam", loss="mse")

@@ -51,6 +51,7 @@ def load_error(path, data):
     return None
 
 
+@pytest.mark.slow
 def test_file_truncated_at_any_length_raises(path):
     data, _ = small_file()
     assert load_error(path, data) is None

@@ -201,6 +201,7 @@ class TestPlacement:
         added = distribution.aggregate(np.dtype("float16"), {"w": (64,)})(third)
         np.testing.assert_array_equal(added["w"], third["w"])
 
+    @pytest.mark.slow
     def test_assigned_values_move_to_the_sharding_of_their_variable(self):
         model = trained(FullyShardedDataParallel(devices(8), smallest=16), epochs=1)
         new = np.ones(model.variables["dense/kernel"].shape, "float32")
@@ -233,7 +234,7 @@ class TestPlacement:
 
 
 class TestOverflow:
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
     def test_overflow_on_one_device_skips_the_step_on_all_devices(self, kind):
         x = X.copy()
@@ -278,6 +279,7 @@ class TestErrors:
         with pytest.raises(error, match=told):
             make()
 
+    @pytest.mark.slow
     def test_mesh_may_have_any_axis_name_and_type(self):
         mesh = jax.make_mesh((4,), ("batch",))
         model = trained(FullyShardedDataParallel(mesh, smallest=16), epochs=1)

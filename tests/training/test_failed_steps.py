@@ -34,7 +34,7 @@ def failing_loss():
     return loss
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("saved", ["state", "weights"])
 def test_loading_state_or_weights_repairs_a_model_after_a_failed_step(failing_loss, saved, tmp_path):
     model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])

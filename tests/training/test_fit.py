@@ -63,6 +63,7 @@ class TestLearning:
         assert outputs.dtype == model(x[:1]).dtype
         assert np.mean(outputs.astype("float32").argmax(-1) == y) == pytest.approx(test["accuracy"])
 
+    @pytest.mark.slow
     def test_epoch_loss_is_the_mean_over_examples_despite_a_smaller_last_batch(self):
         x, y = blobs(10)
         model = compiled(optimizer=SGD(0.0))
@@ -93,7 +94,7 @@ class TestLearning:
                 trainable, other = step(trainable, other, x[start : start + 32], y[start : start + 32])
         close(values(model), trainable | other)
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("steps", [1, 2])
     def test_history_records_more_steps_than_its_buffer_holds(self, steps, monkeypatch):
         x, y = blobs(13 * 4)
@@ -351,6 +352,7 @@ class TestChangesDuringTraining:
         assert equal(results[False][0], results[True][0])
         assert not equal(results[False][1], results[True][1])
 
+    @pytest.mark.slow
     def test_gradient_transformers_and_aggregator_get_unscaled_gradients(self):
         x, y = blobs(64)
         seen = []
@@ -424,6 +426,7 @@ class TestStepsPerExecution:
 
 
 class TestModels:
+    @pytest.mark.slow
     def test_functional_model_with_two_inputs_and_outputs(self):
         a, b = nn.Input((2,)), nn.Input((3,))
         hidden = nn.Dense(8)(nn.Concatenate()([a, b]))

@@ -185,6 +185,7 @@ def test_a_large_sum_is_finite_in_float32_and_infinite_in_float16():
     assert float(training.MeanSquaredError(dtype="float16")(y, x)) == 1
 
 
+@pytest.mark.slow
 def test_reductions_and_weights():
     y, x = np.zeros((2, 3, 2), "float32"), np.arange(12, dtype="float32").reshape(2, 3, 2)
     each = (x**2).mean(-1)
@@ -257,6 +258,7 @@ def test_mismatched_labels_raise_with_a_fix():
         sparse(np.array([0, 1, 2**40]), p)
 
 
+@pytest.mark.slow
 def test_out_of_range_labels_give_nan_and_ignored_labels_do_not_count():
     logits = jnp.asarray(NUMBERS, "float32")
     each = training.SparseCategoricalCrossentropy(from_logits=True, reduction=None)
@@ -293,6 +295,7 @@ def test_probabilities_are_clipped_by_eps(dtype):
     assert float(sparse([1], jnp.asarray([[0.0, 0.0]]))) == pytest.approx(-np.log(eps), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_cosine_similarity_handles_zero_huge_and_tiny_vectors():
     loss = training.CosineSimilarity(reduction=None)
     x = jnp.asarray([[0.0, 0.0], [3e30, 4e30], [3e-30, 0.0]])

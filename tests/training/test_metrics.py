@@ -54,7 +54,7 @@ CASES = {
 }
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_metrics_agree_with_numpy_in_every_dtype_over_batches(name):
     metric, labels, outputs, formula = CASES[name]

@@ -66,6 +66,7 @@ def test_a_model_can_be_read_while_another_thread_trains_it(model, tmp_path):
     assert running.failure is None
 
 
+@pytest.mark.slow
 def test_changing_a_model_that_trains_in_another_thread_raises(model, tmp_path):
     model.save_state(tmp_path / "state")
     with BackgroundFit(model) as running:

@@ -82,7 +82,7 @@ def test_a_copied_model_is_equal_and_trains_identically(make, state, policy, cop
     np.testing.assert_array_equal(model.predict(X, verbose=0), other.predict(X, verbose=0))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @each_copy
 def test_training_a_copy_leaves_the_original_weights_unchanged(copied):
     model = sequential("float32")

@@ -109,6 +109,7 @@ def test_a_script_runs_without_a_cluster_but_not_in_an_incomplete_one():
     assert "supremum.errors.ArgumentError: JAX could not join the cluster it detected (Number of" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "exit_code", "printed"),
     [

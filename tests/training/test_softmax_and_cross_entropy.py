@@ -167,6 +167,7 @@ def test_logits_are_not_used_after_unrecognized_operations(name):
     assert not sees_logits(lambda x: SparseCategoricalCrossentropy()(LABELS, UNRECOGNIZED[name](x)))
 
 
+@pytest.mark.slow
 def test_logits_keep_their_dtype():
     """The logits of float16 probabilities are not rounded to float16."""
     logits = jnp.asarray([[0.0, 1e5]])

@@ -228,6 +228,7 @@ def test_loading_no_matching_weights_raises_even_with_strict_false(path):
     assert "strict=False" not in str(assert_load_raises(net(), path))
 
 
+@pytest.mark.slow
 def test_a_narrower_variable_dtype_needs_a_cast(path):
     saved, narrow = net("float32", seed=1), net("bfloat16", seed=2)
     save_weights(saved, path)

@@ -212,7 +212,7 @@ def test_training_steps_ignore_examples_of_weight_zero(loss, policy, jitted):
         np.testing.assert_allclose(after.log.fetch()[0, 0], expected.log.fetch()[0, 0], rtol=1e-2)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 1])
 @pytest.mark.parametrize("policy", ["float32", Policy("mixed_float16", DynamicLossScale(8.0))])
 @pytest.mark.parametrize("place", ["label", "x"])

@@ -212,6 +212,7 @@ def test_arguments_and_results_pass_through_unchanged():
     )
 
 
+@pytest.mark.slow
 def test_functions_that_change_their_arguments_raise():
     def changes_a_leaf(tree):
         tree["x"] = 2 * tree["x"]

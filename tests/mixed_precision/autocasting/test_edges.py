@@ -66,7 +66,7 @@ either_mode = pytest.mark.parametrize("mode", MODES)
 either_policy = pytest.mark.parametrize("policy", COMPUTE)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @either_mode
 @either_policy
 def test_nans_and_infinities_are_kept(policy, mode):
@@ -89,7 +89,7 @@ def test_0d_arrays_give_the_same_as_without_autocast(policy, mode):
         check("of any", value, policy, mode)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.slow
 @either_mode
 @either_policy
 def test_empty_arrays_keep_their_shape_and_dtype(policy, mode):

@@ -334,7 +334,7 @@ def test_outputs_and_gradients_are_close_to_float32(case):
     assert {path: error for path, error in found.items() if not error < TOLERANCE} == {}
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.slow
 def test_check_jaxpr_accepts_rewritten_programs(case):
     """JAX keeps a jitted function as rewritten, but traces other functions again."""
     loss = jax.jit(loss_of(case.model()[0]))
@@ -343,7 +343,7 @@ def test_check_jaxpr_accepts_rewritten_programs(case):
         check_jaxpr(jax.make_jaxpr(order(loss, case.policy))(case.tree).jaxpr)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda f: f, eqx.filter_jit], ids=["eager", "jitted"])
 @pytest.mark.parametrize("policy", COMPUTE)
 def test_equinox_models_can_be_arguments(policy, wrap):

@@ -172,7 +172,7 @@ MODES = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_warns_once_at_the_users_line(mode):
     def program(x):

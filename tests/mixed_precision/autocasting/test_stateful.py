@@ -57,7 +57,7 @@ CALLS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_slow(CALLS, "grad(autocast)", "jit(autocast)", "autocast(grad)", "the module"))
 def test_results_and_state_match_those_without_autocast(name):
     plain, cast = Model(nnx.Rngs(0)), Model(nnx.Rngs(0))
@@ -93,6 +93,7 @@ def test_reports_do_not_change_the_module():
         np.testing.assert_array_equal(value, before[path], err_msg=path)
 
 
+@pytest.mark.slow
 def test_casts_are_found_inside_modules():
     def mixing(model, x):
         return model.first(x).astype("bfloat16") * model.last.kernel[0, 0]
@@ -123,6 +124,7 @@ def test_a_module_passed_twice_stays_one_module():
     assert part.calls[...] == 1
 
 
+@pytest.mark.slow
 def test_nnx_optimizers_can_step_inside():
     def step(model, optimizer, x, y):
         value, gradients = nnx.value_and_grad(loss)(model, x, y)

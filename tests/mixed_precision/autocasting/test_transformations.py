@@ -66,7 +66,7 @@ def test_values_and_gradients_are_close_to_float32(name):
         np.testing.assert_allclose(eager, jitted, rtol=2.0**-11, atol=2.0**-11)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_step_compiles_to_no_more_casts_than_a_hand_written_one(dtype):
     args = init(8, 2), jnp.ones((8, 8)), jnp.zeros(8, int)
@@ -102,6 +102,7 @@ def hundredfold(x, w):
 hundredfold.defvjp(lambda x, w: (jnp.tanh(x @ w), (x, w)), lambda saved, g: (100 * (g @ saved[1].T), None))
 
 
+@pytest.mark.slow
 def test_custom_jvp_rules_are_kept():
     cast = autocast(lambda x: tenfold(x @ W).sum())
     np.testing.assert_allclose(jax.grad(cast)(X), 10 * jnp.ones((4, 8)) @ W.T, rtol=0.05, atol=0.1)
