@@ -77,7 +77,7 @@ _UNNAMED = (
     "supremum.nn.layers.kernel_layer.KernelOptions",
     "supremum.nn.layers.normalization.NormOptions",
     "supremum.nn.layers.pooling.PoolOptions",
-    "supremum.nn.sharded_values.Shard",
+    "supremum.nn.variables.Shard",
     "supremum.nn.summary.SummaryRow",
     "supremum.nn.symbolic.Node",
     "supremum.optimizers.hyperparameters.Rule",

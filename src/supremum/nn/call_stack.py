@@ -1,4 +1,4 @@
-"""The layers whose `call` is running."""
+"""The layers whose `call` is running, and the name of the layer in the errors that come from it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 import jax
 
+from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType
+from supremum.nn.inputs import described
 from supremum.nn.module_tree import Module
 from supremum.nn.scopes import autocast_to
+from supremum.nn.variables import UninitializedError
 
 _frames: ContextVar[tuple[CallFrame, ...]] = ContextVar("frames", default=())
 _numbers = itertools.count(1)
@@ -83,3 +86,26 @@ def running_path(inner: Module[Any] | None = None) -> str:
     layers = [frame.layer for frame in _frames.get()] + ([] if inner is None else [inner])
     names = [outer.name_of(layer) for outer, layer in itertools.pairwise(layers)]
     return "/".join(names or [layer.name for layer in layers])
+
+
+def add_layer_to_error(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Add to an error the innermost layer whose `call` raised it, and the inputs of that layer.
+
+    Errors of Supremum get a longer message. Errors of JAX or of the user's code keep their message and get a note.
+
+    Args:
+        error: the error.
+        layer: the layer.
+        args: its positional inputs.
+        kwargs: its keyword inputs.
+    """
+    if getattr(error, "layer", None) is not None:
+        return
+    name = f"{running_path(layer)} ({shown(layer)})"
+    if isinstance(error, (ArgumentError, OperandError, UninitializedError)):
+        if error.args:
+            vars(error)["layer"] = name
+            error.args = (f"{name}, given {described(args, kwargs)}: {error.args[0]}", *error.args[1:])
+    elif not isinstance(error, SupremumError):
+        vars(error)["layer"] = name
+        error.add_note(f"in {name}, given {described(args, kwargs)}")

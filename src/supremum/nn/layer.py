@@ -19,31 +19,27 @@ from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import (
-    Policy,
-    PolicyMap,
-    PolicyWarning,
-    as_policy,
-    global_policy,
-    warn_if_it_gains_nothing,
-)
-from supremum.nn.attributes import Snapshot, with_functions, with_names
-from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path
+from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, warn_if_it_gains_nothing
+from supremum.nn.call_stack import CallFrame, add_layer_to_error, call_scope, running_layers
+from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_casting import cast_inputs, cast_inputs_of_layer, narrowing
-from supremum.nn.input_spec import InputSpecs, check_inputs
-from supremum.nn.layer_errors import add_layer_to_error
-from supremum.nn.layer_losses import OwnLosses, activity_losses, loss_of, loss_scalar, weight_losses
+from supremum.nn.inputs import InputSpecs, cast_inputs, cast_inputs_of_layer, check_inputs
 from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
-from supremum.nn.loss_collection import current_collector, is_in_loop
-from supremum.nn.module_tree import Module, snake_case
-from supremum.nn.output_dtype_check import check_output_dtype
+from supremum.nn.losses import (
+    OwnLosses,
+    activity_losses,
+    current_collector,
+    is_in_loop,
+    loss_of,
+    loss_scalar,
+    weight_losses,
+)
+from supremum.nn.module_tree import Module, Snapshot, snake_case, with_functions, with_names
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import current_overlay, is_declaring, is_declaring_again, next_random_key
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
-from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value, warn_if_not_cast
-from supremum.user_frame import warn_user
+from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
 
 
 class LayerOptions(TypedDict, total=False):
@@ -260,7 +256,8 @@ class Layer(Module["Layer"], ABC):
         check_inputs(self.input_spec, self.call, args, kwargs)
         if self.autocast:
             dtype = self._autocast_dtype()
-            self._warn_of_narrowing((args, kwargs), dtype)
+            if "narrowing" not in self._warned and (dtype is not None or self.compute_dtype is None):
+                warn_of_narrowing(self, (args, kwargs), dtype, self._warned)
             args, kwargs = cast_inputs_of_layer((args, kwargs), dtype)
         if not self.built:
             self._build(args, kwargs)
@@ -285,14 +282,6 @@ class Layer(Module["Layer"], ABC):
     def _autocast_dtype(self) -> DType | None:
         dtype = self.compute_dtype
         return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
-
-    def _warn_of_narrowing(self, inputs: Any, dtype: DType | None) -> None:
-        if "narrowing" in self._warned or (dtype is None and self.compute_dtype is not None):
-            return
-        problem = narrowing(inputs, dtype)
-        if problem is not None:
-            self._warned.add("narrowing")
-            warn_user(f"{running_path()} ({shown(self)}) {problem}", PolicyWarning)
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next(iter(kwargs.values()), None)
@@ -476,7 +465,7 @@ class Layer(Module["Layer"], ABC):
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, (Variable, ArrayVariable)) and not getattr(value, "is_of_layer", False):
             casts = "_policy" in vars(self) and self._policy.should_cast_variables
-            warn_if_not_cast(shown(self), name, value, self._autocast_dtype() if casts else None)
+            warn_if_not_cast(self, name, value, self._autocast_dtype() if casts else None)
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:

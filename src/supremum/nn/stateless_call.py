@@ -15,8 +15,7 @@ from supremum.nn.functional import as_key
 from supremum.nn.layer import Layer, as_layer
 from supremum.nn.lazy_build import make_weights, traced_spec, unchanged_on_error
 from supremum.nn.scopes import overlay, random_key
-from supremum.nn.sharded_values import Shard
-from supremum.nn.variables import Variable
+from supremum.nn.variables import Shard, Variable
 
 
 def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: Any) -> None:

@@ -10,7 +10,7 @@ import jax
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.array_arguments import split_arrays
+from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
 
 # Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.

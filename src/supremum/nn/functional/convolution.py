@@ -8,17 +8,85 @@ pass would then be float32 too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from supremum.argument_checks import flag
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
-from supremum.nn.functional.padding import Padding, as_padding, pads_of
-from supremum.nn.functional.shape_checks import Ints, check_shape, positive_int, positive_ints
+from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, check_shape, positive_int, positive_ints
+
+Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
+"""`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
+
+Pads: TypeAlias = tuple[tuple[int, int], ...]
+"""The positions to add before and after, for each dimension of space."""
+
+
+def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
+    """Convert a padding to its name, or to a pair of numbers for each dimension of space.
+
+    Args:
+        padding: a name, a number of positions on every side, one number for each dimension, or a pair of numbers,
+            before and after, for each dimension.
+        count: the number of dimensions of space.
+        names: the names that are allowed.
+
+    Raises:
+        UnknownNameError: for an unknown name; a `ValueError`.
+        ArgumentError: for anything else that is not a padding, or `"CAUSAL"` in more than one dimension; a
+            `ValueError`.
+
+    >>> as_padding(1, 2, ["SAME"]), as_padding([(2, 0)], 1, ["SAME"])
+    (((1, 1), (1, 1)), ((2, 0),))
+    """
+    if isinstance(padding, str):
+        if padding not in names:
+            raise UnknownNameError("padding", padding, names)
+        if padding == "CAUSAL" and count != 1:
+            raise ArgumentError(f"padding='CAUSAL' needs one dimension of space, got {count}; use padding='SAME'")
+        return padding
+    given: Any = [padding] * count if isinstance(padding, int) else padding
+    pads = [_pair(each) for each in given] if isinstance(given, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
+    whole = tuple(pair for pair in pads if pair is not None)
+    if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
+        raise ArgumentError(
+            f"padding must be one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for "
+            f"each of the {count} dimensions of space, got {shown(padding)}; use padding={((1, 1),) * count}"
+        )
+    return whole
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    numbers = all_whole((value, value) if isinstance(value, int) else value)
+    if numbers is None or len(numbers) != 2 or not 0 <= min(numbers) <= max(numbers) <= MOST:
+        return None
+    return numbers[0], numbers[1]
+
+
+def pads_of(
+    padding: str | Pads, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """The positions to add before and after, for each dimension of space.
+
+    Args:
+        padding: the result of `as_padding`, except `"CIRCULAR"`, which adds positions that are not zero.
+        sizes: the number of positions.
+        window: the positions that the window spans, including gaps.
+        strides: the steps of the window.
+
+    >>> pads_of("SAME", (5,), (4,), (1,)), pads_of("CAUSAL", (5,), (4,), (1,))
+    (((1, 2),), ((3, 0),))
+    """
+    if padding == "CAUSAL":
+        return tuple((span - 1, 0) for span in window)
+    if isinstance(padding, str):
+        return tuple((int(low), int(high)) for low, high in lax.padtype_to_pads(sizes, window, strides, padding))
+    return padding
+
 
 CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
 """The names of paddings for `conv`."""
@@ -48,7 +116,7 @@ def conv(
         strides: the step of the window, one number or one per dimension of space.
         padding: the zeros around the inputs: `"SAME"`, for one output per stride of the (dilated) inputs; `"VALID"`,
             for no zeros; `"CAUSAL"`, in one dimension, for outputs that do not depend on later inputs; or numbers, see
-            `supremum.nn.functional.padding.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
+            `supremum.nn.functional.convolution.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
         input_dilation: the distance between neighboring inputs, with zeros between them.
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
@@ -112,7 +180,7 @@ def conv_transpose(
         strides: the number of outputs per input, one number or one per dimension of space.
         padding: `"SAME"`, for exactly `strides` outputs per input; `"VALID"`, for all outputs that an input reaches;
             `"CIRCULAR"`, for as many as with `"SAME"`, with both ends of space joined; or the zeros to add around the
-            spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
+            spread inputs, as numbers, see `supremum.nn.functional.convolution.Padding`.
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the function then is the

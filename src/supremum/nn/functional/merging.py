@@ -15,8 +15,7 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
-from supremum.nn.functional.real_only import ordered_format
+from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_none
 from supremum.nn.functional.shape_checks import as_axes
 
 

@@ -14,9 +14,8 @@ from jax import lax
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError
 from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
-from supremum.nn.functional.padding import Padding, Pads, as_padding, pads_of
-from supremum.nn.functional.real_only import ordered_format
+from supremum.nn.functional.convolution import Padding, Pads, as_padding, pads_of
+from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 
 POOL_PADDINGS = ("SAME", "VALID")
@@ -33,7 +32,7 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
         window: the size of the window, one number per dimension of space.
         strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
         padding: `"VALID"`, for none; `"SAME"`, for one output per stride of the inputs; or numbers, see
-            `supremum.nn.functional.padding.Padding`. The padding is smaller than every value.
+            `supremum.nn.functional.convolution.Padding`. The padding is smaller than every value.
 
     Returns:
         An array of shape (batch, *space, channels) in the dtype of `x`.

@@ -9,10 +9,9 @@ import jax
 
 from supremum.errors import ArgumentError
 from supremum.nn import functional
-from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS
-from supremum.nn.functional.padding import Padding, as_padding
+from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS, Padding, as_padding
 from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
-from supremum.nn.input_spec import InputSpec
+from supremum.nn.inputs import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import jax
 
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_spec import InputSpec
+from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 

@@ -9,11 +9,10 @@ import jax
 
 from supremum.errors import ArgumentError, shown
 from supremum.nn import functional
-from supremum.nn.functional.einsum_equations import Equation
-from supremum.nn.functional.products import general_axes
+from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
 from supremum.nn.initializers import MatrixInitializer
-from supremum.nn.input_spec import InputSpec
+from supremum.nn.inputs import InputSpec
 from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
 
 
