@@ -74,7 +74,7 @@ _UNNAMED = (
     "supremum.nn.module_tree.Module",
     "supremum.nn.layer.LayerOptions",
     "supremum.nn.layers.convolution.ConvOptions",
-    "supremum.nn.layers.kernel_layer.KernelOptions",
+    "supremum.nn.layers.products.KernelOptions",
     "supremum.nn.layers.normalization.NormOptions",
     "supremum.nn.layers.pooling.PoolOptions",
     "supremum.nn.variables.Shard",

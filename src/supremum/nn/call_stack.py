@@ -26,10 +26,11 @@ class CallFrame:
 
     Args:
         layer: the layer.
-        requested: whether the caller says that this is a training step, which the layers inside follow; None if no
-            caller says it.
-        default: the meaning of None for this layer.
-        strict: whether an output in a dtype other than the compute dtype is an error.
+        requested: whether the caller says that this is a training step, which the layers inside follow; None for what
+            the layer around says.
+        default: the meaning of None for this layer if no layer around it says anything else.
+        strict: whether an output in a dtype other than the compute dtype is an error, as it is if it is one for the
+            layer around.
 
     Attributes:
         training: whether this is a training step, for this layer.
@@ -44,9 +45,9 @@ class CallFrame:
         self.is_outermost = not outer
         self.number = outer[0].number if outer else next(_numbers)
         self.layer = layer
-        self.requested = requested
-        self.training = default if requested is None else requested
-        self.strict = strict
+        self.requested = outer[-1].requested if outer and requested is None else requested
+        self.training = default if self.requested is None else self.requested
+        self.strict = strict or (bool(outer) and outer[-1].strict)
 
 
 @contextmanager
@@ -67,9 +68,8 @@ def call_scope(frame: CallFrame, dtype: DType | None) -> Generator[None]:
         _frames.reset(token)
 
 
-def running_layers() -> tuple[CallFrame, ...]:
-    """The running calls, outermost first."""
-    return _frames.get()
+running_layers = _frames.get
+"""A function that returns the running calls, outermost first."""
 
 
 def is_frozen() -> bool:

@@ -52,13 +52,13 @@ def warn_of_narrowing(layer: Any, inputs: Any, target: DType | None, warned: set
             warned.add("narrowing")
             follow = f"use dtype='infer' to follow them or dtype='{found}' to always compute in that; "
             enable = "call jax.config.update('jax_enable_x64', True) to let JAX hold them; "
-            return warn_user(
+            warn_user(
                 f"{running_path()} ({shown(layer)}) narrows its {found} inputs to {cast}: "
                 f"{'' if target is None else follow}{'' if is_held(dtype) else enable}"
                 f"or cast with x.astype('{cast}') if this is intended",
                 PolicyWarning,
             )
-    return None
+            break
 
 
 def warn_if_not_cast(layer: Any, name: str, variable: Variable | ArrayVariable, compute_dtype: DType | None) -> None:

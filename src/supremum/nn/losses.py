@@ -5,7 +5,7 @@ Keras RFC 293, mixed precision, "Loss dtype": weights are regularized in float32
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +21,6 @@ from supremum.mixed_precision import is_floating, widen
 from supremum.nn.inputs import keeps_dtype
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import autocast_to
-from supremum.nn.variables import Variable
 from supremum.scoped_values import BlockValue
 
 
@@ -127,11 +126,6 @@ def current_collector() -> Collector | None:
     return collector if isinstance(collector, Collector) else None
 
 
-def is_in_loop() -> bool:
-    """Whether the step of a loop is running."""
-    return isinstance(_collector.value, _Loop)
-
-
 @dataclass(frozen=True, slots=True)
 class OwnLosses:
     """The losses of one layer itself, an immutable value that the layer replaces.
@@ -159,25 +153,23 @@ class OwnLosses:
         return self.terms if self.call == call else ()
 
 
-def weight_losses(
-    variables: Iterable[Variable], losses: Iterable[tuple[object, OwnLosses]], collector: Collector | None = None
-) -> list[jax.Array]:
+def weight_losses(model: Any, collector: Collector | None = None) -> list[jax.Array]:
     """The losses that do not depend on a call: penalties on variables, and losses of functions.
 
     Args:
-        variables: trainable variables, each once.
-        losses: the losses of layers, each with its layer.
+        model: the layer whose losses these are, with those of the layers inside it.
         collector: the collector of losses, to skip sources that it has already seen; None to skip nothing.
     """
     found: list[jax.Array] = []
-    for variable in variables:
+    for variable in model.trainable_variables.values():
         if variable.regularizer is None:
             continue
         stored = variable.read_stored()
         if collector is None or collector.is_new(variable, stored):
             found.append(loss_of(variable.regularizer, widen(stored)))
-    for layer, own in losses:
-        found += [loss_of(each) for each in own.functions if collector is None or collector.is_new(layer, each)]
+    for layer in model.layers_by_path().values():
+        functions = layer.own_losses.functions
+        found += [loss_of(each) for each in functions if collector is None or collector.is_new(layer, each)]
     return found
 
 
@@ -193,6 +185,17 @@ def _activity_term(regularizer: RegularizerFunction, outputs: Any) -> jax.Array:
     """The penalty on outputs in their dtype, divided by the batch size, or by 1 if the batch is empty."""
     batch = max(outputs.shape[0], 1) if outputs.ndim else 1
     return (loss_scalar(regularizer(outputs)) / batch).astype(outputs.dtype)
+
+
+def added_loss(value: Any) -> jax.Array:
+    """The loss that `add_loss` gets inside `call`: a scalar, or a function without arguments that returns one.
+
+    Raises:
+        ArgumentError: in the step of a loop; a `ValueError`.
+    """
+    if isinstance(_collector.value, _Loop):
+        raise ArgumentError("add_loss cannot be called in the step of a loop; call it in the layer around the loop")
+    return loss_of(value) if callable(value) else loss_scalar(value)
 
 
 def loss_of(function: Callable[..., Any], *args: Any) -> jax.Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
 from supremum.nn.variables import Variable
@@ -13,7 +13,61 @@ from supremum.nn.variables import Variable
 M = TypeVar("M", bound="Module[Any]")
 
 
-class Module(Generic[M]):
+_MODULES = ("jax.numpy", "jax.nn", "jax.lax", "jax.scipy.special")
+
+
+class _FunctionName(str):
+    """The public name of a function of JAX, such as `"jax.nn:relu"`."""
+
+    __slots__ = ()
+
+
+class PickledByName:
+    """An object whose attributes can be pickled, although most functions of JAX cannot: they are stored by their names.
+
+    >>> import jax, pickle
+    >>> given = PickledByName()
+    >>> given.function, given.rate = jax.nn.relu, 0.5
+    >>> given.__getstate__()
+    {'function': 'jax.nn:relu', 'rate': 0.5}
+    >>> pickle.loads(pickle.dumps(given)).function is jax.nn.relu
+    True
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: _by_name(value) for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        named = {name: value for name, value in state.items() if isinstance(value, _FunctionName)}
+        # Bypass `__setattr__`, which needs a complete layer.
+        vars(self).update(state | {name: resolve_name(value) for name, value in named.items()})
+
+
+def _by_name(value: Any) -> Any:
+    name = getattr(value, "__name__", None)
+    if not callable(value) or not isinstance(name, str) or not str(getattr(value, "__module__", "")).startswith("jax"):
+        return value
+    module = next((each for each in _MODULES if getattr(importlib.import_module(each), name, None) is value), None)
+    return value if module is None else _FunctionName(f"{module}:{name}")
+
+
+class Snapshot(PickledByName):
+    """The attributes of an object at one time, which can be restored.
+
+    Args:
+        target: the object.
+    """
+
+    def __init__(self, target: object) -> None:
+        vars(self).update(vars(target))
+
+    def restore(self, target: object) -> None:
+        """Replace all attributes of an object by these."""
+        vars(target).clear()
+        vars(target).update(vars(self))
+
+
+class Module(PickledByName, Generic[M]):
     """A callable with variables and modules in its attributes, and in lists, tuples and dicts there.
 
     Attributes:
@@ -98,60 +152,3 @@ def _named_children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def snake_case(name: str) -> str:
     """`"BatchNorm"` as `"batch_norm"`, `"ReLU"` as `"relu"`, `"LSTMCell"` as `"lstm_cell"`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z]{2})(?=[A-Z][a-z])", "_", name).lower()
-
-
-_MODULES = ("jax.numpy", "jax.nn", "jax.lax", "jax.scipy.special")
-
-
-@dataclass(frozen=True)
-class _FunctionName:
-    module: str
-    name: str
-
-
-def with_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace JAX's functions among attributes by their names.
-
-    >>> import jax
-    >>> with_names({"function": jax.nn.relu, "rate": 0.5})
-    {'function': _FunctionName(module='jax.nn', name='relu'), 'rate': 0.5}
-    """
-    return {name: _by_name(value) for name, value in attributes.items()}
-
-
-def with_functions(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the names of JAX's functions among attributes by the functions."""
-    return {
-        name: getattr(importlib.import_module(value.module), value.name) if isinstance(value, _FunctionName) else value
-        for name, value in attributes.items()
-    }
-
-
-class Snapshot:
-    """The attributes of an object at one time, which can be restored.
-
-    Args:
-        target: the object.
-    """
-
-    def __init__(self, target: object) -> None:
-        self._attributes = dict(vars(target))
-
-    def restore(self, target: object) -> None:
-        """Replace all attributes of an object by these."""
-        vars(target).clear()
-        vars(target).update(self._attributes)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return with_names(self._attributes)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._attributes = with_functions(state)
-
-
-def _by_name(value: Any) -> Any:
-    name = getattr(value, "__name__", None)
-    if not callable(value) or not isinstance(name, str) or not str(getattr(value, "__module__", "")).startswith("jax"):
-        return value
-    module = next((each for each in _MODULES if getattr(importlib.import_module(each), name, None) is value), None)
-    return value if module is None else _FunctionName(module, name)

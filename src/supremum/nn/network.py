@@ -1,4 +1,4 @@
-"""Models, which combine layers."""
+"""Models, which combine layers: functional models and their symbolic inputs, subclasses, and sequences of layers."""
 
 from __future__ import annotations
 
@@ -48,10 +48,6 @@ def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable
     return method
 
 
-def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _operator(function, reflected=True)
-
-
 class SymbolicTensor(SymbolicValue):
     """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
 
@@ -69,12 +65,12 @@ class SymbolicTensor(SymbolicValue):
     __array_ufunc__ = None
 
     __neg__, __getitem__ = _operator(operator.neg), _operator(operator.getitem)
-    __add__, __radd__ = _operator(operator.add), _reflected(operator.add)
-    __sub__, __rsub__ = _operator(operator.sub), _reflected(operator.sub)
-    __mul__, __rmul__ = _operator(operator.mul), _reflected(operator.mul)
-    __truediv__, __rtruediv__ = _operator(operator.truediv), _reflected(operator.truediv)
-    __pow__, __rpow__ = _operator(operator.pow), _reflected(operator.pow)
-    __matmul__, __rmatmul__ = _operator(operator.matmul), _reflected(operator.matmul)
+    __add__, __radd__ = _operator(operator.add), _operator(operator.add, reflected=True)
+    __sub__, __rsub__ = _operator(operator.sub), _operator(operator.sub, reflected=True)
+    __mul__, __rmul__ = _operator(operator.mul), _operator(operator.mul, reflected=True)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _operator(operator.truediv, reflected=True)
+    __pow__, __rpow__ = _operator(operator.pow), _operator(operator.pow, reflected=True)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _operator(operator.matmul, reflected=True)
 
 
 def Input(  # noqa: N802 (the name that users of Keras know)

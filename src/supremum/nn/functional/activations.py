@@ -17,7 +17,7 @@ from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array
-from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_complex
+from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_complex, widened
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import as_axes, broadcasts
 from supremum.nn.logits_registry import Origin, record
@@ -147,8 +147,7 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
 
 
 def _rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any, ordered: str = "") -> jax.Array:
-    target = common_dtype(x, dtype=dtype)
-    (wide,) = promote_dtype(x, dtype=at_least_float32(target))
+    target, (wide,) = widened(x, dtype=dtype)
     if ordered:
         ordered_format(ordered, target, _REAL_PARTS)
     return function(wide).astype(target)

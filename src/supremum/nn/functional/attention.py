@@ -87,25 +87,12 @@ def dot_product_attention(
     rate = rate_below_one("dropout_rate", dropout_rate)
     if rate and dropout_key is None:
         raise ArgumentError(f"dropout_rate={rate} needs a random key; use dropout_key=jax.random.key(0)")
-    plan = Plan(
-        wide=wide,
-        scale=_scale(scale, query.shape[-1]),
-        is_causal=is_causal,
-        dropout_rate=rate,
-        chunk=_chunk(chunk, sizes),
-        members=sizes.members,
-    )
+    plan = Plan(wide, _scale(scale, query.shape[-1]), is_causal, rate, _chunk(chunk, sizes), sizes.members)
     split = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
     rows = sizes.members * sizes.queries
-    inputs = Inputs(
-        query=jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1]),
-        key=key,
-        value=value,
-        bias=None if bias is None else _by_group("bias", bias, sizes),
-        mask=None if mask is None else _by_group("mask", mask, sizes),
-        dropout_key=dropout_key if rate else None,
-    )
-    result: jax.Array = attend(plan, inputs)
+    split = jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1])
+    bias, mask = (_by_group(*named, sizes) for named in (("bias", bias), ("mask", mask)))
+    result: jax.Array = attend(plan, Inputs(split, key, value, bias, mask, dropout_key if rate else None))
     split = result.reshape(*sizes.batch, sizes.members, sizes.queries, sizes.groups, value.shape[-1])
     return jnp.moveaxis(split, -4, -2).reshape(*query.shape[:-1], value.shape[-1])
 
@@ -160,8 +147,10 @@ def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | 
     return bias.astype(at_least_float32(wide)) + added.astype(at_least_float32(wide)), mask
 
 
-def _by_group(name: str, array: jax.Array, sizes: _Sizes) -> jax.Array:
+def _by_group(name: str, array: jax.Array | None, sizes: _Sizes) -> jax.Array | None:
     """Split the axis of heads of a mask or bias into groups and members."""
+    if array is None:
+        return None
     if not broadcasts(array.shape, sizes.scores):
         raise ArgumentError(
             f"the {name} of attention must broadcast to (batch..., heads, queries, keys), here {sizes.scores}, "

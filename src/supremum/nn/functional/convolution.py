@@ -17,7 +17,8 @@ from jax import lax
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
-from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, check_shape, positive_int, positive_ints
+from supremum.nn.functional.products import with_bias
+from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
@@ -67,9 +68,7 @@ def _pair(value: Any) -> tuple[int, int] | None:
     return numbers[0], numbers[1]
 
 
-def pads_of(
-    padding: str | Pads, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]
-) -> tuple[tuple[int, int], ...]:
+def pads_of(padding: str | Pads, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> Pads:
     """The positions to add before and after, for each dimension of space.
 
     Args:
@@ -155,7 +154,7 @@ def conv(
     product = lax.conv_general_dilated(
         x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups
     )
-    return _with_bias(product, bias)
+    return with_bias(product, bias)
 
 
 def conv_transpose(
@@ -215,14 +214,12 @@ def conv_transpose(
     def transposed(x: jax.Array, pads: Any) -> jax.Array:
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
-        found = [transposed_group(*part, pads) for part in parts]
+        options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
+        found = [lax.conv_transpose(*part, *options) for part in parts]
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
 
-    def transposed_group(x: jax.Array, kernel: jax.Array, pads: Any) -> jax.Array:
-        return lax.conv_transpose(x, kernel, strides, pads, kernel_dilation, _layout(count), transpose_kernel)
-
     if named != "CIRCULAR":
-        return _with_bias(transposed(x, named), bias)
+        return with_bias(transposed(x, named), bias)
     # The start of a period among the outputs of "VALID": with a transposed kernel, the start of the windows of `conv`;
     # otherwise the middle of the excess outputs of "VALID", as in Flax's layer.
     spans = _spans(kernel.shape[:-2], kernel_dilation)
@@ -235,18 +232,32 @@ def conv_transpose(
     starts = [before * step + at for (before, _), step, at in zip(wraps, strides, first, strict=True)]
     stops = [start + size * step for start, size, step in zip(starts, x.shape[1:-1], strides, strict=True)]
     product = lax.slice(product, (0, *starts, 0), (x.shape[0], *stops, product.shape[-1]))
-    return _with_bias(product, bias)
+    return with_bias(product, bias)
+
+
+def check_space(shape: tuple[int, ...], count: int, what: str, window: tuple[int, ...]) -> None:
+    """Raise if inputs do not have the dimensions of space of a window.
+
+    Args:
+        shape: the shape of the inputs.
+        count: the number of dimensions of space.
+        what: the window in the message, such as `"window="`.
+        window: what follows in the message.
+
+    Raises:
+        ArgumentError: if they do not; a `ValueError`.
+    """
+    if len(shape) != count + 2:
+        raise ArgumentError(
+            f"inputs must have shape (batch, {count} dimensions of space, channels) for {what}{window}, got {shape}"
+        )
 
 
 def _dimensions(x: jax.Array, kernel: jax.Array) -> int:
     count = kernel.ndim - 2
     if count < 1:
         raise ArgumentError(f"the kernel must have shape (*window, channels, filters), got {kernel.shape}")
-    if x.ndim != kernel.ndim:
-        raise ArgumentError(
-            f"inputs must have shape (batch, {count} dimensions of space, channels) for a kernel of shape "
-            f"{kernel.shape}, got {x.shape}"
-        )
+    check_space(x.shape, count, "a kernel of shape ", kernel.shape)
     if 0 in kernel.shape[:-2]:
         raise ArgumentError(f"the window of the kernel must not be empty, got kernel shape {kernel.shape}")
     return count
@@ -266,10 +277,3 @@ def _wrapped(x: jax.Array, pads: Sequence[tuple[int, int]]) -> jax.Array:
     if 0 in x.shape[1:-1]:
         raise ArgumentError(f"padding='CIRCULAR' needs inputs that are not empty, got shape {x.shape}")
     return jnp.pad(x, [(0, 0), *pads, (0, 0)], mode="wrap")
-
-
-def _with_bias(product: jax.Array, bias: jax.Array | None) -> jax.Array:
-    if bias is None:
-        return product
-    check_shape("bias", bias.shape, product.shape[-1:])
-    return product + bias

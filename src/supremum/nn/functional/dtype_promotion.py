@@ -14,7 +14,7 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, Format, as_format
+from supremum.formats import DType, Format, as_format, at_least_float32
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
@@ -74,6 +74,16 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
         target.dtype, f"the result type of inputs and parameters is {target}", "cast them, as in x.astype('float32')"
     )
     return target.dtype
+
+
+def widened(*arrays: Any, dtype: Any = None) -> tuple[DType, tuple[Any, ...]]:
+    """The dtype that `promote_dtype` casts arrays to, and the arrays in at least float32, to round results only once.
+
+    >>> widened(jnp.ones(2, jnp.float16))
+    (dtype('float16'), (Array([1., 1.], dtype=float32),))
+    """
+    target = common_dtype(*arrays, dtype=dtype)
+    return target, promote_dtype(*arrays, dtype=at_least_float32(target))
 
 
 def is_held(dtype: DType) -> bool:

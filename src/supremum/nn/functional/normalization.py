@@ -211,8 +211,7 @@ def normalize(
     (variance,) = promote_dtype(variance, dtype=as_format(wide).component.dtype)
     if as_format(variance.dtype).category == "complex":
         raise OperandError(f"the variance must be real, got {variance.dtype}; use variance.real")
-    names = {"mean": mean, "variance": variance, "scale": scale, "offset": offset}
-    for name, array in names.items():
+    for name, array in {"mean": mean, "variance": variance, "scale": scale, "offset": offset}.items():
         if array is not None and not broadcasts(array.shape, x.shape):
             raise ArgumentError(f"{name} must broadcast to the shape of x, {x.shape}, got shape {array.shape}")
     # With one combined factor, the gradient needs one sum over rows instead of two in sequence.

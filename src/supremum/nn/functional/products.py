@@ -19,8 +19,8 @@ from jax import lax
 from supremum.argument_checks import text
 from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
-from supremum.nn.functional.shape_checks import Ints, as_axes, check_product, check_shape
+from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none, widened
+from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
 
 
 def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
@@ -45,9 +45,8 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
         return sparse_product(x, kernel, bias, dtype=dtype)
     refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
-    check_product(x.shape, kernel.shape, bias)
-    product = lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())))
-    return product if bias is None else product + bias
+    _check_product(x.shape, kernel.shape)
+    return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ()))), bias)
 
 
 def dense_general(
@@ -184,16 +183,33 @@ def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.
 
     if x.n_dense:
         raise ArgumentError(f"sparse inputs must not have dense axes, got {x.n_dense}; use x.todense()")
-    target = common_dtype(x.data, kernel, bias, dtype=dtype)
-    wide = at_least_float32(target)
-    data, kernel, bias = promote_dtype(x.data, kernel, bias, dtype=wide)
-    check_product(x.shape, kernel.shape, bias)
+    target, (data, kernel, bias) = widened(x.data, kernel, bias, dtype=dtype)
+    _check_product(x.shape, kernel.shape)
     entries = sparse.BCOO(
         (data, x.indices), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=x.unique_indices
     )
     contracted = (((x.ndim - 1,), (0,)), ((), ()))
     product = cast("jax.Array", sparse.bcoo_dot_general(entries, kernel, dimension_numbers=contracted))
-    return (product if bias is None else product + bias).astype(target)
+    return with_bias(product, bias).astype(target)
+
+
+def with_bias(product: jax.Array, bias: jax.Array | None) -> jax.Array:
+    """Add a bias, one number for each index of the last axis; None to add nothing.
+
+    Raises:
+        ArgumentError: for a bias of a different shape; a `ValueError`.
+    """
+    if bias is None:
+        return product
+    check_shape("bias", bias.shape, product.shape[-1:])
+    return product + bias
+
+
+def _check_product(x: Sequence[int], kernel: Sequence[int]) -> None:
+    if not x or len(kernel) != 2 or x[-1] != kernel[0]:
+        raise ArgumentError(
+            f"inputs and kernel must have shapes (..., n) and (n, m), got {tuple(x)} and {tuple(kernel)}"
+        )
 
 
 ELLIPSIS = "..."

@@ -234,24 +234,20 @@ class MultiHeadAttention(Layer):
         self.head_dim = head_dim = features // self.num_heads if self.head_dim is None else self.head_dim
         self.value_dim = value_dim = head_dim if self.value_dim is None else self.value_dim
         self.output_dim = features if self.output_dim is None else self.output_dim
-        self.query = self._projection("query", (self.num_heads, head_dim))
-        self.key = self._projection("key", (self.num_key_value_heads, head_dim))
-        self.value = self._projection("value", (self.num_key_value_heads, value_dim))
-        self.output = self._projection("output", (self.output_dim,), axis=(-2, -1))
-        self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
-        self._input_dtypes: list[DType] = [leaf.dtype for leaf in jax.tree.leaves(self.build_inputs)]
-
-    def _projection(self, name: str, features: tuple[int, ...], axis: int | tuple[int, ...] = -1) -> DenseGeneral:
-        return DenseGeneral(
-            features,
-            axis=axis,
+        projection = partial(
+            DenseGeneral,
             use_bias=self.use_bias,
             kernel_initializer=self._kernel_initializer,
             bias_initializer=self._bias_initializer,
             dtype=self.dtype_policy,
             param_dtype=self.param_dtype,
-            name=name,
         )
+        self.query = projection((self.num_heads, head_dim), name="query")
+        self.key = projection((self.num_key_value_heads, head_dim), name="key")
+        self.value = projection((self.num_key_value_heads, value_dim), name="value")
+        self.output = projection((self.output_dim,), axis=(-2, -1), name="output")
+        self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
+        self._input_dtypes: list[DType] = [leaf.dtype for leaf in jax.tree.leaves(self.build_inputs)]
 
     def call(
         self,

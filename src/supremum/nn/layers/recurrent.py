@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any, Unpack
@@ -20,7 +20,7 @@ from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, si
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
 from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer
-from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
+from supremum.nn.layers.products import KernelLayer, KernelOptions
 from supremum.nn.losses import in_loop
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import current_overlay, has_random_key, next_random_key, overlay, random_key
@@ -39,8 +39,7 @@ class RecurrentCell(Layer):
 
         Args:
             batch_shape: the shape of inputs without the last axis.
-            dtype: its dtype; None for the compute dtype, or float32 if there is none. `RNN` casts it to the dtype that
-                the cell returns.
+            dtype: its dtype; None for the compute dtype, or else float32. `RNN` casts it to the dtype of later states.
         """
 
 
@@ -71,12 +70,9 @@ class _DenseCell(KernelLayer, RecurrentCell):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernels and biases."""
         wide = self._gates * self.units
-        kernel, recurrent, bias = (
-            GateInitializer(each, self._gates)
-            for each in (self.kernel_initializer, self.recurrent_initializer, self.bias_initializer)
-        )
-        bias_shape = (wide,) if self.use_bias else None
-        self.add_kernel_and_bias((input_shape[-1], wide), bias_shape, kernel, bias)
+        initializers = self.kernel_initializer, self.recurrent_initializer, self.bias_initializer
+        kernel, recurrent, bias = (GateInitializer(each, self._gates) for each in initializers)
+        self.add_kernel_and_bias((input_shape[-1], wide), (wide,) if self.use_bias else None, kernel, bias)
         self.recurrent_kernel = self.add_weight(
             "recurrent_kernel", (self.units, wide), recurrent, regularizer=self.recurrent_regularizer
         )
@@ -224,7 +220,6 @@ class RNN(Layer):
         OperandError: for a cell that is not a `RecurrentCell`.
 
     >>> from supremum.nn import initialize
-    >>> from supremum.nn.layers.recurrent import GRUCell
     >>> rnn = RNN(GRUCell(4, dtype="mixed_bfloat16"), return_state=True)
     >>> x = jnp.ones((2, 5, 3))
     >>> initialize(rnn, x)
@@ -271,8 +266,7 @@ class RNN(Layer):
             initial_state: the state before the first step; None for the initial state of the cell.
             mask: booleans of shape (*batch, time); a step at False keeps the state and its output is 0.
             sequence_lengths: integers of shape (*batch), the number of first steps that count; an alternative to
-                `mask`. The outputs of a reversed run then begin with the last step that counts, and padding stays at
-                the end.
+                `mask`. The outputs of a reversed run then begin with the last step that counts, and end with padding.
 
         Returns:
             Outputs, shape (*batch, time, units). Without `return_sequences`, shape (*batch, units): the output of the
@@ -307,13 +301,24 @@ class RNN(Layer):
         (state, output), outputs = jax.lax.scan(body, (state, zeros), steps, reverse=self.reverse, unroll=self.unroll)
         if self.return_sequences:
             if self.reverse and not self.keep_order:
-                outputs = _flipped(outputs, sequence_lengths)
+                outputs = jax.tree.map(partial(_flipped, sequence_lengths), outputs)
             output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
         return (output, state) if self.return_state else output
 
     def _step(self, x: jax.Array, state: Any, key: Any) -> tuple[Any, Any]:
-        with nullcontext() if key is None else random_key(key), _refused_assignments(self.cell), in_loop():
-            return self.cell(x, state)
+        """Call the cell; raise if it assigns variables, since their values would belong to a trace that has ended."""
+        outer = current_overlay() or {}
+        inner = dict(outer)
+        with nullcontext() if key is None else random_key(key), overlay(inner), in_loop():
+            found = self.cell(x, state)
+        variables = self.cell.variables.items()
+        paths = [path for path, variable in variables if inner.get(variable) is not outer.get(variable)]
+        if paths:
+            raise ArgumentError(
+                f"{shown(self.cell)} must not assign variables in a step of a scan, got assignments to "
+                f"{listed(paths)}; put the values into the state, or move the layer that assigns them out of the cell"
+            )
+        return found
 
     def _traced_cell(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
         """The shapes of the cell's output, and the first state in the dtypes of all later states.
@@ -338,27 +343,12 @@ class RNN(Layer):
         if lengths is not None:
             if mask is not None:
                 raise ArgumentError("only one of mask and sequence_lengths can be given")
-            _check_array("sequence_lengths", lengths, "integer", batch)
-            return _with_axes(jnp.arange(time), 1 + len(batch)) < jnp.asarray(lengths)
+            lengths = _checked_array("sequence_lengths", lengths, "integer", batch)
+            return _with_axes(jnp.arange(time), 1 + len(batch)) < lengths
         if mask is None:
             return None
-        _check_array("mask", mask, "bool", (time, *batch) if self.time_major else (*batch, time))
-        return jnp.moveaxis(jnp.asarray(mask), 0 if self.time_major else -1, 0)
-
-
-@contextmanager
-def _refused_assignments(cell: Layer) -> Generator[None]:
-    """Raise if a cell assigns variables, since their values would belong to a trace that has ended."""
-    outer = current_overlay() or {}
-    inner = dict(outer)
-    with overlay(inner):
-        yield
-    paths = [path for path, variable in cell.variables.items() if inner.get(variable) is not outer.get(variable)]
-    if paths:
-        raise ArgumentError(
-            f"{shown(cell)} must not assign variables in a step of a scan, got assignments to {listed(paths)}; put the "
-            "values into the state, or move the layer that assigns them out of the cell"
-        )
+        mask = _checked_array("mask", mask, "bool", (time, *batch) if self.time_major else (*batch, time))
+        return jnp.moveaxis(mask, 0 if self.time_major else -1, 0)
 
 
 def _cast_state(state: Any, new: Any) -> Any:
@@ -367,17 +357,17 @@ def _cast_state(state: Any, new: Any) -> Any:
     shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (given, made)]
     if shapes[0] != shapes[1]:
         raise ArgumentError(f"the cell must keep the shapes of its state, {shapes[0]}, got {shapes[1]}")
-    pairs = zip(given, made, strict=True)
-    leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in pairs]
+    leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(given, made, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(new), leaves)
 
 
-def _check_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> None:
+def _checked_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> jax.Array:
     array = jnp.asarray(array)
     if as_format(array.dtype).category != category:
         raise OperandError(f"{name} must be {category}, got {array.dtype}")
     if array.shape != shape:
         raise ArgumentError(f"{name} must have shape {shape} for these inputs, got {array.shape}")
+    return array
 
 
 def _where(counts: Any, new: Any, old: Any) -> Any:
@@ -395,19 +385,15 @@ def _with_axes(array: jax.Array, ndim: int) -> jax.Array:
     return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
 
 
-def _flipped(outputs: Any, lengths: Any) -> Any:
+def _flipped(lengths: Any, outputs: jax.Array) -> jax.Array:
     """Reverse time-major outputs; with lengths, start at the last step that counts, and end with zeros."""
-
-    def flipped(leaf: jax.Array) -> jax.Array:
-        if lengths is None:
-            return jnp.flip(leaf, 0)
-        time = leaf.shape[0]
-        ends = jnp.minimum(jnp.asarray(lengths), time) - 1
-        source = _with_axes(ends - _with_axes(jnp.arange(time), ends.ndim + 1), leaf.ndim)
-        found = jnp.take_along_axis(leaf, jnp.maximum(source, 0), axis=0)
-        return jnp.where(source >= 0, found, jnp.zeros_like(found))
-
-    return jax.tree.map(flipped, outputs)
+    if lengths is None:
+        return jnp.flip(outputs, 0)
+    time = outputs.shape[0]
+    ends = jnp.minimum(jnp.asarray(lengths), time) - 1
+    source = _with_axes(ends - _with_axes(jnp.arange(time), ends.ndim + 1), outputs.ndim)
+    found = jnp.take_along_axis(outputs, jnp.maximum(source, 0), axis=0)
+    return jnp.where(source >= 0, found, jnp.zeros_like(found))
 
 
 _MERGES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
@@ -427,8 +413,7 @@ class Bidirectional(Layer):
         backward: the layer that runs from the last step to the first, made with `reverse=True`, and with
             `keep_order=True` if it returns all steps; None for a copy of `forward`, which then must not have weights
             yet, so both get different weights.
-        merge: how to merge outputs: `"concat"` along the last axis, `"sum"`, `"mul"`, `"ave"` for the mean, or None for
-            a pair.
+        merge: how to merge outputs: `"concat"` on the last axis, `"sum"`, `"mul"`, `"ave"` (mean), or None for a pair.
         name: its name.
 
     Raises:
@@ -437,7 +422,6 @@ class Bidirectional(Layer):
         ArgumentError: for layers with options that do not match.
 
     >>> from supremum.nn import initialize
-    >>> from supremum.nn.layers.recurrent import GRUCell
     >>> both = Bidirectional(RNN(GRUCell(4)))
     >>> x = jnp.ones((2, 5, 3))
     >>> initialize(both, x)
@@ -458,9 +442,8 @@ class Bidirectional(Layer):
         super().__init__(dtype=forward.dtype_policy, param_dtype=forward.param_dtype, autocast=False, name=name)
         self.chose_policy = forward.chose_policy
         self.forward = forward
-        self.backward = _reversed(forward) if backward is None else backward
+        self.backward = _backward_of(forward, backward)
         self.merge = merge
-        self._check_backward()
 
     def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
         """Run both layers, and merge their outputs.
@@ -496,23 +479,22 @@ class Bidirectional(Layer):
         wide = promote_dtype(a, b, dtype=at_least_float32(a.dtype))
         return _MERGES[self.merge](*wide).astype(a.dtype)
 
-    def _check_backward(self) -> None:
-        backward = self.backward
-        if backward is self.forward:
-            raise ArgumentError("backward must not be the forward layer itself; leave it out to use a copy")
-        if not backward.reverse or (backward.return_sequences and not backward.keep_order):
-            raise ArgumentError("the backward layer must be made with reverse=True and keep_order=True")
-        for name in _SHARED_OPTIONS:
-            if getattr(backward, name) != getattr(self.forward, name):
-                raise ArgumentError(
-                    f"both layers must have the same {name}; make backward with {name}={getattr(self.forward, name)}"
-                )
 
-
-def _reversed(forward: RNN) -> RNN:
-    if any(layer.built for layer in forward.layers_by_path().values()):
-        raise ArgumentError(
-            "the forward layer already has weights, which a copy would share; give a layer as backward="
-        )
-    shared = {each: getattr(forward, each) for each in (*_SHARED_OPTIONS, "unroll", "name")}
-    return RNN(deepcopy(forward.cell), reverse=True, keep_order=True, **shared)
+def _backward_of(forward: RNN, backward: RNN | None) -> RNN:
+    """The layer that runs backwards: the given one, which must match, or a copy of the other layer."""
+    if backward is None:
+        if any(layer.built for layer in forward.layers_by_path().values()):
+            raise ArgumentError(
+                "the forward layer already has weights, which a copy would share; give a layer as backward="
+            )
+        shared = {each: getattr(forward, each) for each in (*_SHARED_OPTIONS, "unroll", "name")}
+        return RNN(deepcopy(forward.cell), reverse=True, keep_order=True, **shared)
+    if backward is forward:
+        raise ArgumentError("backward must not be the forward layer itself; leave it out to use a copy")
+    if not backward.reverse or (backward.return_sequences and not backward.keep_order):
+        raise ArgumentError("the backward layer must be made with reverse=True and keep_order=True")
+    for name in _SHARED_OPTIONS:
+        value = getattr(forward, name)
+        if getattr(backward, name) != value:
+            raise ArgumentError(f"both layers must have the same {name}; make backward with {name}={value}")
+    return backward
