@@ -10,9 +10,7 @@ from conformance.flax_judge import CELLS, Cell, differences, random_like
 from supremum import nn
 from supremum.formats import as_format
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.layers.bidirectional import Bidirectional
-from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
-from supremum.nn.layers.rnn import RNN
+from supremum.nn.layers.recurrent import RNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 
 N, UNITS = 2, 2
 BATCH = 3

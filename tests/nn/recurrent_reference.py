@@ -7,8 +7,7 @@ import pytest
 
 from supremum import nn
 from supremum.formats import as_format
-from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
-from supremum.nn.layers.rnn import RNN
+from supremum.nn.layers.recurrent import RNN, GRUCell, LSTMCell, SimpleRNNCell
 
 CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
 every_cell = pytest.mark.parametrize("name", CELLS)

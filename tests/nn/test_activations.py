@@ -8,7 +8,7 @@ import pytest
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional import activations as forms
-from supremum.nn.functional.softmax import softmax as softmax_form
+from supremum.nn.functional.activations import softmax as softmax_form
 from supremum.nn.layers import activations as layers
 
 

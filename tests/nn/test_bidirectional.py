@@ -19,9 +19,7 @@ from nn.recurrent_reference import (
     weights_of,
 )
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.nn.layers.bidirectional import Bidirectional
-from supremum.nn.layers.recurrent_cells import GRUCell, SimpleRNNCell
-from supremum.nn.layers.rnn import RNN
+from supremum.nn.layers.recurrent import RNN, Bidirectional, GRUCell, SimpleRNNCell
 
 
 class TestBidirectional:

@@ -10,9 +10,8 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.masks import additive_mask
-from supremum.nn.key_value_cache import KeyValueCache
 from supremum.nn.layer import Layer
-from supremum.nn.layers.attention import MultiHeadAttention
+from supremum.nn.layers.attention import KeyValueCache, MultiHeadAttention
 
 every_policy = pytest.mark.parametrize(
     "policy", ["float32", "mixed_float16", "mixed_bfloat16", "bfloat16", "infer", "float16"]

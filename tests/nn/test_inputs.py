@@ -12,7 +12,7 @@ from jax.experimental.sparse import BCOO
 from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import PolicyWarning
-from supremum.nn.input_casting import cast_inputs
+from supremum.nn.inputs import cast_inputs
 
 Pair = collections.namedtuple("Pair", "left right")
 

@@ -9,12 +9,12 @@ import pytest
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.moments import moments
 from supremum.nn.functional.normalization import (
     batch_norm,
     group_norm,
     instance_norm,
     layer_norm,
+    moments,
     normalize,
     rms_norm,
 )

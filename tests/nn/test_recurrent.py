@@ -27,8 +27,7 @@ from supremum.formats import as_format
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import GateInitializer, orthogonal
 from supremum.nn.layers.normalization import BatchNorm
-from supremum.nn.layers.recurrent_cells import GRUCell, RecurrentCell, SimpleRNNCell
-from supremum.nn.layers.rnn import RNN
+from supremum.nn.layers.recurrent import RNN, GRUCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.scopes import next_random_key
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.rotary import rotary_embedding
+from supremum.nn.functional.attention import rotary_embedding
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2, 300, 3, 8)).astype("float32")

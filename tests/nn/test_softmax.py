@@ -5,7 +5,7 @@ import pytest
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional.softmax import log_softmax, softmax
+from supremum.nn.functional.activations import log_softmax, softmax
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 both = pytest.mark.parametrize("function", [softmax, log_softmax])

@@ -8,7 +8,7 @@ from supremum import nn
 from supremum.errors import ScopeError
 from supremum.mixed_precision import autocast, use_policy
 from supremum.nn.call_stack import running_layers
-from supremum.nn.loss_collection import current_collector
+from supremum.nn.losses import current_collector
 from supremum.nn.scopes import current_autocast_dtype
 from turns import ORDERS, take_turns
 

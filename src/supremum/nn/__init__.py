@@ -5,16 +5,15 @@ from typing import Any
 from supremum.nn import functional
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation
+from supremum.nn.dtype_checks import MixedDtypeError, MixedDtypeWarning
 from supremum.nn.functional import promote_dtype
-from supremum.nn.input_casting import cast_inputs as cast_inputs
-from supremum.nn.input_description import described as described
-from supremum.nn.input_spec import InputSpec
-from supremum.nn.key_value_cache import KeyValueCache
+from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import cast_inputs as cast_inputs
+from supremum.nn.inputs import described as described
 from supremum.nn.layer import Layer
 from supremum.nn.layer import as_layer as as_layer
 from supremum.nn.layers.activations import ELU, GELU, Activation, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
-from supremum.nn.layers.attention import MultiHeadAttention
-from supremum.nn.layers.bidirectional import Bidirectional
+from supremum.nn.layers.attention import KeyValueCache, MultiHeadAttention
 from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.dropout import Dropout
 from supremum.nn.layers.embedding import Embedding
@@ -22,28 +21,24 @@ from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multi
 from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
 from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
-from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
+from supremum.nn.layers.recurrent import RNN, Bidirectional, GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.layers.reshaping import Flatten, Permute, Reshape
-from supremum.nn.layers.rnn import RNN
 from supremum.nn.lazy_build import has_weights as has_weights
 from supremum.nn.logits_registry import origin_of as origin_of
 from supremum.nn.logits_registry import record as record
-from supremum.nn.loss_collection import collected_losses
+from supremum.nn.losses import collected_losses
 from supremum.nn.module_tree import snake_case as snake_case
-from supremum.nn.network import Network
-from supremum.nn.output_dtype_check import MixedDtypeError, MixedDtypeWarning
+from supremum.nn.network import Input, Network, SequentialNetwork, SymbolicTensor
 from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
 from supremum.nn.scopes import next_random_key as next_random_key
 from supremum.nn.scopes import overlay as overlay
 from supremum.nn.scopes import random_key
-from supremum.nn.sequential_network import SequentialNetwork
-from supremum.nn.sharded_values import Shard as Shard
 from supremum.nn.stateless_call import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.summary import Summary
 from supremum.nn.symbolic import is_spec as is_spec
-from supremum.nn.symbolic_tensor import Input, SymbolicTensor
 from supremum.nn.variable_operators import VariableOperators as VariableOperators
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
+from supremum.nn.variables import Shard as Shard
 from supremum.renamed_names import renamed_name
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The layers whose `call` is running."""
+"""The layers whose `call` is running, and the name of the layer in the errors that come from it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 import jax
 
+from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType
+from supremum.nn.inputs import described
 from supremum.nn.module_tree import Module
 from supremum.nn.scopes import autocast_to
+from supremum.nn.variables import UninitializedError
 
 _frames: ContextVar[tuple[CallFrame, ...]] = ContextVar("frames", default=())
 _numbers = itertools.count(1)
@@ -23,10 +26,11 @@ class CallFrame:
 
     Args:
         layer: the layer.
-        requested: whether the caller says that this is a training step, which the layers inside follow; None if no
-            caller says it.
-        default: the meaning of None for this layer.
-        strict: whether an output in a dtype other than the compute dtype is an error.
+        requested: whether the caller says that this is a training step, which the layers inside follow; None for what
+            the layer around says.
+        default: the meaning of None for this layer if no layer around it says anything else.
+        strict: whether an output in a dtype other than the compute dtype is an error, as it is if it is one for the
+            layer around.
 
     Attributes:
         training: whether this is a training step, for this layer.
@@ -41,9 +45,9 @@ class CallFrame:
         self.is_outermost = not outer
         self.number = outer[0].number if outer else next(_numbers)
         self.layer = layer
-        self.requested = requested
-        self.training = default if requested is None else requested
-        self.strict = strict
+        self.requested = outer[-1].requested if outer and requested is None else requested
+        self.training = default if self.requested is None else self.requested
+        self.strict = strict or (bool(outer) and outer[-1].strict)
 
 
 @contextmanager
@@ -64,9 +68,8 @@ def call_scope(frame: CallFrame, dtype: DType | None) -> Generator[None]:
         _frames.reset(token)
 
 
-def running_layers() -> tuple[CallFrame, ...]:
-    """The running calls, outermost first."""
-    return _frames.get()
+running_layers = _frames.get
+"""A function that returns the running calls, outermost first."""
 
 
 def is_frozen() -> bool:
@@ -83,3 +86,26 @@ def running_path(inner: Module[Any] | None = None) -> str:
     layers = [frame.layer for frame in _frames.get()] + ([] if inner is None else [inner])
     names = [outer.name_of(layer) for outer, layer in itertools.pairwise(layers)]
     return "/".join(names or [layer.name for layer in layers])
+
+
+def add_layer_to_error(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Add to an error the innermost layer whose `call` raised it, and the inputs of that layer.
+
+    Errors of Supremum get a longer message. Errors of JAX or of the user's code keep their message and get a note.
+
+    Args:
+        error: the error.
+        layer: the layer.
+        args: its positional inputs.
+        kwargs: its keyword inputs.
+    """
+    if getattr(error, "layer", None) is not None:
+        return
+    name = f"{running_path(layer)} ({shown(layer)})"
+    if isinstance(error, (ArgumentError, OperandError, UninitializedError)):
+        if error.args:
+            vars(error)["layer"] = name
+            error.args = (f"{name}, given {described(args, kwargs)}: {error.args[0]}", *error.args[1:])
+    elif not isinstance(error, SupremumError):
+        vars(error)["layer"] = name
+        error.add_note(f"in {name}, given {described(args, kwargs)}")

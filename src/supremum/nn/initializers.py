@@ -52,8 +52,7 @@ def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Arra
         shape: two axes or more.
         dtype: its dtype; the matrix is computed in at least float32, since JAX cannot decompose narrower ones.
     """
-    wide = at_least_float32(dtype)
-    return jax.nn.initializers.orthogonal()(key, shape, wide).astype(dtype)
+    return jax.nn.initializers.orthogonal()(key, shape, at_least_float32(dtype)).astype(dtype)
 
 
 @dataclass(frozen=True)

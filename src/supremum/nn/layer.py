@@ -19,31 +19,19 @@ from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import (
-    Policy,
-    PolicyMap,
-    PolicyWarning,
-    as_policy,
-    global_policy,
-    warn_if_it_gains_nothing,
-)
-from supremum.nn.attributes import Snapshot, with_functions, with_names
-from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path
+from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, warn_if_it_gains_nothing
+from supremum.nn.call_stack import CallFrame, add_layer_to_error, call_scope, running_layers
+from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
-from supremum.nn.input_casting import cast_inputs, cast_inputs_of_layer, narrowing
-from supremum.nn.input_spec import InputSpecs, check_inputs
-from supremum.nn.layer_errors import add_layer_to_error
-from supremum.nn.layer_losses import OwnLosses, activity_losses, loss_of, loss_scalar, weight_losses
+from supremum.nn.inputs import InputSpecs, cast_inputs, cast_inputs_of_layer, check_inputs
 from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
-from supremum.nn.loss_collection import current_collector, is_in_loop
-from supremum.nn.module_tree import Module, snake_case
-from supremum.nn.output_dtype_check import check_output_dtype
+from supremum.nn.losses import OwnLosses, activity_losses, added_loss, current_collector, weight_losses
+from supremum.nn.module_tree import Module, Snapshot, snake_case
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import current_overlay, is_declaring, is_declaring_again, next_random_key
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
-from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value, warn_if_not_cast
-from supremum.user_frame import warn_user
+from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
 
 
 class LayerOptions(TypedDict, total=False):
@@ -141,7 +129,7 @@ class Layer(Module["Layer"], ABC):
         self.built = False
         self._before_build: Snapshot | None = None
         self._warned: set[str] = set()
-        self._losses = OwnLosses()
+        self.own_losses = OwnLosses()
         self._last_call = 0  # number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None
@@ -151,13 +139,6 @@ class Layer(Module["Layer"], ABC):
         training = inspect.signature(cls.call).parameters.get("training")
         cls._takes_training = training is not None
         cls._trains_by_default = training is not None and training.default is True
-
-    def __getstate__(self) -> dict[str, Any]:
-        return with_names(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Bypass `__setattr__`, which needs a complete layer.
-        vars(self).update(with_functions(state))
 
     @property
     def dtype_policy(self) -> Policy:
@@ -232,8 +213,7 @@ class Layer(Module["Layer"], ABC):
             raise ArgumentError(f"{type(self).__name__}.__init__ must call super().__init__() first")
         if is_symbolic((args, kwargs)):
             return call_symbolically(self, args, kwargs if training is None else {**kwargs, "training": training})
-        outer = running_layers()
-        if self._has_weights or outer or is_declaring() or current_overlay() is not None:
+        if self._has_weights or running_layers() or is_declaring() or current_overlay() is not None:
             return self._call(args, kwargs, training)
         with unchanged_on_error(self):
             if not has_weights(self):
@@ -244,11 +224,7 @@ class Layer(Module["Layer"], ABC):
         return outputs
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
-        outer = running_layers()
-        if training is None and outer:
-            training = outer[-1].requested
-        strict = self._strict or (bool(outer) and outer[-1].strict)
-        frame = CallFrame(self, training, self._trains_by_default, strict)
+        frame = CallFrame(self, training, self._trains_by_default, self._strict)
         try:
             with call_scope(frame, self._autocast_dtype()):
                 return self._checked_call(args, kwargs, frame)
@@ -260,7 +236,8 @@ class Layer(Module["Layer"], ABC):
         check_inputs(self.input_spec, self.call, args, kwargs)
         if self.autocast:
             dtype = self._autocast_dtype()
-            self._warn_of_narrowing((args, kwargs), dtype)
+            if "narrowing" not in self._warned and (dtype is not None or self.compute_dtype is None):
+                warn_of_narrowing(self, (args, kwargs), dtype, self._warned)
             args, kwargs = cast_inputs_of_layer((args, kwargs), dtype)
         if not self.built:
             self._build(args, kwargs)
@@ -274,25 +251,18 @@ class Layer(Module["Layer"], ABC):
             target = self._policy.output_dtype
             if target is not None and target != self.compute_dtype:
                 outputs = cast_inputs(outputs, target)
-        self._add_call_losses(outputs, frame)
         if is_declaring():
             found = jax.tree.map(spec_of, outputs)
             if is_declaring_again():
                 found = jax.tree.map(common_spec, self.output_spec, found, is_leaf=is_spec)
             self.output_spec = found
+        else:
+            self._add_call_losses(outputs, frame)
         return outputs
 
     def _autocast_dtype(self) -> DType | None:
         dtype = self.compute_dtype
         return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
-
-    def _warn_of_narrowing(self, inputs: Any, dtype: DType | None) -> None:
-        if "narrowing" in self._warned or (dtype is None and self.compute_dtype is not None):
-            return
-        problem = narrowing(inputs, dtype)
-        if problem is not None:
-            self._warned.add("narrowing")
-            warn_user(f"{running_path()} ({shown(self)}) {problem}", PolicyWarning)
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         first = args[0] if args else next(iter(kwargs.values()), None)
@@ -421,13 +391,10 @@ class Layer(Module["Layer"], ABC):
                     f"outside of `call`, {shown(self)}.add_loss must get a function without arguments, got "
                     f"{type(value).__name__}, which would never change"
                 )
-            self._losses = self._losses.with_function(value)
+            self.own_losses = self.own_losses.with_function(value)
             return
-        if is_declaring():
-            return
-        if is_in_loop():
-            raise ArgumentError("add_loss cannot be called in the step of a loop; call it in the layer around the loop")
-        self._add_term(loss_of(value) if callable(value) else loss_scalar(value))
+        if not is_declaring():
+            self._add_term(added_loss(value))
 
     @property
     def losses(self) -> list[jax.Array]:
@@ -437,33 +404,28 @@ class Layer(Module["Layer"], ABC):
         Then come the penalties on outputs and the added losses of the last call that was not traced. Use
         `nn.collected_losses` inside a `functional_call`, or to get the losses of one.
         """
-        losses = self._losses_of_layers()
-        found = weight_losses(self.trainable_variables.values(), losses)
+        # Loss functions may call layers, which then have new losses.
+        own = [layer.own_losses for layer in self.layers_by_path().values()]
+        found = weight_losses(self)
         if current_overlay() is not None:
             return found
         call = next((frame.number for frame in running_layers() if frame.layer is self), self._last_call)
-        return found + [term for _, own in losses for term in own.terms_of(call)]
-
-    def _losses_of_layers(self) -> list[tuple[object, OwnLosses]]:
-        return [(layer, layer._losses) for layer in self.layers_by_path().values()]
+        return found + [term for losses in own for term in losses.terms_of(call)]
 
     def _add_term(self, term: jax.Array) -> None:
         if (collector := current_collector()) is not None:
             collector.add(term)
         if current_overlay() is None and not isinstance(term, Tracer):
-            self._losses = self._losses.with_term(term, running_layers()[-1].number)
+            self.own_losses = self.own_losses.with_term(term, running_layers()[-1].number)
 
     def _add_call_losses(self, outputs: Any, frame: CallFrame) -> None:
         """Record the losses of a call that has just returned."""
-        if is_declaring():
-            return
         for term in activity_losses(self.activity_regularizer, outputs):
             self._add_term(term)
         if current_overlay() is None:
             vars(self)["_last_call"] = frame.number
-        collector = current_collector() if frame.is_outermost else None
-        if collector is not None:
-            for term in weight_losses(self.trainable_variables.values(), self._losses_of_layers(), collector):
+        if frame.is_outermost and (collector := current_collector()) is not None:
+            for term in weight_losses(self, collector):
                 collector.add(term)
 
     def summary(self) -> Summary:
@@ -471,12 +433,12 @@ class Layer(Module["Layer"], ABC):
 
         Layers that have not been called yet, for example by `initialize`, have no outputs and no parameters.
         """
-        return summary_of(self.layers_by_path(), self.trainable_variables.values())
+        return summary_of(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, (Variable, ArrayVariable)) and not getattr(value, "is_of_layer", False):
             casts = "_policy" in vars(self) and self._policy.should_cast_variables
-            warn_if_not_cast(shown(self), name, value, self._autocast_dtype() if casts else None)
+            warn_if_not_cast(self, name, value, self._autocast_dtype() if casts else None)
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:

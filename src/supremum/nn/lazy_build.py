@@ -13,10 +13,8 @@ from jax.core import Tracer
 from supremum.argument_checks import pytree
 from supremum.errors import OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
-from supremum.nn.array_arguments import split_arrays
-from supremum.nn.attributes import Snapshot
-from supremum.nn.input_casting import unmasked
-from supremum.nn.module_tree import Module
+from supremum.nn.inputs import split_arrays, unmasked
+from supremum.nn.module_tree import Module, Snapshot
 from supremum.nn.scopes import declaring, has_random_key, next_random_key
 from supremum.nn.variables import UninitializedError
 

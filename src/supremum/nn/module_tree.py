@@ -1,9 +1,11 @@
-"""A tree of modules, with paths for the variables and modules inside."""
+"""A tree of modules: paths of the variables and modules inside, and how its attributes are stored and restored."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
 from supremum.nn.variables import Variable
@@ -11,7 +13,61 @@ from supremum.nn.variables import Variable
 M = TypeVar("M", bound="Module[Any]")
 
 
-class Module(Generic[M]):
+_MODULES = ("jax.numpy", "jax.nn", "jax.lax", "jax.scipy.special")
+
+
+class _FunctionName(str):
+    """The public name of a function of JAX, such as `"jax.nn:relu"`."""
+
+    __slots__ = ()
+
+
+class PickledByName:
+    """An object whose attributes can be pickled, although most functions of JAX cannot: they are stored by their names.
+
+    >>> import jax, pickle
+    >>> given = PickledByName()
+    >>> given.function, given.rate = jax.nn.relu, 0.5
+    >>> given.__getstate__()
+    {'function': 'jax.nn:relu', 'rate': 0.5}
+    >>> pickle.loads(pickle.dumps(given)).function is jax.nn.relu
+    True
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: _by_name(value) for name, value in vars(self).items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        named = {name: value for name, value in state.items() if isinstance(value, _FunctionName)}
+        # Bypass `__setattr__`, which needs a complete layer.
+        vars(self).update(state | {name: resolve_name(value) for name, value in named.items()})
+
+
+def _by_name(value: Any) -> Any:
+    name = getattr(value, "__name__", None)
+    if not callable(value) or not isinstance(name, str) or not str(getattr(value, "__module__", "")).startswith("jax"):
+        return value
+    module = next((each for each in _MODULES if getattr(importlib.import_module(each), name, None) is value), None)
+    return value if module is None else _FunctionName(f"{module}:{name}")
+
+
+class Snapshot(PickledByName):
+    """The attributes of an object at one time, which can be restored.
+
+    Args:
+        target: the object.
+    """
+
+    def __init__(self, target: object) -> None:
+        vars(self).update(vars(target))
+
+    def restore(self, target: object) -> None:
+        """Replace all attributes of an object by these."""
+        vars(target).clear()
+        vars(target).update(vars(self))
+
+
+class Module(PickledByName, Generic[M]):
     """A callable with variables and modules in its attributes, and in lists, tuples and dicts there.
 
     Attributes:

@@ -1,24 +1,142 @@
-"""Models, which combine layers."""
+"""Models, which combine layers: functional models and their symbolic inputs, subclasses, and sequences of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import jax
 import numpy as np
 
-from supremum.argument_checks import pytree
-from supremum.errors import ArgumentError, shown
-from supremum.mixed_precision import PolicyMap, as_policy, global_policy
+from supremum.argument_checks import iterable, pytree
+from supremum.arrays import Array
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import as_format
+from supremum.mixed_precision import PolicyMap, as_policy, floatx, global_policy
 from supremum.nn.call_stack import CallFrame
-from supremum.nn.input_description import described
+from supremum.nn.inputs import described
 from supremum.nn.layer import Layer
 from supremum.nn.lazy_build import first_key, make_weights, unchanged_on_error
-from supremum.nn.model_policies import apply_policy_map
 from supremum.nn.scopes import is_declaring
 from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable
+
+
+class OperatorLayer(Layer):
+    """Apply an operator of Python, under the rules in force when the model runs, and without other casts.
+
+    Args:
+        function: a function of the module `operator`.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(dtype="infer", autocast=False, name=function.__name__)
+        self.function = function
+
+    def call(self, *operands: Any) -> Any:
+        """Apply the operator, and return an array of JAX."""
+        given = [Array(operand) if isinstance(operand, jax.Array) else operand for operand in operands]
+        found = self.function(*given)
+        return found.unwrap() if isinstance(found, Array) else found
+
+
+def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    def method(self: Any, *others: Any) -> Any:
+        return OperatorLayer(function)(*((*others, self) if reflected else (self, *others)))
+
+    return method
+
+
+class SymbolicTensor(SymbolicValue):
+    """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
+
+    Layers take it, and so do Python's arithmetic operators and indexing.
+
+    Args:
+        shape: its shape, with None for axes of any length.
+        dtype: its dtype.
+        node: the call it comes from; None for an input.
+        name: the name of an input.
+    """
+
+    __slots__ = ()
+    # NumPy's arrays must leave operators to this class.
+    __array_ufunc__ = None
+
+    __neg__, __getitem__ = _operator(operator.neg), _operator(operator.getitem)
+    __add__, __radd__ = _operator(operator.add), _operator(operator.add, reflected=True)
+    __sub__, __rsub__ = _operator(operator.sub), _operator(operator.sub, reflected=True)
+    __mul__, __rmul__ = _operator(operator.mul), _operator(operator.mul, reflected=True)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _operator(operator.truediv, reflected=True)
+    __pow__, __rpow__ = _operator(operator.pow), _operator(operator.pow, reflected=True)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _operator(operator.matmul, reflected=True)
+
+
+def Input(  # noqa: N802 (the name that users of Keras know)
+    shape: Any, dtype: Any = None, *, batch_size: int | None = None, name: str = ""
+) -> SymbolicTensor:
+    """An input of a functional model.
+
+    Args:
+        shape: its shape without the batch axis, with None for axes of any length.
+        dtype: its dtype; None for `floatx()`.
+        batch_size: the length of the batch axis; None for any length.
+        name: its name in errors and the summary.
+
+    >>> Input((28, 28, 1))
+    SymbolicTensor(shape=(None, 28, 28, 1), dtype=float32)
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
+    for size in (batch_size, *sizes):
+        if not (size is None or (isinstance(size, int) and size >= 0)):
+            raise ArgumentError(
+                f"the shape of an Input must consist of lengths, or None for any length, got "
+                f"{shown(size)} in {shown(shape)}"
+            )
+    return SymbolicTensor((batch_size, *sizes), as_format(floatx() if dtype is None else dtype).dtype, name=name)
+
+
+def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:
+    """Give each layer of a model the policy of its path.
+
+    A matching pattern always decides. The default is for layers without a match that were given no policy, neither
+    directly nor by a model inside this one. Layers that were built for a different policy are built again.
+
+    Args:
+        model: the model; its own policy is the map's default.
+        policy_map: the policies.
+        warns: whether to warn about patterns that match nothing.
+
+    Returns:
+        Whether the policy of any layer changed.
+
+    Raises:
+        ArgumentError: for a layer that already has weights of a different policy.
+    """
+    layers = {path: layer for path, layer in model.layers_by_path().items() if path}
+    for layer in layers.values():
+        if layer.policy_map is not None:  # an inner model decides for its own layers
+            apply_policy_map(layer, layer.policy_map, warns=False)
+    if warns:
+        policy_map.check([*layers, *model.variables])
+    changed = False
+    for path, layer in layers.items():
+        if layer.chose_policy and policy_map.pattern_for(path) is None:
+            continue
+        policy = policy_map.for_path(path)
+        is_other = layer.dtype_policy != policy
+        if is_other and any(variable.is_initialized for variable in layer.variables.values()):
+            raise ArgumentError(
+                f"layer {shown(path)} already has weights of the policy {shown(layer.dtype_policy.name)}, but the "
+                f"model asks for {shown(policy.name)}; make the model before nn.initialize, or leave out its dtype"
+            )
+        layer.adopt_policy(policy)
+        changed = changed or is_other
+    if changed:
+        for layer in reversed(layers.values()):  # the inner ones first
+            layer.trace_again()
+    return changed
 
 
 class Network(Layer):
@@ -239,3 +357,65 @@ def _by_id(symbolic: Any, values: Any) -> dict[int, Any]:
 def _substituted(tree: Any, values: dict[int, Any]) -> Any:
     leaves, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, [values.get(id(leaf), leaf) for leaf in leaves])
+
+
+class SequentialNetwork(Network):
+    """Feed each layer's output to the next; the layers cast, the model itself does not.
+
+    Args:
+        layers: the layers. Layers without a name are named after their classes, `"conv"`, `"conv_1"`, ...
+        dtype: the policy for layers that were given none, or a `PolicyMap`, as for `Network`; None to leave the
+            policies of the layers as they are.
+        strict: as for layers.
+        trainable: as for layers.
+        name: its name.
+
+    Raises:
+        OperandError: for an item that is not a layer; a `TypeError`.
+        ArgumentError: for a layer that was given no policy and has weights of a policy other than `dtype`; a
+            `ValueError`.
+
+    >>> from supremum.nn import Dense
+    >>> network = SequentialNetwork([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")
+    >>> [layer.dtype_policy.name for layer in network]
+    ['mixed_bfloat16', 'float32']
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        *,
+        dtype: Any = None,
+        strict: bool = False,
+        trainable: bool = True,
+        name: str | None = None,
+    ) -> None:
+        layers = list(iterable("layers", layers, "layers"))
+        others = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        if others:
+            raise OperandError(
+                f"{type(self).__name__} takes layers, got {shown(others[0])}; wrap a function: nn.Activation(function)"
+            )
+        super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
+        self.autocast = False
+        self._layers = named_layers(layers)
+        names = {id(layer): name for name, layer in self._layers.items()}
+        self._order = tuple(names[id(layer)] for layer in layers)
+        if self.policy_map is not None:
+            apply_policy_map(self, self.policy_map, warns=False)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, index: int) -> Layer:
+        return self._layers[self._order[index]]
+
+    def call(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Run the layers in order; the first one takes all inputs."""
+        if not self._order:
+            return inputs[0]
+        first, *others = (self._layers[name] for name in self._order)
+        x = first(*inputs, **kwargs)
+        for layer in others:
+            x = layer(x)
+        return x

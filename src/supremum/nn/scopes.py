@@ -48,9 +48,8 @@ def current_autocast_dtype() -> DType | None:
 _overlay: ContextVar[dict[Any, Any] | None] = ContextVar("overlay", default=None)
 
 
-def current_overlay() -> dict[Any, Any] | None:
-    """The values that replace those of variables in the running `functional_call`; None outside of one."""
-    return _overlay.get()
+current_overlay = _overlay.get
+"""A function that returns the values that replace those of variables in the running `functional_call`; None outside."""
 
 
 @contextmanager

@@ -11,12 +11,11 @@ import numpy as np
 
 from supremum.argument_checks import mapping
 from supremum.errors import ArgumentError, UnknownNameError, listed, shown
+from supremum.nn import scopes
 from supremum.nn.functional import as_key
 from supremum.nn.layer import Layer, as_layer
 from supremum.nn.lazy_build import make_weights, traced_spec, unchanged_on_error
-from supremum.nn.scopes import overlay, random_key
-from supremum.nn.sharded_values import Shard
-from supremum.nn.variables import Variable
+from supremum.nn.variables import Shard, Variable
 
 
 def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: Any) -> None:
@@ -84,7 +83,7 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
     if missing:
         raise ArgumentError(f"values must have every variable of the layer, missing {listed(missing)}")
     accepted: dict[Variable, Any] = {}
-    with overlay(accepted):
+    with scopes.overlay(accepted):
         for path, variable in named.items():
             variable.assign(values[path])
     for variable, value in accepted.items():
@@ -122,12 +121,9 @@ def functional_call(
                 f"{value.dtype}{list(np.shape(value))}"
             )
     values: dict[Variable, Any] = {named[path]: value for path, value in variables.items()}
-    with overlay(values), nullcontext() if random_key is None else _random_key(random_key):
+    with scopes.overlay(values), nullcontext() if random_key is None else scopes.random_key(random_key):
         outputs = layer(*inputs, **kwargs)
     return outputs, {path: values[named[path]] for path in variables}
-
-
-_random_key = random_key
 
 
 def _known(layer: Layer, values: Mapping[str, Any]) -> dict[str, Variable]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -102,16 +101,15 @@ def _line(row: SummaryRow) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def summary_of(layers: Mapping[str, Any], trainable: Iterable[Variable]) -> Summary:
-    """Summarize layers.
+def summary_of(model: Any) -> Summary:
+    """Summarize a layer and the layers inside it.
 
     Args:
-        layers: the layers by path.
-        trainable: the variables inside them that optimizers change.
+        model: the layer.
     """
     seen: set[int] = set()
-    trained = {id(each) for each in trainable}
-    return Summary(tuple(_row(path, layer, seen, trained) for path, layer in layers.items()))
+    trained = {id(each) for each in model.trainable_variables.values()}
+    return Summary(tuple(_row(path, layer, seen, trained) for path, layer in model.layers_by_path().items()))
 
 
 def _row(path: str, layer: Any, seen: set[int], trained: set[int]) -> SummaryRow:

@@ -10,7 +10,7 @@ import jax
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.array_arguments import split_arrays
+from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
 
 # Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.
@@ -85,8 +85,7 @@ def symbolic_leaves(tree: Any) -> list[SymbolicValue]:
 
 def is_symbolic(tree: Any) -> bool:
     """Whether the inputs of a layer contain a symbolic tensor."""
-    leaves = jax.tree.leaves(pytree("the inputs of a layer", tree))
-    return any(isinstance(leaf, SymbolicValue) for leaf in leaves)
+    return bool(symbolic_leaves(pytree("the inputs of a layer", tree)))
 
 
 def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -97,7 +96,11 @@ def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     """
     node = Node(layer, args, kwargs)
     for number, length in enumerate(_LENGTHS):
-        _trace(node, length, again=number > 0)
+        call, tensors = split_arrays(layer, (args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+        shapes = [tuple(length if size is None else size for size in tensor.shape) for tensor in tensors]
+        specs = [jax.ShapeDtypeStruct(shape, tensor.dtype) for shape, tensor in zip(shapes, tensors, strict=True)]
+        with declaring(again=number > 0):
+            jax.eval_shape(call, specs)
     kind = type(node.inputs[0])
 
     def tensor(spec: Spec) -> SymbolicValue:
@@ -105,16 +108,6 @@ def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
     node.outputs = jax.tree.map(tensor, layer.output_spec, is_leaf=is_spec)
     return node.outputs
-
-
-def _trace(node: Node, length: int, *, again: bool) -> None:
-    call, tensors = split_arrays(node.layer, (node.args, node.kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
-
-    def spec(tensor: SymbolicValue) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(tuple(length if size is None else size for size in tensor.shape), tensor.dtype)
-
-    with declaring(again=again):
-        jax.eval_shape(call, [spec(tensor) for tensor in tensors])
 
 
 class Spec(NamedTuple):

@@ -31,6 +31,13 @@ def _operator(name: str) -> Callable[..., Any]:
     return operator
 
 
+def _conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def converted(self: Any) -> Any:
+        return convert(self.value)
+
+    return converted
+
+
 def _operators(*names: str) -> Iterator[Callable[..., Any]]:
     return (_operator(f"__{name}__") for name in names)
 
@@ -59,26 +66,11 @@ class VariableOperators:
     # Layers and optimizers use variables as keys, by identity and not by value.
     __hash__ = object.__hash__
 
+    __len__, __iter__ = _conversion(len), _conversion(iter)
+    __bool__, __int__, __float__, __complex__ = map(_conversion, (bool, int, float, complex))
+
     def __getitem__(self, index: Any) -> jax.Array:
         return self.value[index]
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __iter__(self) -> Iterator[jax.Array]:
-        return iter(self.value)
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __complex__(self) -> complex:
-        return complex(self.value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.value, dtype) if copy is None else np.array(self.value, dtype, copy=copy)

@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from supremum.arrays import (
-    ELEMENTWISE_OPERATIONS,
-    ArrayVariable,
-    accepted_value,
-    asarray,
-    check_fits,
-    refused_in_place,
-    stored,
-    wrap,
-)
+from supremum.arrays import ELEMENTWISE_OPERATIONS, accepted_value, asarray, check_fits, refused_in_place, stored, wrap
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
-from supremum.formats import DType, Kind, as_format
-from supremum.mixed_precision import PolicyWarning
+from supremum.formats import DType, as_format
 from supremum.nn.functional import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
-from supremum.nn.sharded_values import Shard
 from supremum.nn.variable_operators import VariableOperators
 from supremum.rules import Storing
-from supremum.user_frame import warn_user
+
+
+class Shard(NamedTuple):
+    """One device's piece of a variable's value, which replaces the whole value in a `functional_call`.
+
+    Reading the variable gathers the pieces. Each piece is cast first, so the transfer has only the bytes of the dtype
+    that is read.
+
+    Args:
+        local: the piece.
+        shape: the shape of the whole value.
+        gather: a function of the piece and a dtype that returns the whole value; it runs in `jax.shard_map`.
+    """
+
+    local: jax.Array
+    shape: tuple[int, ...]
+    gather: Callable[[jax.Array, DType], jax.Array]
+
+    @property
+    def dtype(self) -> DType:
+        """The stored dtype."""
+        return self.local.dtype
+
+    def whole(self, dtype: DType) -> jax.Array:
+        """Gather the whole value.
+
+        Args:
+            dtype: the dtype that the pieces are cast to first.
+        """
+        return self.gather(self.local, dtype)
 
 
 class UninitializedError(SupremumError, RuntimeError):
@@ -336,22 +354,3 @@ def has_value(variable: Variable) -> bool:
     """Whether a variable can be read here, because it has a value or a `functional_call` gives it one."""
     values = current_overlay()
     return variable.is_initialized or (values is not None and variable in values)
-
-
-def warn_if_not_cast(layer: str, name: str, variable: Variable | ArrayVariable, compute_dtype: DType | None) -> None:
-    """Warn about a floating variable that a layer does not cast, although it casts its weights.
-
-    Args:
-        layer: the layer as text.
-        name: the attribute of the layer.
-        variable: the variable, which was not made by `add_weight`.
-        compute_dtype: the dtype that the layer casts its weights to; None if it does not cast them.
-    """
-    row = as_format(variable.dtype)
-    if compute_dtype is not None and row.kind is Kind.FLOAT:
-        warn_user(
-            f"{layer}.{name} is a {row} variable that `call` does not cast to {as_format(compute_dtype)}, so `call` "
-            f"computes in {row}; make it with self.add_weight({shown(name)}, {tuple(variable.shape)}), or use "
-            f"self.{name}.value.astype(self.compute_dtype)",
-            PolicyWarning,
-        )

@@ -3,26 +3,31 @@
 from typing import Any
 
 from supremum.formats import at_least_float32
-from supremum.nn.functional.activations import elu, gelu, leaky_relu, relu, sigmoid, silu, tanh
-from supremum.nn.functional.attention import dot_product_attention
+from supremum.nn.functional.activations import elu, gelu, leaky_relu, log_softmax, relu, sigmoid, silu, softmax, tanh
+from supremum.nn.functional.attention import dot_product_attention, rotary_embedding
 from supremum.nn.functional.convolution import conv, conv_transpose
+from supremum.nn.functional.dropout import as_key as as_key
 from supremum.nn.functional.dropout import dropout
 from supremum.nn.functional.dtype_promotion import check_held as check_held
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
-from supremum.nn.functional.moments import moments
-from supremum.nn.functional.normalization import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
+from supremum.nn.functional.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    moments,
+    normalize,
+    rms_norm,
+)
 from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
-from supremum.nn.functional.random_keys import as_key as as_key
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.functional.rotary import rotary_embedding
 from supremum.nn.functional.shape_checks import MOST as MOST
 from supremum.nn.functional.shape_checks import as_axes as as_axes
 from supremum.nn.functional.shape_checks import positive_int as positive_int
-from supremum.nn.functional.softmax import log_softmax, softmax
 from supremum.renamed_names import renamed_name
 
 __all__ = [

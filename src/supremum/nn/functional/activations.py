@@ -7,18 +7,19 @@ of its `gelu` is NaN from 300 on, because a square overflows (measured with JAX 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError
-from supremum.formats import at_least_float32
+from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
-from supremum.nn.functional.real_only import ordered_format
-from supremum.nn.functional.shape_checks import broadcasts
+from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_complex, widened
+from supremum.nn.functional.masks import as_boolean
+from supremum.nn.functional.shape_checks import as_axes, broadcasts
 from supremum.nn.logits_registry import Origin, record
 
 _REAL_PARTS = "use x.real or a different activation"
@@ -146,8 +147,7 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
 
 
 def _rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any, ordered: str = "") -> jax.Array:
-    target = common_dtype(x, dtype=dtype)
-    (wide,) = promote_dtype(x, dtype=at_least_float32(target))
+    target, (wide,) = widened(x, dtype=dtype)
     if ordered:
         ordered_format(ordered, target, _REAL_PARTS)
     return function(wide).astype(target)
@@ -160,3 +160,90 @@ def _factor(name: str, value: Any, x: Any) -> Any:
     if not broadcasts(value.shape, jnp.shape(x)):
         raise ArgumentError(f"{name} must broadcast to the shape of x, {jnp.shape(x)}, got shape {value.shape}")
     return value
+
+
+Axes: TypeAlias = int | tuple[int, ...]
+
+
+def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
+    """Compute `exp(x) / sum(exp(x))`, which adds up to one.
+
+    Results and gradients are computed in at least float32 and rounded once, so float16 rows may have any length and any
+    finite values.
+
+    Args:
+        x: values of a real dtype; integers and bools become at least float32.
+        axis: the axis or axes to normalize over.
+        mask: booleans that broadcast to the shape of `x`; values at False get zero. A row without True, or with only
+            `-inf`, gets zeros and zero gradients.
+        dtype: the dtype of the result; None for the dtype of `x`.
+
+    Returns:
+        An array of the shape of `x`. Without a mask, `training.CategoricalCrossentropy` uses the logits `x` instead of
+        it.
+
+    Raises:
+        OperandError: for complex values, which have no order and no softmax, or a mask that is not boolean.
+        ArgumentError: for an axis out of range, or a mask that does not broadcast; a `ValueError`.
+
+    >>> softmax(jnp.asarray([6e4, 6e4, 0.0], "float16"))
+    Array([0.5, 0.5, 0. ], dtype=float16)
+    >>> softmax(jnp.asarray([1.0, 2.0, 3.0]), mask=jnp.asarray([True, False, True])).round(2)
+    Array([0.12, 0.  , 0.88], dtype=float32)
+    """
+    logits = x
+    x, axes, mask = _checked("softmax", x, axis, mask, dtype)
+    _, weights, total = _exponentials(x, axes, mask)
+    output = (weights / total).astype(x.dtype)
+    if mask is not None:
+        return output
+    return record(output, Origin("softmax", logits if isinstance(logits, jax.Array) else x, axes))
+
+
+def log_softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
+    """The logarithm of `softmax`, `x - log(sum(exp(x)))`; arguments and errors are the same.
+
+    A difference out of range of the result's dtype, such as between 6e4 and -6e4 in float16, rounds to `-inf`; use
+    `dtype="float32"` to avoid that. Masked values become the smallest number of the result's dtype instead of `-inf`,
+    so their product with zero is zero. A row that is masked completely becomes zeros.
+
+    >>> log_softmax(jnp.zeros(4)).round(3)
+    Array([-1.386, -1.386, -1.386, -1.386], dtype=float32)
+    """
+    x, axes, mask = _checked("log_softmax", x, axis, mask, dtype)
+    shifted, _, total = _exponentials(x, axes, mask)
+    logarithms = (shifted - jnp.log(total)).astype(x.dtype)
+    if mask is None:
+        return logarithms
+    smallest = jnp.asarray(as_format(x.dtype).min, x.dtype)
+    empty = ~jnp.any(jnp.broadcast_to(mask, x.shape), axes, keepdims=True)
+    return jnp.where(mask, logarithms, jnp.where(empty, jnp.zeros_like(smallest), smallest))
+
+
+def _checked(
+    operation: str, x: Any, axis: Axes, mask: Any, dtype: Any
+) -> tuple[jax.Array, tuple[int, ...], jax.Array | None]:
+    refuse_complex(operation, dtype=dtype, x=x)
+    (x,) = promote_dtype(x, dtype=dtype)
+    axes = as_axes("axis", axis, x.ndim)
+    if mask is not None:
+        mask = as_boolean(mask, f"the mask of {operation}", "use mask.astype(bool), or add it to x")
+        if not broadcasts(mask.shape, x.shape):
+            raise ArgumentError(
+                f"the mask of {operation} must broadcast to the shape of x, {x.shape}, got {mask.shape}"
+            )
+    return x, axes, mask
+
+
+def _exponentials(
+    x: jax.Array, axes: tuple[int, ...], mask: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The values minus their maximum, the exponentials of these, and their sum; an empty sum counts as one."""
+    wide = x.astype(at_least_float32(x.dtype))
+    if mask is not None:
+        wide = jnp.where(mask, wide, -jnp.inf)
+    top = lax.stop_gradient(jnp.max(wide, axes, keepdims=True, initial=-jnp.inf))
+    shifted = wide - jnp.where(top == -jnp.inf, jnp.zeros_like(top), top)
+    weights = jnp.exp(shifted)
+    total = jnp.sum(weights, axes, keepdims=True)
+    return shifted, weights, jnp.where(total == 0, jnp.ones_like(total), total)

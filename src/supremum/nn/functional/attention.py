@@ -1,4 +1,4 @@
-"""Scaled dot-product attention that also works for 16-bit formats and long sequences."""
+"""Scaled dot-product attention that also works for 16-bit formats and long sequences, and rotary positions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dropout import rate_below_one
-from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_complex, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
-from supremum.nn.functional.real_only import refuse_complex
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
 
 SCORES_AT_ONCE = 2**26
@@ -87,25 +87,12 @@ def dot_product_attention(
     rate = rate_below_one("dropout_rate", dropout_rate)
     if rate and dropout_key is None:
         raise ArgumentError(f"dropout_rate={rate} needs a random key; use dropout_key=jax.random.key(0)")
-    plan = Plan(
-        wide=wide,
-        scale=_scale(scale, query.shape[-1]),
-        is_causal=is_causal,
-        dropout_rate=rate,
-        chunk=_chunk(chunk, sizes),
-        members=sizes.members,
-    )
+    plan = Plan(wide, _scale(scale, query.shape[-1]), is_causal, rate, _chunk(chunk, sizes), sizes.members)
     split = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
     rows = sizes.members * sizes.queries
-    inputs = Inputs(
-        query=jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1]),
-        key=key,
-        value=value,
-        bias=None if bias is None else _by_group("bias", bias, sizes),
-        mask=None if mask is None else _by_group("mask", mask, sizes),
-        dropout_key=dropout_key if rate else None,
-    )
-    result: jax.Array = attend(plan, inputs)
+    split = jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1])
+    bias, mask = (_by_group(*named, sizes) for named in (("bias", bias), ("mask", mask)))
+    result: jax.Array = attend(plan, Inputs(split, key, value, bias, mask, dropout_key if rate else None))
     split = result.reshape(*sizes.batch, sizes.members, sizes.queries, sizes.groups, value.shape[-1])
     return jnp.moveaxis(split, -4, -2).reshape(*query.shape[:-1], value.shape[-1])
 
@@ -160,8 +147,10 @@ def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | 
     return bias.astype(at_least_float32(wide)) + added.astype(at_least_float32(wide)), mask
 
 
-def _by_group(name: str, array: jax.Array, sizes: _Sizes) -> jax.Array:
+def _by_group(name: str, array: jax.Array | None, sizes: _Sizes) -> jax.Array | None:
     """Split the axis of heads of a mask or bias into groups and members."""
+    if array is None:
+        return None
     if not broadcasts(array.shape, sizes.scores):
         raise ArgumentError(
             f"the {name} of attention must broadcast to (batch..., heads, queries, keys), here {sizes.scores}, "
@@ -187,3 +176,52 @@ def _chunk(chunk: int | None, sizes: _Sizes) -> int:
             return max(sizes.keys, 1)
         return max(SCORES_AT_ONCE // rows // SMALLEST_CHUNK, 1) * SMALLEST_CHUNK
     return positive_int("chunk", chunk)
+
+
+def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: Any = None) -> jax.Array:
+    """Rotate queries or keys by angles that grow with their position; products then depend on distances only.
+
+    Su et al. 2021, "RoFormer" (arXiv:2104.09864), section 3.2.2: pair i of a head of dimension d is rotated by
+    `position * base ** (-2 * i / d)`. Element i is paired with element i + d / 2, as in GPT-NeoX and Llama. RoFormer
+    pairs neighbors, which differs only in the order of elements. Angles and products are computed in at least float32,
+    since bfloat16 cannot distinguish position 256 from 257, and rounded once.
+
+    Args:
+        x: real numbers of shape (batch..., length, heads, head_dim), with an even head_dim.
+        positions: integers or real numbers that broadcast to (batch..., length).
+        base: about the number of positions in which the slowest pair turns by 1 radian; 10,000 in the paper.
+        dtype: the dtype of the result; None for the dtype of `x`.
+
+    Returns:
+        An array of the shape of `x`.
+
+    Raises:
+        OperandError: for complex or boolean arguments; a `TypeError`.
+        ArgumentError: for shapes that do not match, or a base that is not positive; a `ValueError`.
+
+    >>> turned = rotary_embedding(jnp.ones((3, 1, 2)), jnp.arange(3))
+    >>> [round(float((turned[i] * turned[i + 1]).sum()), 3) for i in range(2)]
+    [1.081, 1.081]
+    """
+    refuse_complex("rotary_embedding", dtype=dtype, x=x, positions=positions)
+    (x,), positions = promote_dtype(x, dtype=dtype), as_array("positions", positions)
+    if x.ndim < 3 or x.shape[-1] % 2:
+        raise ArgumentError(
+            f"x must have shape (batch..., length, heads, head_dim) with an even head_dim, got {x.shape}"
+        )
+    if as_format(positions.dtype).category == "bool":
+        raise OperandError("positions must be numbers, got bool; use jnp.arange(length)")
+    if not broadcasts(positions.shape, x.shape[:-2]):
+        raise ArgumentError(
+            f"positions must broadcast to (batch..., length), here {x.shape[:-2]}, got {positions.shape}"
+        )
+    if not real_number("base", base) > 0:
+        raise ArgumentError(f"base must be positive, got {base}")
+    wide = at_least_float32(x.dtype)
+    half = x.shape[-1] // 2
+    rates = jnp.asarray(base ** (-np.arange(half) / max(half, 1)), wide)
+    angles = positions.astype(wide)[..., None, None] * rates
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    first, second = jnp.split(x.astype(wide), 2, axis=-1)
+    turned = first * cos - second * sin, second * cos + first * sin
+    return jnp.concatenate(turned, -1).astype(x.dtype)

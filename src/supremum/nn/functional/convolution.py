@@ -8,17 +8,84 @@ pass would then be float32 too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from supremum.argument_checks import flag
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
-from supremum.nn.functional.padding import Padding, as_padding, pads_of
-from supremum.nn.functional.shape_checks import Ints, check_shape, positive_int, positive_ints
+from supremum.nn.functional.products import with_bias
+from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
+
+Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
+"""`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
+
+Pads: TypeAlias = tuple[tuple[int, int], ...]
+"""The positions to add before and after, for each dimension of space."""
+
+
+def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
+    """Convert a padding to its name, or to a pair of numbers for each dimension of space.
+
+    Args:
+        padding: a name, a number of positions on every side, one number for each dimension, or a pair of numbers,
+            before and after, for each dimension.
+        count: the number of dimensions of space.
+        names: the names that are allowed.
+
+    Raises:
+        UnknownNameError: for an unknown name; a `ValueError`.
+        ArgumentError: for anything else that is not a padding, or `"CAUSAL"` in more than one dimension; a
+            `ValueError`.
+
+    >>> as_padding(1, 2, ["SAME"]), as_padding([(2, 0)], 1, ["SAME"])
+    (((1, 1), (1, 1)), ((2, 0),))
+    """
+    if isinstance(padding, str):
+        if padding not in names:
+            raise UnknownNameError("padding", padding, names)
+        if padding == "CAUSAL" and count != 1:
+            raise ArgumentError(f"padding='CAUSAL' needs one dimension of space, got {count}; use padding='SAME'")
+        return padding
+    given: Any = [padding] * count if isinstance(padding, int) else padding
+    pads = [_pair(each) for each in given] if isinstance(given, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
+    whole = tuple(pair for pair in pads if pair is not None)
+    if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
+        raise ArgumentError(
+            f"padding must be one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for "
+            f"each of the {count} dimensions of space, got {shown(padding)}; use padding={((1, 1),) * count}"
+        )
+    return whole
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    numbers = all_whole((value, value) if isinstance(value, int) else value)
+    if numbers is None or len(numbers) != 2 or not 0 <= min(numbers) <= max(numbers) <= MOST:
+        return None
+    return numbers[0], numbers[1]
+
+
+def pads_of(padding: str | Pads, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> Pads:
+    """The positions to add before and after, for each dimension of space.
+
+    Args:
+        padding: the result of `as_padding`, except `"CIRCULAR"`, which adds positions that are not zero.
+        sizes: the number of positions.
+        window: the positions that the window spans, including gaps.
+        strides: the steps of the window.
+
+    >>> pads_of("SAME", (5,), (4,), (1,)), pads_of("CAUSAL", (5,), (4,), (1,))
+    (((1, 2),), ((3, 0),))
+    """
+    if padding == "CAUSAL":
+        return tuple((span - 1, 0) for span in window)
+    if isinstance(padding, str):
+        return tuple((int(low), int(high)) for low, high in lax.padtype_to_pads(sizes, window, strides, padding))
+    return padding
+
 
 CONV_PADDINGS = ("SAME", "VALID", "CIRCULAR", "CAUSAL")
 """The names of paddings for `conv`."""
@@ -48,7 +115,7 @@ def conv(
         strides: the step of the window, one number or one per dimension of space.
         padding: the zeros around the inputs: `"SAME"`, for one output per stride of the (dilated) inputs; `"VALID"`,
             for no zeros; `"CAUSAL"`, in one dimension, for outputs that do not depend on later inputs; or numbers, see
-            `supremum.nn.functional.padding.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
+            `supremum.nn.functional.convolution.Padding`. `"CIRCULAR"` repeats the inputs around themselves.
         input_dilation: the distance between neighboring inputs, with zeros between them.
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
@@ -87,7 +154,7 @@ def conv(
     product = lax.conv_general_dilated(
         x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups
     )
-    return _with_bias(product, bias)
+    return with_bias(product, bias)
 
 
 def conv_transpose(
@@ -112,7 +179,7 @@ def conv_transpose(
         strides: the number of outputs per input, one number or one per dimension of space.
         padding: `"SAME"`, for exactly `strides` outputs per input; `"VALID"`, for all outputs that an input reaches;
             `"CIRCULAR"`, for as many as with `"SAME"`, with both ends of space joined; or the zeros to add around the
-            spread inputs, as numbers, see `supremum.nn.functional.padding.Padding`.
+            spread inputs, as numbers, see `supremum.nn.functional.convolution.Padding`.
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the function then is the
@@ -147,14 +214,12 @@ def conv_transpose(
     def transposed(x: jax.Array, pads: Any) -> jax.Array:
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
-        found = [transposed_group(*part, pads) for part in parts]
+        options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
+        found = [lax.conv_transpose(*part, *options) for part in parts]
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
 
-    def transposed_group(x: jax.Array, kernel: jax.Array, pads: Any) -> jax.Array:
-        return lax.conv_transpose(x, kernel, strides, pads, kernel_dilation, _layout(count), transpose_kernel)
-
     if named != "CIRCULAR":
-        return _with_bias(transposed(x, named), bias)
+        return with_bias(transposed(x, named), bias)
     # The start of a period among the outputs of "VALID": with a transposed kernel, the start of the windows of `conv`;
     # otherwise the middle of the excess outputs of "VALID", as in Flax's layer.
     spans = _spans(kernel.shape[:-2], kernel_dilation)
@@ -167,18 +232,32 @@ def conv_transpose(
     starts = [before * step + at for (before, _), step, at in zip(wraps, strides, first, strict=True)]
     stops = [start + size * step for start, size, step in zip(starts, x.shape[1:-1], strides, strict=True)]
     product = lax.slice(product, (0, *starts, 0), (x.shape[0], *stops, product.shape[-1]))
-    return _with_bias(product, bias)
+    return with_bias(product, bias)
+
+
+def check_space(shape: tuple[int, ...], count: int, what: str, window: tuple[int, ...]) -> None:
+    """Raise if inputs do not have the dimensions of space of a window.
+
+    Args:
+        shape: the shape of the inputs.
+        count: the number of dimensions of space.
+        what: the window in the message, such as `"window="`.
+        window: what follows in the message.
+
+    Raises:
+        ArgumentError: if they do not; a `ValueError`.
+    """
+    if len(shape) != count + 2:
+        raise ArgumentError(
+            f"inputs must have shape (batch, {count} dimensions of space, channels) for {what}{window}, got {shape}"
+        )
 
 
 def _dimensions(x: jax.Array, kernel: jax.Array) -> int:
     count = kernel.ndim - 2
     if count < 1:
         raise ArgumentError(f"the kernel must have shape (*window, channels, filters), got {kernel.shape}")
-    if x.ndim != kernel.ndim:
-        raise ArgumentError(
-            f"inputs must have shape (batch, {count} dimensions of space, channels) for a kernel of shape "
-            f"{kernel.shape}, got {x.shape}"
-        )
+    check_space(x.shape, count, "a kernel of shape ", kernel.shape)
     if 0 in kernel.shape[:-2]:
         raise ArgumentError(f"the window of the kernel must not be empty, got kernel shape {kernel.shape}")
     return count
@@ -198,10 +277,3 @@ def _wrapped(x: jax.Array, pads: Sequence[tuple[int, int]]) -> jax.Array:
     if 0 in x.shape[1:-1]:
         raise ArgumentError(f"padding='CIRCULAR' needs inputs that are not empty, got shape {x.shape}")
     return jnp.pad(x, [(0, 0), *pads, (0, 0)], mode="wrap")
-
-
-def _with_bias(product: jax.Array, bias: jax.Array | None) -> jax.Array:
-    if bias is None:
-        return product
-    check_shape("bias", bias.shape, product.shape[-1:])
-    return product + bias

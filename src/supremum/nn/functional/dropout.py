@@ -1,4 +1,4 @@
-"""Dropout."""
+"""Dropout, and the random keys of `jax.random` that it takes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import real_within
+from supremum.argument_checks import real_within, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype
-from supremum.nn.functional.random_keys import is_key
 from supremum.nn.functional.shape_checks import Ints, as_axes
 
 
@@ -81,3 +80,30 @@ def rate_below_one(name: str, rate: Any) -> float:
         ArgumentError: for a number outside this range; a `ValueError`.
     """
     return real_within(name, rate, 0, math.nextafter(1, 0), "from 0 to below 1")
+
+
+def is_key(key: Any) -> bool:
+    """Whether a value is a single key of `jax.random`, typed or raw."""
+    if not isinstance(key, jax.Array):
+        return False
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key.ndim == 0
+    return key.dtype == "uint32" and key.ndim == 1  # a raw key of `jax.random.PRNGKey`
+
+
+def as_key(seed: Any) -> jax.Array:
+    """Convert a seed to a random key.
+
+    Args:
+        seed: an integer of at most 64 bits, or a key.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+        ArgumentError: for a larger number; a `ValueError`.
+
+    >>> as_key("today")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: seed must be a whole number, got 'today'
+    """
+    return seed if is_key(seed) else jax.random.key(whole_number("seed", seed, -(2**63), 2**63 - 1))

@@ -1,6 +1,6 @@
 """The dtype that a layer computes in: the result type of its inputs and parameters, unless a dtype is given.
 
-Flax FLIP, default dtypes, "Implementation" (`promote_arrays` there).
+Flax FLIP, default dtypes, "Implementation" (`promote_arrays` there) and "Complex number support".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, as_format
+from supremum.formats import DType, Format, as_format, at_least_float32
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
@@ -74,6 +74,16 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
         target.dtype, f"the result type of inputs and parameters is {target}", "cast them, as in x.astype('float32')"
     )
     return target.dtype
+
+
+def widened(*arrays: Any, dtype: Any = None) -> tuple[DType, tuple[Any, ...]]:
+    """The dtype that `promote_dtype` casts arrays to, and the arrays in at least float32, to round results only once.
+
+    >>> widened(jnp.ones(2, jnp.float16))
+    (dtype('float16'), (Array([1., 1.], dtype=float32),))
+    """
+    target = common_dtype(*arrays, dtype=dtype)
+    return target, promote_dtype(*arrays, dtype=at_least_float32(target))
 
 
 def is_held(dtype: DType) -> bool:
@@ -164,3 +174,48 @@ def refuse_none(**arrays: Any) -> None:
     for name, array in arrays.items():
         if array is None:
             raise OperandError(f"{name} must be an array, got None")
+
+
+def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
+    """Raise for complex numbers, which have no order and therefore no softmax.
+
+    Flax FLIP, default dtypes, "Complex number support".
+
+    Args:
+        operation: the name of the operation, for the message.
+        dtype: the requested dtype, or None.
+        arrays: arrays or Python numbers by name; None is skipped.
+
+    Raises:
+        OperandError: for a complex array or dtype; a `TypeError`.
+    """
+    if dtype is not None and as_format(dtype).category == "complex":
+        raise OperandError(
+            f"{operation} is not defined for complex numbers; dtype must be real, got {as_format(dtype)}"
+        )
+    for name, array in arrays.items():
+        if array is None:
+            continue
+        row = as_format(array.dtype if hasattr(array, "dtype") else result_type(array))
+        if row.category == "complex":
+            raise OperandError(
+                f"{operation} is not defined for complex numbers; {name} must be real, got {row}; use {name}.real or "
+                f"jnp.abs({name})"
+            )
+
+
+def ordered_format(operation: str, dtype: Any, fix: str) -> Format:
+    """The format of the values that an operation compares.
+
+    Args:
+        operation: the name of the operation, for the message.
+        dtype: the dtype of the values.
+        fix: the fix for complex values, for the message.
+
+    Raises:
+        OperandError: for complex values; a `TypeError`.
+    """
+    row = as_format(dtype)
+    if row.category == "complex":
+        raise OperandError(f"{operation} must get real values, got {row}, which has no order; {fix}")
+    return row

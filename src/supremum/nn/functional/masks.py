@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -68,9 +68,7 @@ def make_attention_mask(query_valid: Any, key_valid: Any) -> jax.Array:
         raise ArgumentError(
             f"query_valid and key_valid must have shape (batch..., length), got {[a.shape for a in valid]}"
         )
-    combined = combine_masks(valid[0][..., None, :, None], valid[1][..., None, None, :])
-    assert combined is not None
-    return combined
+    return cast("jax.Array", combine_masks(valid[0][..., None, :, None], valid[1][..., None, None, :]))
 
 
 def combine_masks(*masks: Any) -> jax.Array | None:

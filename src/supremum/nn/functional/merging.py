@@ -15,8 +15,7 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
-from supremum.nn.functional.real_only import ordered_format
+from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_none, widened
 from supremum.nn.functional.shape_checks import as_axes
 
 
@@ -74,8 +73,7 @@ def average(*arrays: Any, dtype: Any = None) -> jax.Array:
     [60000.0]
     """
     _check_number("average", arrays)
-    target = common_dtype(*arrays, dtype=dtype)
-    wide = promote_dtype(*arrays, dtype=at_least_float32(target))
+    target, wide = widened(*arrays, dtype=dtype)
     _check_shapes("average", wide)
     return (functools.reduce(jnp.add, wide) / len(wide)).astype(target)
 

@@ -13,10 +13,8 @@ from jax import lax
 
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError
-from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
-from supremum.nn.functional.padding import Padding, Pads, as_padding, pads_of
-from supremum.nn.functional.real_only import ordered_format
+from supremum.nn.functional.convolution import Padding, Pads, as_padding, check_space, pads_of
+from supremum.nn.functional.dtype_promotion import ordered_format, promote_dtype, widened
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 
 POOL_PADDINGS = ("SAME", "VALID")
@@ -33,7 +31,7 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
         window: the size of the window, one number per dimension of space.
         strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
         padding: `"VALID"`, for none; `"SAME"`, for one output per stride of the inputs; or numbers, see
-            `supremum.nn.functional.padding.Padding`. The padding is smaller than every value.
+            `supremum.nn.functional.convolution.Padding`. The padding is smaller than every value.
 
     Returns:
         An array of shape (batch, *space, channels) in the dtype of `x`.
@@ -86,7 +84,7 @@ def avg_pool(
     >>> avg_pool(x, (2,)).ravel().tolist(), avg_pool(x, (3,), strides=2, padding="SAME").ravel().tolist()
     ([60000.0, 60000.0], [60000.0, 40000.0])
     """
-    x, target = _widened(x, dtype)
+    target, (x,) = widened(x, dtype=dtype)
     window, strides, pads = _geometry(x, window, strides, padding)
     flag("count_include_pad", count_include_pad)
     total = lax.reduce_window(x, np.zeros((), x.dtype)[()], lax.add, (1, *window, 1), (1, *strides, 1), _around(pads))
@@ -137,7 +135,7 @@ def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> global_average_pool(jnp.full((1, 2, 2, 1), 6e4, "float16")).tolist()
     [[60000.0]]
     """
-    x, target = _widened(x, dtype)
+    target, (x,) = widened(x, dtype=dtype)
     return jnp.mean(x, _space(x)).astype(target)
 
 
@@ -154,20 +152,10 @@ def _extreme(x: Any, window: Any, strides: Any, padding: Any, name: str) -> jax.
     return lax.reduce_window(x, start, function, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
-def _widened(x: Any, dtype: Any) -> tuple[jax.Array, Any]:
-    """The inputs in the dtype of the accumulation, and the dtype of the result."""
-    target = common_dtype(x, dtype=dtype)
-    (x,) = promote_dtype(x, dtype=at_least_float32(target))
-    return x, target
-
-
 def _geometry(x: jax.Array, window: Any, strides: Any, padding: Any) -> tuple[tuple[int, ...], tuple[int, ...], Pads]:
     window = window_size("window", window)
     count = len(window)
-    if x.ndim != count + 2:
-        raise ArgumentError(
-            f"inputs must have shape (batch, {count} dimensions of space, channels) for window={window}, got {x.shape}"
-        )
+    check_space(x.shape, count, "window=", window)
     strides = window if strides is None else positive_ints("strides", strides, count)
     sizes = x.shape[1:-1]
     pads = pads_of(as_padding(padding, count, POOL_PADDINGS), sizes, window, strides)

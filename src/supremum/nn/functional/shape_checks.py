@@ -34,25 +34,6 @@ def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> Non
         )
 
 
-def check_product(x: Sequence[int], kernel: Sequence[int], bias: Any) -> None:
-    """Raise if the shapes do not fit a matrix product over the last axis.
-
-    Args:
-        x: the shape of the inputs.
-        kernel: the shape of the weights.
-        bias: an array, or None.
-
-    Raises:
-        ArgumentError: if the shapes do not match; a `ValueError`.
-    """
-    if not x or len(kernel) != 2 or x[-1] != kernel[0]:
-        raise ArgumentError(
-            f"inputs and kernel must have shapes (..., n) and (n, m), got {tuple(x)} and {tuple(kernel)}"
-        )
-    if bias is not None:
-        check_shape("bias", bias.shape, kernel[1:])
-
-
 MOST = 2**31 - 1
 """XLA counts steps and positions in 32 bits."""
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import jax
 
 from supremum.errors import ArgumentError
 from supremum.nn import functional
-from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS
-from supremum.nn.functional.padding import Padding, as_padding
+from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS, Padding, as_padding, check_space
 from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
-from supremum.nn.input_spec import InputSpec
-from supremum.nn.layers.kernel_layer import KernelLayer, KernelOptions
+from supremum.nn.inputs import InputSpec
+from supremum.nn.layers.products import KernelLayer, KernelOptions
 
 
 class ConvOptions(KernelOptions, total=False):
@@ -30,6 +29,7 @@ class BaseConv(KernelLayer):
     """The common base of `Conv` and `ConvTranspose`."""
 
     _paddings: ClassVar[tuple[str, ...]]
+    transpose_kernel = False
 
     def __init__(
         self,
@@ -58,22 +58,18 @@ class BaseConv(KernelLayer):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernel and bias."""
         count = len(self.kernel_size)
-        if len(input_shape) != count + 2:
-            raise ArgumentError(
-                f"inputs must have shape (batch, {count} dimensions of space, channels) for "
-                f"kernel_size={self.kernel_size}, got {input_shape}"
-            )
+        check_space(input_shape, count, "kernel_size=", self.kernel_size)
         channels = input_shape[-1]
         if channels % self.groups:
             raise ArgumentError(f"groups must divide the {channels} channels, got {self.groups}; use groups=1")
-        first, last = self._kernel_axes(channels)
+        first, last = (self.filters, channels) if self.transpose_kernel else (channels, self.filters)
         bias_shape = (self.filters,) if self.use_bias else None
         self.add_kernel_and_bias((*self.kernel_size, first // self.groups, last), bias_shape)
         self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
 
-    def _kernel_axes(self, channels: int) -> tuple[int, int]:
-        """The last two axes of the kernel, before the first of them is split into groups."""
-        return channels, self.filters
+    def _options(self) -> dict[str, Any]:
+        geometry = {"strides": self.strides, "padding": self.padding, "kernel_dilation": self.kernel_dilation}
+        return {**geometry, "groups": self.groups, "dtype": self.compute_dtype}
 
 
 class Conv(BaseConv):
@@ -109,16 +105,7 @@ class Conv(BaseConv):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the convolution, in the compute dtype."""
-        return functional.conv(
-            x,
-            *self.kernel_and_bias(),
-            strides=self.strides,
-            padding=self.padding,
-            input_dilation=self.input_dilation,
-            kernel_dilation=self.kernel_dilation,
-            groups=self.groups,
-            dtype=self.compute_dtype,
-        )
+        return functional.conv(x, *self.kernel_and_bias(), input_dilation=self.input_dilation, **self._options())
 
 
 class ConvTranspose(BaseConv):
@@ -159,18 +146,7 @@ class ConvTranspose(BaseConv):
         super().__init__(filters, kernel_size, **options)
         self.transpose_kernel = transpose_kernel
 
-    def _kernel_axes(self, channels: int) -> tuple[int, int]:
-        return (self.filters, channels) if self.transpose_kernel else super()._kernel_axes(channels)
-
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the transposed convolution, in the compute dtype."""
-        return functional.conv_transpose(
-            x,
-            *self.kernel_and_bias(),
-            strides=self.strides,
-            padding=self.padding,
-            kernel_dilation=self.kernel_dilation,
-            groups=self.groups,
-            transpose_kernel=self.transpose_kernel,
-            dtype=self.compute_dtype,
-        )
+        flipped = self.transpose_kernel
+        return functional.conv_transpose(x, *self.kernel_and_bias(), transpose_kernel=flipped, **self._options())

@@ -14,10 +14,10 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import functional
 from supremum.nn.call_stack import is_frozen
-from supremum.nn.functional.moments import has_axis, joint_moments
+from supremum.nn.functional.normalization import has_axis, joint_moments
 from supremum.nn.functional.shape_checks import Ints, as_axes, axis_numbers
 from supremum.nn.initializers import ONES, ZEROS, Initializer
-from supremum.nn.input_spec import InputSpec
+from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.variables import Variable
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import jax
 
 from supremum.nn import functional
-from supremum.nn.functional.padding import Padding, as_padding
+from supremum.nn.functional.convolution import Padding, as_padding
 from supremum.nn.functional.pooling import POOL_PADDINGS
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 from supremum.nn.layer import Layer, LayerOptions

@@ -1,4 +1,4 @@
-"""Check that a layer's outputs are in its compute dtype.
+"""Warnings about dtypes in layers: narrowed inputs, variables that are not cast, and outputs in a different dtype.
 
 Keras RFC 293, mixed precision, "TypeErrors": if an array in `call` has a different dtype, TensorFlow raises. JAX
 promotes instead, and the rest of the network is silently float32.
@@ -11,15 +11,73 @@ from weakref import WeakSet
 
 import jax
 
+from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.jaxprs import aval_of, line_of, walk
-from supremum.mixed_precision import PolicyWarning
-from supremum.nn.array_arguments import split_arrays
+from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn.call_stack import CallFrame, running_path
-from supremum.nn.input_casting import floating_dtypes
+from supremum.nn.functional.dtype_promotion import is_held
+from supremum.nn.inputs import keeps_dtype, split_arrays
 from supremum.nn.scopes import declaring
+from supremum.nn.variables import Variable
+from supremum.rules import held_dtype
 from supremum.user_frame import warn_user
+
+
+def floating_dtypes(tree: Any) -> set[DType]:
+    """The real floating dtypes in a tree, without those of weak arrays.
+
+    >>> import numpy as np
+    >>> floating_dtypes([np.ones(2, "float16"), 1.5, np.arange(2)])
+    {dtype('float16')}
+    """
+    leaves = [leaf for leaf in jax.tree.leaves(tree, is_leaf=keeps_dtype) if not keeps_dtype(leaf)]
+    strong = (leaf for leaf in leaves if is_floating(leaf) and not getattr(leaf, "weak_type", False))
+    return {leaf.dtype.newbyteorder("=") for leaf in strong}
+
+
+def warn_of_narrowing(layer: Any, inputs: Any, target: DType | None, warned: set[str]) -> None:
+    """Warn about a cast of inputs wider than float32 that loses digits.
+
+    Args:
+        layer: the layer that casts them.
+        inputs: the inputs.
+        target: the dtype they are cast to; None for the dtype that JAX silently narrows NumPy arrays to.
+        warned: the set that `"narrowing"` is added to, so that the layer warns only once.
+    """
+    for dtype in floating_dtypes(inputs):
+        found, cast = as_format(dtype), as_format(held_dtype(dtype) if target is None else target)
+        if found.bits > as_format("float32").bits and not cast.holds(found):
+            warned.add("narrowing")
+            follow = f"use dtype='infer' to follow them or dtype='{found}' to always compute in that; "
+            enable = "call jax.config.update('jax_enable_x64', True) to let JAX hold them; "
+            warn_user(
+                f"{running_path()} ({shown(layer)}) narrows its {found} inputs to {cast}: "
+                f"{'' if target is None else follow}{'' if is_held(dtype) else enable}"
+                f"or cast with x.astype('{cast}') if this is intended",
+                PolicyWarning,
+            )
+            break
+
+
+def warn_if_not_cast(layer: Any, name: str, variable: Variable | ArrayVariable, compute_dtype: DType | None) -> None:
+    """Warn about a floating variable that a layer does not cast, although it casts its weights.
+
+    Args:
+        layer: the layer.
+        name: the attribute of the layer.
+        variable: the variable, which was not made by `add_weight`.
+        compute_dtype: the dtype that the layer casts its weights to; None if it does not cast them.
+    """
+    row = as_format(variable.dtype)
+    if compute_dtype is not None and row.kind is Kind.FLOAT:
+        warn_user(
+            f"{shown(layer)}.{name} is a {row} variable that `call` does not cast to {as_format(compute_dtype)}, so "
+            f"`call` computes in {row}; make it with self.add_weight({shown(name)}, {tuple(variable.shape)}), or use "
+            f"self.{name}.value.astype(self.compute_dtype)",
+            PolicyWarning,
+        )
 
 
 class MixedDtypeError(ArgumentError):

@@ -1,0 +1,246 @@
+"""The inputs of layers: what they must be, the casts to the compute dtype, and their description in errors.
+
+Keras RFC 293, mixed precision, "InputSpecs", "A layer's compute dtype" and "Difficulty in casting all Keras layer
+inputs".
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shown
+from supremum.formats import DType, as_format
+from supremum.mixed_precision import cast_floating, is_floating, native
+from supremum.nn.functional.dtype_promotion import check_held
+from supremum.nn.logits_registry import carry
+
+
+def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Describe arguments in their structure: arrays by dtype and shape, anything else as it is.
+
+    >>> described((np.ones((2, 3), np.float16), [1.5]), {"mask": None})
+    'float16[2,3], [1.5], mask=None'
+    """
+    plain = [_described(arg) for arg in args]
+    named = [f"{name}={_described(value)}" for name, value in kwargs.items()]
+    return listed(plain + named) or "nothing"
+
+
+class _Unquoted(str):
+    """A string with a `repr` that has no quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _described(tree: Any) -> str:
+    try:
+        return shown(jax.tree.map(_leaf, tree))
+    except (ValueError, TypeError):  # JAX cannot flatten every container
+        return type(tree).__name__
+
+
+def _leaf(leaf: Any) -> _Unquoted:
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None:
+        return _Unquoted(shown(leaf)[:40])
+    try:
+        named = str(as_format(dtype))
+    except UnknownDtypeError:
+        named = str(dtype)
+    return _Unquoted(f"{named}[{','.join(map(str, np.shape(leaf)))}]")
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """The requirements on one input; None or an empty mapping allows anything.
+
+    Args:
+        shape: the whole shape, with None for axes of any length.
+        ndim: the number of axes.
+        min_ndim: the smallest number of axes.
+        max_ndim: the largest number of axes.
+        axes: the lengths of some axes, by index; negative indices count from the end.
+        dtype: the dtype before the cast. With a floating dtype the layer refuses all others, although it could cast
+            them; leave it out unless this is intended.
+
+    >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 5), "float32")
+    'must have length 3 along axis -1, got 5'
+    >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 3), "float32")
+    """
+
+    shape: tuple[int | None, ...] | None = None
+    ndim: int | None = None
+    min_ndim: int | None = None
+    max_ndim: int | None = None
+    axes: Mapping[int, int] = field(default_factory=dict[int, int])
+    dtype: Any = None
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", as_format(self.dtype).dtype)
+
+    def problem(self, shape: tuple[int, ...], dtype: DType | str) -> str | None:
+        """Describe how an input breaks the requirements; None if it meets them.
+
+        Args:
+            shape: the shape of the input.
+            dtype: the dtype of the input, before any cast.
+        """
+        if self.dtype is not None and as_format(dtype).dtype != self.dtype:
+            return f"must be {as_format(self.dtype)}, got {as_format(dtype)}"
+        count = len(shape)
+        expected = len(self.shape) if self.shape is not None else self.ndim
+        if expected is not None and count != expected:
+            return f"must have {expected} axes, got {count}"
+        if self.min_ndim is not None and count < self.min_ndim:
+            return f"must have at least {self.min_ndim} axes, got {count}"
+        if self.max_ndim is not None and count > self.max_ndim:
+            return f"must have at most {self.max_ndim} axes, got {count}"
+        lengths = dict(enumerate(self.shape)) if self.shape is not None else {}
+        for axis, length in {**lengths, **self.axes}.items():
+            if length is None:
+                continue
+            if not -count <= axis < count:
+                return f"must have length {length} along axis {axis}, got {count} axes"
+            if shape[axis] != length:
+                return f"must have length {length} along axis {axis}, got {shape[axis]}"
+        return None
+
+
+InputSpecs: TypeAlias = "InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec]"
+"""The requirements on the first input, on the positional inputs, or on inputs by argument name."""
+
+
+def check_inputs(
+    specs: InputSpecs | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raise if inputs do not meet their specifications.
+
+    Args:
+        specs: the specifications; None allows anything.
+        call: the function that takes the inputs, which has the argument names.
+        args: the positional inputs.
+        kwargs: the keyword inputs.
+
+    Raises:
+        ArgumentError: for the first input that does not.
+    """
+    if specs is None:
+        return
+    if isinstance(specs, InputSpec):
+        specs = (specs,)
+    pairs: list[tuple[str, InputSpec | None, Any]]
+    if isinstance(specs, Mapping):
+        bound = inspect.signature(call).bind_partial(*args, **kwargs).arguments
+        pairs = [(name, specs[name], bound[name]) for name in specs if name in bound]
+    else:
+        pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(specs, args, strict=False))]
+    for name, each, given in pairs:
+        if each is None or given is None:
+            continue
+        if isinstance(given, (list, tuple, dict)):
+            raise ArgumentError(f"{name} must be one array, got {type(given).__name__}")
+        problem = each.problem(np.shape(given), _dtype_of(given))
+        if problem is not None:
+            raise ArgumentError(f"{name} {problem}")
+
+
+def _dtype_of(value: Any) -> Any:
+    return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+
+
+def keeps_dtype(tree: Any) -> bool:
+    """Whether the class of an input asks for no casts, as `KeyValueCache` does."""
+    return getattr(type(tree), "keeps_dtype", False) is True
+
+
+def cast_inputs(tree: Any, dtype: DType) -> Any:
+    """Cast all real floating inputs to one dtype, and return them in new containers.
+
+    Arrays of JAX and NumPy, NumPy's scalars and sparse arrays (BCOO) are cast. Integers, bools and complex numbers keep
+    their dtype. So do Python floats, which are weak: a small `eps=1e-8` does not vanish in float16.
+
+    Args:
+        tree: nested containers, which do not change.
+        dtype: a real floating dtype.
+
+    >>> import numpy as np
+    >>> given = {"x": [np.ones(2)], "eps": 1e-8}
+    >>> cast_inputs(given, jnp.dtype("float16")), given["x"][0].dtype
+    ({'eps': 1e-08, 'x': [Array([1., 1.], dtype=float16)]}, dtype('float64'))
+    """
+
+    def cast(leaf: Any) -> Any:
+        plain = unmasked(leaf)
+        if not is_floating(plain):
+            return plain
+        return carry(leaf, jnp.asarray(cast_floating(leaf, dtype), dtype))
+
+    # A sparse array is a tree of its data and its indices; the indices keep their integer dtype.
+    return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
+
+
+def cast_inputs_of_layer(inputs: Any, dtype: DType | None) -> Any:
+    """Prepare the inputs of a layer's `call`, in new containers that `call` may change.
+
+    Args:
+        inputs: nested containers, which do not change.
+        dtype: the dtype that real floating inputs are cast to; None to cast nothing.
+
+    Raises:
+        RuntimeDtypeError: for 64 bits while JAX's x64 is off.
+    """
+    check_held(dtype, f"the layer computes in {dtype}", "give the layer a different policy")
+    return jax.tree.map(unmasked, inputs) if dtype is None else cast_inputs(inputs, dtype)
+
+
+def unmasked(leaf: Any) -> Any:
+    """Return an input as JAX takes it, but raise for NumPy's masked arrays, as JAX would drop the mask.
+
+    Args:
+        leaf: anything.
+
+    Raises:
+        OperandError: for a masked array; a `TypeError`.
+    """
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise OperandError("an input is a masked array and would lose its mask; use x.filled(0)")
+    return native(leaf)
+
+
+def split_arrays(
+    function: Callable[..., Any], arguments: tuple[Any, Any], is_array: Callable[[Any], bool]
+) -> tuple[Callable[[list[Any]], Any], list[Any]]:
+    """Split a call into the arrays among its arguments and a function of those arrays.
+
+    Args:
+        function: the function to call.
+        arguments: its positional and keyword arguments, nested containers with arrays in them.
+        is_array: says whether a leaf is one of the arrays.
+
+    Returns:
+        A function of a list of arrays, which makes the call with them, and the arrays from the arguments.
+
+    >>> call, arrays = split_arrays(pow, ((2.0, 3), {}), lambda leaf: isinstance(leaf, float))
+    >>> arrays, call([4.0])
+    ([2.0], 64.0)
+    """
+    leaves, structure = jax.tree.flatten(arguments)
+    places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
+
+    def call(arrays: list[Any]) -> Any:
+        given = dict(enumerate(leaves)) | dict(zip(places, arrays, strict=True))
+        args, kwargs = jax.tree.unflatten(structure, given.values())
+        return function(*args, **kwargs)
+
+    return call, [leaves[place] for place in places]
