@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from html import escape
 from importlib.resources import files
 
-from supremum.render.table import PALETTE, Cell, Mark, Table
+from supremum.render.svg import PALETTE
+from supremum.render.table import Cell, Mark, Table
 
 _FRAME = """<!doctype html>
 <html lang="en">
@@ -52,7 +52,7 @@ def framed(title: str, *parts: str) -> str:
     )
 
 
-def to_html(table: Table) -> str:
+def table_to_html(table: Table) -> str:
     """Build a self-contained page of one table, light and dark.
 
     Args:
@@ -91,11 +91,12 @@ def grid(table: Table, caption: str | None = None) -> str:
         caption: the visible caption; None if the heading of the page is enough, for a caption for screen readers only.
     """
     names = dict(table.full_names)
-    reached = _reached(table)
+    # The Tab key reaches the marked cells, or else the first one with an explanation.
+    first = None if table.marks else next((cell for _, cells in table.rows for cell in cells if cell.hint), None)
     head = "".join(_heading("col", column, names) for column in table.columns)
     body = "\n".join(
-        f"<tr>{_heading('row', label, names)}{''.join(map(partial(_cell, reached=reached), cells))}</tr>"
-        for label, cells in table.rows
+        f"<tr>{_heading('row', label, names)}{''.join(_cell(cell, cell.marked or cell is first) for cell in row)}</tr>"
+        for label, row in table.rows
     )
     hidden = ' class="unseen"' if caption is None else ""
     named = escape(table.title if caption is None else caption)
@@ -121,15 +122,7 @@ def _heading(scope: str, text: str, names: dict[str, str]) -> str:
     return f'<th scope="{scope}">{shown}</th>'
 
 
-def _reached(table: Table) -> Callable[[Cell], bool]:
-    """Which cells the Tab key reaches: the marked ones, or else the first one with an explanation."""
-    if table.marks:
-        return lambda cell: cell.marked
-    first = next((cell for _, cells in table.rows for cell in cells if cell.hint), None)
-    return lambda cell: cell is first
-
-
-def _cell(cell: Cell, *, reached: Callable[[Cell], bool]) -> str:
+def _cell(cell: Cell, reached: bool) -> str:
     attributes = f'class="{cell.style}{" marked" if cell.marked else ""}"'
     text = escape(cell.text)
     if cell.mark:
@@ -139,7 +132,7 @@ def _cell(cell: Cell, *, reached: Callable[[Cell], bool]) -> str:
             f'<span class="unseen">, {escape(cell.mark.meaning)}</span>'
         )
     if cell.hint:
-        attributes += f' tabindex="{0 if reached(cell) else -1}"'
+        attributes += f' tabindex="{0 if reached else -1}"'
         text += f'<span class="hint">{escape(cell.hint)}</span>'
     return f"<td {attributes}>{text}</td>"
 

@@ -7,8 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.table import PALETTE
-
+PALETTE: dict[str, tuple[str, str]] = {
+    "bool": ("#eceff1", "#37474f"),
+    "integer": ("#dbeafe", "#1e3a5f"),
+    "float": ("#dcfce7", "#14532d"),
+    "complex": ("#f3e8ff", "#4c1d73"),
+    "refused": ("#fee2e2", "#7f1d1d"),
+    "step0": ("#ffffff", "#16181d"),
+    "step1": ("#fff4e0", "#2b2216"),
+    "step2": ("#ffe6bd", "#402c10"),
+    "step3": ("#ffd494", "#573607"),
+    "step4": ("#ffbd66", "#6b3d00"),
+    "step5": ("#fba640", "#7a4100"),
+}
+"""The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1."""
 MARGIN = 20.0
 """The margin of a picture. All lengths here are in px."""
 # Upper bounds for the width of a character, in em, in the font families below; for the proportional ones, of the mean
