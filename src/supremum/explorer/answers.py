@@ -17,39 +17,34 @@ CLIMBED = ("\x07", "\x08")
 """The placeholders of operands' paths in a lattice."""
 CHANGED = ("\x0e", "\x0f")
 """The delimiters of the formats that a number is converted to; the page computes how the number changes."""
-_CHANGED = re.compile(f"{CHANGED[0]}(.*?){CHANGED[1]}")
 Item = TypeVar("Item")
 _WORD = re.compile(r"[A-Za-z]\w*\*?")
 
 
 class Answers:
-    """The answers of the rule sets, without duplicates."""
+    r"""The answers of the rule sets, without duplicates.
+
+    >>> from supremum import explain
+    >>> answers = Answers()
+    >>> answers.number(explain("uint8", "int8", rules="jax-x64"), with_fix=True)
+    0
+    >>> next(iter(answers.texts)).splitlines() == [
+    ...     f"a\t{WRITTEN[0]} -> {RESULT}",
+    ...     f"b\t{WRITTEN[1]} -> {RESULT}",
+    ...     f"why\t{RESULT} is the least upper bound: {CLIMBED[0]}, {CLIMBED[1]}",
+    ... ]
+    True
+    """
 
     def __init__(self) -> None:
-        self._results: dict[tuple[str, str, str], int] = {("-", "", "refused"): 0}
-        self._texts: dict[str, int] = {}
-        self._paths: dict[tuple[str, ...], int] = {(): 0}
-        self._cells: dict[tuple[int, int, int, int], int] = {}
-
-    @property
-    def results(self) -> list[tuple[str, str, str]]:
-        """The name, dtype and description of each result; the first stands for a refusal."""
-        return list(self._results)
-
-    @property
-    def texts(self) -> list[str]:
-        """The templates of explanations; each line is a label, a tab and a text."""
-        return list(self._texts)
-
-    @property
-    def paths(self) -> list[tuple[str, ...]]:
-        """The paths in lattices; the first is empty."""
-        return list(self._paths)
-
-    @property
-    def cells(self) -> list[tuple[int, int, int, int]]:
-        """The result, the text and the paths of two operands, as indices into the lists above."""
-        return list(self._cells)
+        self.results: dict[tuple[str, str, str], int] = {("-", "", "refused"): 0}
+        """The name, dtype and description of each result, with its index; the first stands for a refusal."""
+        self.texts: dict[str, int] = {}
+        """The templates of explanations, with their indices; each line is a label, a tab and a text."""
+        self.paths: dict[tuple[str, ...], int] = {(): 0}
+        """The paths in lattices, with their indices; the first is empty."""
+        self.cells: dict[tuple[int, int, int, int], int] = {}
+        """The result, the text and the paths of two operands, as indices from above, with the index of the cell."""
 
     def number(self, decision: Decision, *, with_fix: bool) -> int:
         """The index of a decision in the cells; adds the decision if it is new.
@@ -60,9 +55,9 @@ class Answers:
         """
         result = decision.result
         shown = ("-", "", "refused") if result is None else (result.name, str(result.dtype), str(result))
-        of_a, of_b = (_index(self._paths, path) for path in (*decision.paths, (), ())[:2])
-        text = _index(self._texts, _template(decision, with_fix=with_fix))
-        return _index(self._cells, (_index(self._results, shown), text, of_a, of_b))
+        of_a, of_b = (index(self.paths, path) for path in (*decision.paths, (), ())[:2])
+        text = index(self.texts, _template(decision, with_fix=with_fix))
+        return index(self.cells, (index(self.results, shown), text, of_a, of_b))
 
     def merge(self, other: Answers) -> list[int]:
         """Add the answers of another object.
@@ -70,13 +65,14 @@ class Answers:
         Returns:
             The index here of each cell of the other object.
         """
-        results = [_index(self._results, each) for each in other.results]
-        texts = [_index(self._texts, each) for each in other.texts]
-        paths = [_index(self._paths, each) for each in other.paths]
-        return [_index(self._cells, (results[r], texts[t], paths[a], paths[b])) for r, t, a, b in other.cells]
+        results = [index(self.results, each) for each in other.results]
+        texts = [index(self.texts, each) for each in other.texts]
+        paths = [index(self.paths, each) for each in other.paths]
+        return [index(self.cells, (results[r], texts[t], paths[a], paths[b])) for r, t, a, b in other.cells]
 
 
-def _index(known: dict[Item, int], item: Item) -> int:
+def index(known: dict[Item, int], item: Item) -> int:
+    """The index of an item; adds the item if it is new."""
     return known.setdefault(item, len(known))
 
 
@@ -124,25 +120,3 @@ def _conversions(decision: Decision, position: int, rest: str) -> str:
 def _note(decision: Decision, position: int) -> str:
     """The part of an explanation that tells how a number changes."""
     return next((f", {change}" for change in decision.number_changes if change.position == position), "")
-
-
-def filled(template: str, decision: Decision) -> str:
-    """Fill a template for a decision, as the page does; the inverse of making the template.
-
-    >>> from supremum import explain
-    >>> decision = explain("int8", "uint8", rules="jax-x64")
-    >>> answers = Answers()
-    >>> _ = answers.number(decision, with_fix=True)
-    >>> print(filled(answers.texts[0], decision).expandtabs(4))
-    a   int8 -> int16
-    b   uint8 -> int16
-    why int16 is the least upper bound: int8 -> int16, uint8 -> int16
-    """
-    result = "" if decision.result is None else str(decision.result.dtype)
-    values = {OPERATION: decision.operation, RESULT: result}
-    values |= dict(zip(WRITTEN, map(str, decision.operands), strict=False))
-    values |= dict(zip(NAMED, (operand.name for operand in decision.operands), strict=False))
-    values |= dict(zip(CLIMBED, map(" -> ".join, decision.paths), strict=False))
-    for mark, value in values.items():
-        template = template.replace(mark, value)
-    return _CHANGED.sub(lambda found: _note(decision, int(found[1][0])), template)

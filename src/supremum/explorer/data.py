@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from itertools import pairwise
 from multiprocessing import active_children, get_context
@@ -16,7 +16,7 @@ import numpy as np
 from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, difference, short_name
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
-from supremum.explorer.answers import Answers
+from supremum.explorer.answers import Answers, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
 from supremum.explorer.query import TYPES, Asker, Question, distinct
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
@@ -25,6 +25,8 @@ from supremum.operations import OPERATIONS, TABLED
 from supremum.rules import FOLLOWS_JAX, HOMES, canonical_name, get_rules
 from supremum.signals import without_interrupts
 
+Table = tuple[tuple[int, ...], ...]
+"""The cell of each pair of operands, row by row."""
 QUESTION = "result_type"
 BINARY: tuple[str, ...] = ("promote_types", *TABLED)
 """The operations that have a table."""
@@ -73,17 +75,18 @@ def explorer_data(
             for future in as_completed(names):
                 found[names[future]] = future.result()
                 on_step(names[future])
-    answers, tables = Answers(), _Tables()
+    answers = Answers()
+    tables: dict[Table, int] = {}
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
     dtypes = [dtype for _, dtype, _ in answers.results]
     categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
     return _names(operations) | {
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
-        "tables": [[_steps(row) for row in table] for table in tables.indices],
+        "tables": [[_steps(row) for row in table] for table in tables],
         "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
-        "texts": answers.texts,
-        "paths": answers.paths,
+        "texts": list(answers.texts),
+        "paths": list(answers.paths),
         "cells": [_steps(column) for column in zip(*answers.cells, strict=True)],
         # As text, because JSON readers round large integers.
         "numbers": {
@@ -125,16 +128,9 @@ class _Asked(NamedTuple):
     answers: Answers
 
 
-class _Tables:
-    """Tables of cells, without duplicates."""
-
-    def __init__(self) -> None:
-        self.indices: dict[tuple[tuple[int, ...], ...], int] = {}
-
-    def index(self, table: list[list[int]], cells: list[int]) -> int:
-        """The index of a table after its cells are renumbered; adds the table if it is new."""
-        renumbered = tuple(tuple(cells[cell] for cell in row) for row in table)
-        return self.indices.setdefault(renumbered, len(self.indices))
+def _index_of_table(tables: dict[Table, int], table: list[list[int]], cells: list[int]) -> int:
+    """The index of a table after its cells are renumbered; adds the table if it is new."""
+    return index(tables, tuple(tuple(cells[cell] for cell in row) for row in table))
 
 
 def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _Asked:
@@ -151,11 +147,11 @@ def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _A
             gc.enable()
 
 
-def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[str, Any]:
+def _rules(name: str, asked: _Asked, answers: Answers, tables: dict[Table, int]) -> dict[str, Any]:
     cells = answers.merge(asked.answers)
     questions = {
         operation: asdict(question)
-        | {"table": tables.index(question.table, cells), "alone": [cells[cell] for cell in question.alone]}
+        | {"table": _index_of_table(tables, question.table, cells), "alone": [cells[cell] for cell in question.alone]}
         for operation, question in asked.questions.items()
     }
     rules = get_rules(name)
@@ -165,7 +161,7 @@ def _rules(name: str, asked: _Asked, answers: Answers, tables: _Tables) -> dict[
         "source": rules.source,
         "questions": questions,
         "sorts": distinct(rules, TYPES)[1],
-        "operations": [tables.index(table, cells) for table in asked.tables],
+        "operations": [_index_of_table(tables, table, cells) for table in asked.tables],
     }
 
 
@@ -193,8 +189,11 @@ def _aliases() -> dict[str, str]:
     builtin = [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
     codes = {code for dtype in builtin for code in (dtype.str[1:], dtype.char)}
     names = {f"{order}{code}" for code in codes for order in ("", "<", ">", "=", "|")}
-    named = {name: _format_or_none(name) for name in {*names, *map(str, np.sctypeDict)}}
-    return {name: row.name for name, row in sorted(named.items()) if row is not None and name != row.name}
+    named: dict[str, str] = {}
+    for name in sorted({*names, *map(str, np.sctypeDict)}):
+        with suppress(UnknownDtypeError):
+            named[name] = as_format(name).name
+    return {name: format_name for name, format_name in named.items() if name != format_name}
 
 
 def conversions() -> dict[str, dict[str, Any]]:
@@ -214,13 +213,6 @@ def _conversion(row: Format) -> dict[str, Any]:
         "signed": row.signed,
         "zero": row.zero,
     }
-
-
-def _format_or_none(name: str) -> Format | None:
-    try:
-        return as_format(name)
-    except UnknownDtypeError:
-        return None
 
 
 def _differing(dtypes: list[str]) -> list[list[int]]:

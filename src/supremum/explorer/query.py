@@ -131,7 +131,8 @@ class Asker:
             new = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
         of_integer, of_float, *of_parts = (each.first_of_each() for each in numbers)
         half = len(other_parts)
-        of_real, of_imaginary = _first_of_each(of_parts[:half]), _first_of_each(of_parts[half:])
+        of_real = _first_of_each(zip(*of_parts[:half], strict=True))
+        of_imaginary = _first_of_each(zip(*of_parts[half:], strict=True))
         lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
         pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
         sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
@@ -193,22 +194,17 @@ class _Alike:
 
     def first_of_each(self) -> list[int]:
         """For each number, the index of the first one with the same answers."""
-        first: dict[tuple[int, ...], int] = {}
-        return [first.setdefault(tuple(row), place) for place, row in enumerate(self._rows)]
+        return _first_of_each(map(tuple, self._rows))
 
     def firsts(self) -> list[Operand]:
         """One number of each group with different answers."""
         return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
 
 
-def _first_of_each(answers: Iterable[Sequence[int]]) -> list[int]:
-    """For each number, the index of the first one with the same answers.
-
-    Args:
-        answers: one sequence for each question, with an answer for each number.
-    """
-    first: dict[tuple[int, ...], int] = {}
-    return [first.setdefault(each, place) for place, each in enumerate(zip(*answers, strict=True))]
+def _first_of_each(answers: Iterable[Hashable]) -> list[int]:
+    """For each item, the index of the first one with the same answers."""
+    first: dict[Hashable, int] = {}
+    return [first.setdefault(each, place) for place, each in enumerate(answers)]
 
 
 def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:
@@ -232,10 +228,9 @@ def _merged(table: list[list[int]], alone: list[int]) -> tuple[list[int], list[i
     Two operands are duplicates if they agree in row, in column and alone.
     """
     signatures = [(tuple(line), tuple(line[i] for line in table), alone[i]) for i, line in enumerate(table)]
-    kept = {signature: i for i, signature in reversed(list(enumerate(signatures)))}
-    ordered = sorted(kept.values())
-    place = {signatures[i]: n for n, i in enumerate(ordered)}
-    return [place[signature] for signature in signatures], ordered
+    first = _first_of_each(signatures)
+    ordered = sorted(set(first))
+    return [ordered.index(i) for i in first], ordered
 
 
 def _runs(examples: Sequence[float], start: int = 0) -> list[list[int]]:
