@@ -77,6 +77,10 @@ class Operand:
         return f"{self.dtype}{shape} (weak)" if self.weak else f"{self.dtype}{shape}"
 
 
+Operands: TypeAlias = tuple[Operand, ...]
+"""The operands of one call, in order."""
+
+
 def _shown(value: Scalar) -> str:
     # Python refuses to print integers of more than 4300 digits, and 400 digits are unreadable.
     if isinstance(value, int) and value.bit_length() > 256:

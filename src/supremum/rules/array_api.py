@@ -13,9 +13,9 @@ from typing import ClassVar
 from supremum.decisions import Verdict, letter
 from supremum.formats import as_format
 from supremum.lattice import Lattice
-from supremum.operands import Operand
+from supremum.operands import Operand, Operands
 from supremum.operations import Operation
-from supremum.rules.lattice_edges import SIGNED, UNSIGNED
+from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.number_ranges import converts, interval
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
@@ -48,7 +48,7 @@ class ArrayApiRules(LatticeRuleSet):
         value = None if operand.value is None else interval(operand.value)
         return (operand.category, operand.dtype, operand.weak, value)
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if all(operand.is_python_scalar for operand in operands):
             return Verdict.refuse("the standard needs at least one array among the operands, got only Python numbers")
         met = super()._meet(operation, operands)

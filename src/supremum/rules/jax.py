@@ -14,11 +14,10 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import WEAK_NAMES, Operand, weak_name
+from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
-from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
-from supremum.rules.lattice_promotion import held_format, weak_defaults
+from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LatticeRuleSet
@@ -32,9 +31,8 @@ _X64_EDGES: dict[str, tuple[str, ...]] = {
     **SIGNED,
     "int64": ("float*",),
     "float*": ("bfloat16", "float16", "complex*"),
-    **FLOATS,
+    **INEXACT,
     "complex*": ("complex64",),
-    "complex64": ("complex128",),
     "complex128": (),
 }
 # The small formats are directly above the weak kind of their category and have no joins with the other formats in it,
@@ -118,7 +116,7 @@ class JaxRuleSet(LatticeRuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
         has_int_exponent = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(held_format("int*", self.defaults, self.held_as))
@@ -140,9 +138,7 @@ class JaxRuleSet(LatticeRuleSet):
         ]
         return replace(verdict, reason=(*verdict.reason, *wrapping))
 
-    def _number_steps(
-        self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         operand = operands[position]
         if operation.name == "pow" and position == 1 and operand.category == "integer" and operand.dtype is None:
             return ()  # JAX multiplies repeatedly and never converts the exponent
@@ -173,9 +169,7 @@ class JaxRuleSet(LatticeRuleSet):
             return Verdict.accept(_INT32, 2, reason, f"pow converts bool to {_INT32}")
         return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
-    def _adjust_result(
-        self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict, result: ResultType
-    ) -> Verdict:
+    def _adjust_result(self, operation: Operation, operands: Operands, verdict: Verdict, result: ResultType) -> Verdict:
         name, row = operation.name, as_format(result.dtype)
         computed = as_format(verdict.compute[0])
         if computed.name in _LACKS.get(name, ()):

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.operands import Operand, weak_name
+from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.assignment import Storing
-from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
+from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb
@@ -32,8 +32,7 @@ _ORDER = Lattice(
         **SIGNED,
         "int64": ("float*",),
         "float*": ("bfloat16", "float16"),
-        **FLOATS,
-        "complex64": ("complex128",),
+        **INEXACT,
     }
 )
 _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
@@ -71,7 +70,7 @@ class KerasRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [operand.name for operand in operands]
         if operation.name == "clip" and names[0] == str(_BOOL):
             names[0] = str(_INT32)  # Keras casts such an array before it looks at the bounds
@@ -99,7 +98,7 @@ class KerasRules(RuleSet):
             dtype = _HELD_AS[dtype]
         return replace(Verdict.accept(as_format(dtype).dtype, len(operands), *reason), paths=paths)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None:
             return verdict

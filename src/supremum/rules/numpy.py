@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import WEAK_NAMES, Operand
+from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import converts, interval
@@ -34,7 +34,7 @@ class NumpyRules(NumpyFunctions):
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         if operation.name == "solve":
@@ -49,7 +49,7 @@ class NumpyRules(NumpyFunctions):
             return self._meet(operation, operands)
         return Verdict.refuse(f"NumPy has no function {operation.name}")
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if len(operands) == 1:
             return _settle_single(operands[0])
         # Dtypes come before arrays and numbers, as in np.result_type; the order can matter with three or more.
@@ -64,7 +64,7 @@ class NumpyRules(NumpyFunctions):
         beside = (f"{listed(weak)} is weak (NEP 50)",) if weak else ()
         return Verdict.accept(dtype, len(operands), f"the common type of {listed(nodes)} is {dtype}", *beside)
 
-    def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _run(self, operation: Operation, operands: Operands) -> Verdict:
         nodes = tuple(operand.name for operand in operands)
         if len(operands) == 1:
             # A function of one operand has no array that a Python number could take its dtype from.
@@ -79,9 +79,7 @@ class NumpyRules(NumpyFunctions):
         verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
         return verdict if compares_by_value(operation.name, nodes) else _check_numbers(verdict, operands)
 
-    def _number_steps(
-        self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         operand = operands[position]
         nodes = tuple(each.name for each in operands)
         if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
@@ -97,7 +95,7 @@ class NumpyRules(NumpyFunctions):
         is_integer = array.category == bound.category == "integer"
         return is_integer and (bound.value <= array.format.min if is_lower else bound.value >= array.format.max)
 
-    def _clip(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _clip(self, operation: Operation, operands: Operands) -> Verdict:
         array, *bounds = operands
         ignored = [
             position
@@ -132,7 +130,7 @@ def _is_convertible(operand: Operand, target: str) -> bool:
     return operand.dtype is not None or not isinstance(value, int) or converts(value, as_format(target))
 
 
-def _check_numbers(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
+def _check_numbers(verdict: Verdict, operands: Operands) -> Verdict:
     """The verdict, or a refusal where a Python int does not fit the dtype it would take."""
     for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
         if not _is_convertible(operand, str(target)):

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
-from supremum.operands import Operand
+from supremum.operands import Operand, Operands
 from supremum.operations import Operation
 from supremum.rules.numpy_casts import casts_same_kind, default_of, has_cast
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -44,7 +44,7 @@ LACKING_BOOL: Mapping[str, tuple[str, ...]] = {"cross": CATEGORIES[1:]}
 class NumpyFunctions(RuleSet):
     """The rules that NumPy 2 and NumPy 1.26 share."""
 
-    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+    def _follow(self, operation: Operation, operands: Operands) -> Verdict | None:
         return super()._follow(operation, as_arrays(operands))
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
@@ -54,13 +54,13 @@ class NumpyFunctions(RuleSet):
         return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
 
 
-def as_arrays(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+def as_arrays(operands: Operands) -> Operands:
     """Convert all operands to arrays, as some functions do; a Python number gets its default dtype."""
     made = (o.with_dtype(default_of(o.name)) if o.dtype is None else o for o in operands)
     return tuple(replace(each, ndim=1) for each in made)
 
 
-def solved(operands: tuple[Operand, ...]) -> Verdict:
+def solved(operands: Operands) -> Verdict:
     """The common dtype in `linalg.solve`: single precision if all arrays have it, otherwise double."""
     rows = [operand.format for operand in as_arrays(operands)]
     absent = {"float16"}

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
-from supremum.operands import WEAK_NAMES, Operand, Scalar
+from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import fits
@@ -79,7 +79,7 @@ class NumpyLegacyRules(NumpyFunctions):
     def _key(self, operand: Operand) -> Hashable:
         return (operand.is_python_scalar, operand.category, *_possible_views(operand))
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         if operation.name == "solve":
@@ -105,7 +105,7 @@ class NumpyLegacyRules(NumpyFunctions):
         why = f"NumPy 1.26 promotes by the value of {unknown}, which is not known here"
         return Verdict.refuse(f"{why}: the result could be {results}")
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         # A reduction has a single operand and nothing to promote it with.
         is_reduction = operation.family is Family.REDUCTION
         return self._settle_operation(as_operation("result_type") if is_reduction else operation, operands)

@@ -18,10 +18,10 @@ from itertools import combinations
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
-from supremum.operands import TYPE_OF_CATEGORY, Operand
+from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
 from supremum.rules.assignment import Storing
-from supremum.rules.lattice_edges import SIGNED
+from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, given
@@ -32,11 +32,7 @@ _ORDER = Lattice(
         "uint8": ("int16",),
         **SIGNED,
         "int64": ("float16", "bfloat16"),
-        "float16": ("float32",),
-        "bfloat16": ("float32",),
-        "float32": ("float64", "complex64"),
-        "float64": ("complex128",),
-        "complex64": ("complex128",),
+        **INEXACT,
     }
 )
 """`promoteTypes` in the header, whose 144 cells are the joins of this order."""
@@ -166,7 +162,7 @@ class PaddleRuleSet(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), operand.ndim == 0)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         row = _TABLE.get(operation.name)
         if row is None:
             return Verdict.refuse(f"these rules have no measurement of Paddle's {operation.name}")
@@ -186,7 +182,7 @@ class PaddleRuleSet(RuleSet):
             return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")
         return given(operation, met)
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         row = _TABLE[operation.name]
         if operation.name == "clip":
             return _clip(operands)
@@ -227,7 +223,7 @@ def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
     return f"Paddle promotes tensors only if both are floats or one is complex, got {_names((a, b))}"
 
 
-def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict:
+def _meet_tensors(name: str, row: _Row, tensors: Operands) -> Verdict:
     own = tensors[0].format.dtype
     if all(tensor.dtype == own for tensor in tensors):
         return Verdict.accept(own, len(tensors), ALREADY)
@@ -248,9 +244,7 @@ def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict
     return Verdict.accept(as_format(met).dtype, len(tensors), *reason)
 
 
-def _meet_scalar(
-    row: _Row, operands: tuple[Operand, ...], category: str, own: DType, reason: tuple[str, ...]
-) -> Verdict:
+def _meet_scalar(row: _Row, operands: Operands, category: str, own: DType, reason: tuple[str, ...]) -> Verdict:
     """The verdict on tensors of the common type `own` beside Python scalars, the highest of which has `category`."""
     python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
@@ -266,7 +260,7 @@ def _meet_scalar(
     return Verdict.accept(as_format(together).dtype, len(operands), *reason, why)
 
 
-def _clip(operands: tuple[Operand, ...]) -> Verdict:
+def _clip(operands: Operands) -> Verdict:
     """The verdict on an array and its bounds, which Paddle reads as numbers, whatever their type."""
     own, *bounds = operands
     if own.is_python_scalar:
@@ -281,7 +275,7 @@ def _clip(operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(target, len(operands), why)
 
 
-def _multiply(operands: tuple[Operand, ...]) -> Verdict:
+def _multiply(operands: Operands) -> Verdict:
     """The verdict on the tensors of a matrix product."""
     if absent := _names(o for o in operands if str(o.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
         return Verdict.refuse(f"Paddle has no {absent} tensors")

@@ -43,7 +43,7 @@ class Memory:
         self.verdicts: Bounded[Hashable, Verdict] = Bounded(_MOST)
         """Verdicts, by the operation and the keys of its operands."""
         self.pairs: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Result dtypes of two arrays; see `supremum.rules.pair_cache`."""
+        """Result dtypes of two arrays; see `supremum.promotion`."""
         self.prepared: Bounded[Hashable, Any] = Bounded(_MOST)
         """Operations on arrays that are ready to run, by the operation and the keys of its operands."""
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)

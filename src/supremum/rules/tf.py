@@ -19,9 +19,9 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand
+from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
-from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
+from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -38,9 +38,8 @@ _ORDER = Lattice(
         "int64": ("weak float64",),
         "weak float32": ("weak float64",),
         "weak float64": ("bfloat16", "float16", "weak complex128"),
-        **FLOATS,
+        **INEXACT,
         "weak complex128": ("complex64",),
-        "complex64": ("complex128",),
     }
 )
 _WEAK = "weak "
@@ -104,7 +103,7 @@ class TensorFlowRules(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), interval(operand.value) if type(operand.value) is int else None)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
             verdict = verdict.resulting_in(
@@ -112,7 +111,7 @@ class TensorFlowRules(RuleSet):
             )
         return verdict
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = dict.fromkeys(operand.format.name for operand in operands if operand.dtype is not None)
         if unknown := [name for name in names if name not in _STRONG]:
             return Verdict.refuse(f"these rules have no {' and '.join(unknown)} tensors")
@@ -126,13 +125,7 @@ class TensorFlowRules(RuleSet):
         is_alone = len(operands) == 1 and operands[0].weak and self.mode is not Mode.OFF
         return replace(verdict, result=ResultType(verdict.compute[0], weak=True)) if is_alone else verdict
 
-    def _number_steps(
-        self,
-        operation: Operation,  # noqa: ARG002 (all operations convert alike)
-        operands: tuple[Operand, ...],
-        position: int,
-        target: Format,
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         # A number first takes the dtype of the tensor, even if both are then divided as floats.
         tensors = [operand.format for operand in operands if not operand.is_python_scalar]
         if target.is_inexact and tensors and operands[position].category == tensors[0].category == "integer":
@@ -142,7 +135,7 @@ class TensorFlowRules(RuleSet):
     def _brought(self, into: Operand, value: Operand) -> Verdict:
         return self._settle_operation(ASSIGN, (into, value))  # unlike promote_types, ASSIGN checks Python bools
 
-    def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
+    def _promote(self, operands: Operands) -> Verdict:
         beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
         if beyond:
             why = f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints"
@@ -189,7 +182,7 @@ def _objection(nodes: list[str], met: str, row: Format) -> str | None:
     return None
 
 
-def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+def _agree(operation: Operation, operands: Operands) -> Verdict:
     """The verdict on tensors that must have one dtype, which Python numbers take if their category allows it."""
     tensors = [operand.format for operand in operands if not operand.is_python_scalar]
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)

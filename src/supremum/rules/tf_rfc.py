@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
-from supremum.operands import Operand, weak_name
+from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import Operation, Result
 from supremum.rules.number_ranges import fits, interval
 from supremum.rules.rule_set import RuleSet
@@ -107,7 +107,7 @@ class TensorFlowRfcRuleSet(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:  # noqa: ARG002 (one for all)
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:  # noqa: ARG002 (one for all)
         tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
         scalars = {i: operand for i, operand in enumerate(operands) if operand.dtype is None}
         unknown = [str(row) for row in tensors if row not in _FORMATS]
@@ -152,7 +152,7 @@ class TensorFlowRfcRuleSet(RuleSet):
         # Not bool: the RFC does not say which float bool / bool returns.
         return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
 
-    def _targets(self, operands: tuple[Operand, ...]) -> list[DType]:
+    def _targets(self, operands: Operands) -> list[DType]:
         """The result of mode ALL first, then wider formats that a Python number or the operation may need."""
         first = [row.dtype for row in _fix_targets(operands)]
         return list(dict.fromkeys([*first, *super()._targets(operands)]))

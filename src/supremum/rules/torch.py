@@ -18,7 +18,7 @@ from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand, Scalar, as_operand
+from supremum.operands import Operand, Operands, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import fits
@@ -127,7 +127,7 @@ class TorchRules(RuleSet):
         default = self.default_dtype
         return {"integer": integer, "float": default, "complex": COMPLEX_OF[default]}[operand.category]
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [self._name_of(operand) for operand in operands]
         unknown = sorted(set(names) - KNOWN)
         if unknown:
@@ -145,7 +145,7 @@ class TorchRules(RuleSet):
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
         return as_format(self.default_dtype).dtype
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if refusal := self._refusal_of_numbers(operation, operands):
             return refusal
         if operation.name == "square":
@@ -169,13 +169,7 @@ class TorchRules(RuleSet):
             return _rounded_once(operation, common, verdict)
         return _within_range(operation, operands, common, verdict)
 
-    def _number_steps(
-        self,
-        operation: Operation,  # noqa: ARG002 (all operations convert alike)
-        operands: tuple[Operand, ...],
-        position: int,
-        target: Format,
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         # torch converts to 16 bits through float32 (`c10::Half(float)`), and from int64 directly to float32.
         operand = operands[position]
         if target in _HALVES:
@@ -185,7 +179,7 @@ class TorchRules(RuleSet):
             return (as_format(self._name_of(operand)), target)
         return usual_steps(operand.category, target)
 
-    def _refusal_of_numbers(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+    def _refusal_of_numbers(self, operation: Operation, operands: Operands) -> Verdict | None:
         numbers = [i for i, operand in enumerate(operands) if operand.is_python_scalar]
         if operation.name in _NUMBERS_EVERYWHERE:
             asked = None
@@ -199,28 +193,23 @@ class TorchRules(RuleSet):
             return _refusal_of_values(operation, operands)
         return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
-    def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
-        if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
-            return None  # torch has no explicit casts of them either
-        return super()._find_fix(operation, runtime, operands)
-
-    def _find_fix_into(
-        self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
+    def _find_fix(
+        self, operation: Operation, into: Operand | None, how: Storing | None, runtime: Runtime, operands: Operands
     ) -> Fix | None:
         if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
-            return None
-        return super()._find_fix_into(operation, into, how, runtime, operands)
+            return None  # torch has no explicit casts of them either
+        return super()._find_fix(operation, into, how, runtime, operands)
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in SHELL), None)
         return super()._objection_to_cast(value, target) if shell is None else _shell_objection(shell)
 
-    def _square(self, operands: tuple[Operand, ...]) -> Verdict:
+    def _square(self, operands: Operands) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
         verdict = self._settle_operation(as_operation("pow"), (*operands, as_operand(2)))
         return replace(verdict, compute=verdict.compute[:1])
 
-    def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
+    def _poisson_nll_loss(self, operands: Operands) -> Verdict:
         # exp(input) - target * input, where each step promotes separately.
         rate = self._settle_operation(as_operation("exp"), operands[:1])
         product = self._settle_operation(as_operation("multiply"), operands)
@@ -238,7 +227,7 @@ def _rank(operand: Operand) -> Rank:
     return Rank.ZERO_D if operand.ndim == 0 else Rank.DIMENSIONED
 
 
-def _accepts_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
+def _accepts_shell(operation: Operation, operands: Operands, names: list[str], common: str) -> bool:
     """Whether a call neither converts its operands nor computes with them."""
     if operation.name == "pow":  # a power of 1 only fills, whatever the exponents
         return operands[0].is_python_scalar and operands[0].value == 1 and common not in SHELL
@@ -254,7 +243,7 @@ def _computed(verdict: Verdict, ndim: int | None) -> Operand:
     return Operand(as_format(verdict.result.dtype).category, verdict.result.dtype, ndim=ndim)
 
 
-def _stays_in_float32(operation: Operation, operands: tuple[Operand, ...], position: int, common: Format) -> bool:
+def _stays_in_float32(operation: Operation, operands: Operands, position: int, common: Format) -> bool:
     """Whether an operand is not rounded to the 16 bits that the result has.
 
     The kernels of the three operations read a second operand in float32 if it is a number or a 0-d tensor of a
@@ -282,12 +271,12 @@ def _with_input_dtype(operand: Operand, verdict: Verdict) -> Verdict:
     return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
 
 
-def _values(operands: tuple[Operand, ...]) -> dict[int, Scalar]:
+def _values(operands: Operands) -> dict[int, Scalar]:
     """The known values of Python numbers, by position."""
     return {i: o.value for i, o in enumerate(operands) if o.is_python_scalar and o.value is not None}
 
 
-def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+def _refusal_of_values(operation: Operation, operands: Operands) -> Verdict | None:
     """The refusal of Python numbers that torch cannot read, before it promotes anything."""
     values = _values(operands)
     if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
@@ -298,7 +287,7 @@ def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> V
     return None
 
 
-def _within_range(operation: Operation, operands: tuple[Operand, ...], common: Format, verdict: Verdict) -> Verdict:
+def _within_range(operation: Operation, operands: Operands, common: Format, verdict: Verdict) -> Verdict:
     """The verdict after a check whether Python numbers fit the dtype they are converted to."""
     values = _values(operands)
     if operation.name == "pow" and common.category == "integer" and 1 in values and values[1].real < 0:

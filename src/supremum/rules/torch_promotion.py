@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from supremum.formats import CATEGORIES, Kind, as_format
 from supremum.lattice import Lattice
-from supremum.rules.lattice_edges import SIGNED
+from supremum.rules.lattices import INEXACT, SIGNED
 
 # Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
 LATTICE = Lattice(
@@ -21,12 +21,9 @@ LATTICE = Lattice(
         "uint8": ("int16",),
         **SIGNED,
         "int64": ("bfloat16", "float16"),
-        "bfloat16": ("float32",),
+        **INEXACT,
         "float16": ("float32", "complex32"),
-        "float32": ("float64", "complex64"),
-        "float64": ("complex128",),
         "complex32": ("complex64",),
-        "complex64": ("complex128",),
     }
 )
 # The other dtypes promote only with themselves. These unsigned ones also promote to the floats of the lattice, but not

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from supremum.decisions import Verdict
 from supremum.formats import DType, as_format
-from supremum.operands import Operand
+from supremum.operands import Operands
 from supremum.operations import Operation, Result
 
 _BOOL = as_format("bool").dtype
@@ -47,7 +47,7 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
     )
 
 
-def disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
+def disagreement(operation: Operation, operands: Operands) -> str:
     """Why an operation that needs arrays of one dtype refuses these; empty if they have one dtype."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
     return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
