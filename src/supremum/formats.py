@@ -227,7 +227,7 @@ def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: 
 
 
 # The codes of the first eighteen are those of "JAX type promotion (JEP 9407)": a letter and the size in bytes.
-_ROWS: tuple[Format, ...] = (
+FORMATS: tuple[Format, ...] = (
     Format("bool", Kind.BOOL, 1, signed=False, code="b1"),
     _integer("uint1", Kind.UNSIGNED, 1),
     _integer("uint2", Kind.UNSIGNED, 2),
@@ -263,11 +263,8 @@ _ROWS: tuple[Format, ...] = (
     _complex("complex64", 64, 8, 23, "c8"),
     _complex("complex128", 128, 11, 52, "c16"),
 )
-
-
-_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in _ROWS}
-FORMATS: tuple[Format, ...] = _ROWS
 """Every format, ordered by kind and then by width."""
+_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in FORMATS}
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}

@@ -113,7 +113,7 @@ class Blocks(Generic[B]):
             self._check(block)
         return block
 
-    def enter(self, block: B) -> None:
+    def enter_block(self, block: B) -> None:
         """Put a block in force."""
         self.innermost.set(block)
         self._thread.open.append(block)
@@ -132,7 +132,7 @@ class Blocks(Generic[B]):
         self._tell(left if any(each.owner is left.owner for each in opened) else self._always)
 
     @coroutine
-    def run(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    def run_in_block(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
         """Await a coroutine with a block in force while it runs, and the previous one while it waits.
 
         Args:
@@ -247,7 +247,7 @@ class _Held(Block, Generic[T]):
         return type(self)(self.owner, outer, self.key, self.value)
 
 
-class BlockValue(Generic[T]):
+class BlockValue(Blocks[_Held[T]], Generic[T]):
     """A value that blocks put in force.
 
     Args:
@@ -266,7 +266,7 @@ class BlockValue(Generic[T]):
 
     def __init__(self, name: str, default: T, fix: Callable[[T], str] | None = None) -> None:
         always: _Held[T] = _Held(None, None, None, default)
-        self._blocks = Blocks(name, always, None if fix is None else lambda block: fix(block.value))
+        super().__init__(name, always, None if fix is None else lambda block: fix(block.value))
 
     @property
     def value(self) -> T:
@@ -275,12 +275,12 @@ class BlockValue(Generic[T]):
         Raises:
             ScopeError: if JAX is tracing for a different one.
         """
-        return self._blocks.current().value
+        return self.current().value
 
     @property
     def key(self) -> Hashable:
         """The key of the value in force, as JAX is told."""
-        return self._blocks.innermost.get().key
+        return self.innermost.get().key
 
     def enter(self, owner: object, value: T, key: Hashable = None) -> None:
         """Put a value in force until its owner leaves.
@@ -290,11 +290,7 @@ class BlockValue(Generic[T]):
             value: the value.
             key: as for `Block`.
         """
-        self._blocks.enter(_Held(owner, self._blocks.innermost.get(), key, value))
-
-    def leave(self, owner: object) -> None:
-        """Remove the innermost value of an owner, and no other."""
-        self._blocks.leave(owner)
+        self.enter_block(_Held(owner, self.innermost.get(), key, value))
 
     @contextmanager
     def holding(self, value: T, key: Hashable = None) -> Generator[None]:
@@ -308,8 +304,4 @@ class BlockValue(Generic[T]):
 
     def run(self, value: T, key: Hashable, awaited: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
         """Await a coroutine with a value in force while it runs; the other arguments are as for `enter`."""
-        return self._blocks.run(_Held(object(), self._blocks.innermost.get(), key, value), awaited)
-
-    def tell_all_threads(self, key: Hashable) -> None:
-        """As for `Blocks`."""
-        self._blocks.tell_all_threads(key)
+        return self.run_in_block(_Held(object(), self.innermost.get(), key, value), awaited)

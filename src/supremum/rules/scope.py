@@ -182,7 +182,7 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
 
     def __enter__(self) -> RuleSet:
         """Apply the rules, and return them."""
-        _scopes.enter(Scope(self.rules, SCOPE.get(), owner=self))
+        _scopes.enter_block(Scope(self.rules, SCOPE.get(), owner=self))
         return get_rules(self.rules)
 
     def __exit__(self, *exception: object) -> None:
@@ -195,7 +195,7 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
             function,
             "use_rules",
             lambda: use_rules(self.rules),
-            lambda awaited: _scopes.run(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
+            lambda awaited: _scopes.run_in_block(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
         )
 
 
@@ -209,7 +209,7 @@ def watching(watcher: Watcher) -> Generator[None]:
         watcher: the object to notify.
     """
     outer, owner = SCOPE.get(), object()
-    _scopes.enter(Scope(outer.rules, outer, watcher, owner))
+    _scopes.enter_block(Scope(outer.rules, outer, watcher, owner))
     try:
         yield
     finally:
