@@ -19,7 +19,7 @@ from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
 from supremum.rules.number_ranges import fits, interval
-from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
@@ -78,7 +78,6 @@ _STRENGTHENS: dict[str, tuple[str, ...]] = {"pow": ("integer",), "log10": CATEGO
 # The same unless all operands are weak.
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
 _UPCAST = "`_upcast_f16` in jax/_src/numpy/reductions.py"
 _BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits < _NARROWEST_BITS)
 
@@ -86,10 +85,10 @@ _BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits <
 def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     """The reductions of `jax.numpy`, given the default integers and the float dtype for 64-bit integers."""
     summed = Reduction(
-        gives=to_default(signed, unsigned, least_bits=8), accumulates=_IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
+        gives=to_default(signed, unsigned, least_bits=8), accumulates=IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
     )
     floats = {name: wide if as_format(name).bits >= _WIDE_INTEGER_BITS else "float32" for name in BITS}
-    averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
+    averaged = Reduction(gives=floats, accumulates=IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (
         to(summed, "sum prod")
         # This is `jax.numpy.cumulative_sum`; `cumsum`, `cumulative_prod` and `cumprod` keep the dtype of integers.

@@ -19,7 +19,7 @@ from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
-from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb
 
@@ -48,10 +48,9 @@ _TAKES_FLOAT8 = (
     "isfinite", "isinf", "isnan", "logical_not",
     "sum", "prod", "cumulative_sum", "cumulative_prod", "any", "all", "min", "max", "std",
 )  # fmt: skip
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
 _UPCAST = "keras/src/backend/jax/numpy.py and the jax.numpy functions it calls"
 _FLOATS = to("float32", BITS)
-_AVERAGED = Reduction(gives=_FLOATS, accumulates=_IN_FLOAT32, source=_UPCAST)
+_AVERAGED = Reduction(gives=_FLOATS, accumulates=IN_FLOAT32, source=_UPCAST)
 _REDUCTIONS = (
     to(replace(_AVERAGED, gives=to_default("int32", "uint32")), "sum prod")
     | to(Reduction(gives={"bool": "int32"}), "cumulative_sum cumulative_prod")

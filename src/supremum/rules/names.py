@@ -55,13 +55,11 @@ def canonical_name(name: Any, *, in_jax: bool = True) -> str:
     Raises:
         UnknownNameError: for an unknown name; the message suggests similar ones.
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str) or (name not in FOLLOWING and name not in HOMES):
         raise UnknownNameError("rule set", name, rule_names())
     flag("in_jax", in_jax)
     if name in FOLLOWING:
         return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
-    if name not in HOMES:
-        raise UnknownNameError("rule set", name, rule_names())
     return name
 
 

@@ -17,12 +17,11 @@ from supremum.formats import Format, as_format
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation
-from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import converts, interval
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, solved
+from supremum.rules.numpy_array_functions import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
+from supremum.rules.verdicts import checked_ints, given
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class NumpyRules(NumpyFunctions):
         if operation.name in FUNCTIONS:
             return self._run(operation, operands)
         if operation.name == "where":
-            return _check_numbers(self._meet(operation, operands), operands)
+            return checked_ints(self._meet(operation, operands), operands)
         if operation.name in ("result_type", "promote_types"):
             return self._meet(operation, operands)
         return Verdict.refuse(f"NumPy has no function {operation.name}")
@@ -77,7 +76,7 @@ class NumpyRules(NumpyFunctions):
             return Verdict.refuse(reason)
         compute = tuple(as_format(name).dtype for name in loop)
         verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
-        return verdict if compares_by_value(operation.name, nodes) else _check_numbers(verdict, operands)
+        return verdict if compares_by_value(operation.name, nodes) else checked_ints(verdict, operands)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         operand = operands[position]
@@ -127,27 +126,12 @@ def _settle_single(operand: Operand) -> Verdict:
 
 def _is_convertible(operand: Operand, target: str) -> bool:
     value = operand.value
-    return operand.dtype is not None or not isinstance(value, int) or converts(value, as_format(target))
-
-
-def _check_numbers(verdict: Verdict, operands: Operands) -> Verdict:
-    """The verdict, or a refusal where a Python int does not fit the dtype it would take."""
-    for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
-        if not _is_convertible(operand, str(target)):
-            too_large = f"the Python int {letter(position)} is out of range for {target}"
-            return Verdict.refuse(*verdict.reason, too_large, overflow=True)
-    return verdict
+    return not isinstance(value, int) or converts(value, as_format(target))
 
 
 NUMPY = NumpyRules(
     name="numpy",
     summary="NumPy 2 (NEP 50), ml_dtypes formats included",
     source="NumPy 2, ml_dtypes 0.6",
-    accepts=LACKING_BOOL,
-    stands_in=LOSSES_AS_DIVISION,
-    follows=FOLLOWS,
-    reductions=REDUCTIONS,
-    library="NumPy",
-    in_place=Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c)
-    item=Storing.CAST,  # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c)
+    **SHARED,
 )

@@ -7,16 +7,18 @@ integers in the default integer dtype; `numpy/_core/_methods.py` for means and v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.operands import Operand, Operands
 from supremum.operations import Operation
+from supremum.rules.assignment import Storing
 from supremum.rules.numpy_casts import casts_same_kind, default_of, has_cast
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
 _OWN = [row.name for row in FORMATS if row.is_builtin]
 _FOREIGN_INTEGERS = [row.name for row in FORMATS if row.category == "integer" and not row.is_builtin]
@@ -28,7 +30,7 @@ _SUMMED = Reduction(
 )
 _FLOAT64 = to("float64", (name for name in _OWN if as_format(name).category in ("bool", "integer")))
 _VARIANCE = Reduction(gives=_FLOAT64 | {name: REAL_PARTS[name] for name in _OWN if name in REAL_PARTS})
-REDUCTIONS: Mapping[str, Reduction] = (
+_REDUCTIONS = (
     {"sum": _SUMMED, "prod": replace(_SUMMED, source="`HALF_multiply` along contiguous elements")}
     | to(replace(_SUMMED, accumulates={}), "cumulative_sum cumulative_prod")
     | {"mean": Reduction(gives=_FLOAT64, accumulates={"float16": "float32"}, source="`_mean` in _methods.py")}
@@ -37,8 +39,18 @@ REDUCTIONS: Mapping[str, Reduction] = (
     # `maximum` has no loops for these integers, so it uses that of the first type that they cast to.
     | to(Reduction(gives=to("int8", _FOREIGN_INTEGERS)), "min max")
 )
-FOLLOWS: Mapping[str, str] = to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"}
-LACKING_BOOL: Mapping[str, tuple[str, ...]] = {"cross": CATEGORIES[1:]}
+SHARED: dict[str, Any] = {
+    "accepts": {"cross": CATEGORIES[1:]},
+    "stands_in": LOSSES_AS_DIVISION,
+    "follows": to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"},
+    "reductions": _REDUCTIONS,
+    "library": "NumPy",
+    "in_place": Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c) since NumPy 1.10
+    # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c). NumPy 1.26 wraps a Python int that
+    # does not fit around, with a DeprecationWarning.
+    "item": Storing.CAST,
+}
+"""The fields in which NumPy 2 and NumPy 1.26 have the same values."""
 
 
 class NumpyFunctions(RuleSet):

@@ -24,12 +24,11 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
 from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules.assignment import Storing
 from supremum.rules.number_ranges import fits
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, as_arrays, solved
+from supremum.rules.numpy_array_functions import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
+from supremum.rules.verdicts import given
 
 _ROUNDING = ("ceil", "floor", "trunc")
 # NumPy 1.26 has no integer loops for these.
@@ -82,17 +81,12 @@ class NumpyLegacyRules(NumpyFunctions):
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
-        if operation.name == "solve":
-            met = self._settle_operation(
-                as_operation("result_type"), as_arrays(operands)
-            )  # refuses formats that it does not know
-            absent = met.result is None and any(o.format.name in _ABSENT for o in as_arrays(operands))
-            return met if absent else solved(operands)
-        is_question = operation.name in ("result_type", "promote_types", "where")
-        if not is_question and operation.name not in FUNCTIONS:
+        if operation.name not in (*FUNCTIONS, "result_type", "promote_types", "where", "solve"):
             return Verdict.refuse(f"NumPy has no function {operation.name}")
         if absent := [o.format.name for o in operands if o.dtype is not None and o.format.name in _ABSENT]:
             return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
+        if operation.name == "solve":
+            return solved(operands)
         ways = [_possible_views(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
             why = f"{' and '.join(beyond)} does not fit 64 bits, so NumPy would convert it to an object"
@@ -281,11 +275,5 @@ NUMPY_LEGACY = NumpyLegacyRules(
     name="numpy-legacy",
     summary="NumPy 1.26: value-based promotion, before NEP 50",
     source="NumPy 1.26.4, ml_dtypes 0.5.4",
-    accepts=LACKING_BOOL,
-    stands_in=LOSSES_AS_DIVISION,
-    follows=FOLLOWS,
-    reductions=REDUCTIONS,
-    library="NumPy",
-    in_place=Storing.SAME_KIND,  # the default of `casting` since NumPy 1.10
-    item=Storing.CAST,  # NumPy wraps a Python int that does not fit around, with a DeprecationWarning
+    **SHARED,
 )

@@ -22,7 +22,7 @@ from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
 from supremum.rules.assignment import Storing
 from supremum.rules.lattices import INEXACT, SIGNED
-from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, given
 
@@ -126,10 +126,9 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | to(CATEGORIES[1:3], "signbit clip")
     | {"poisson_nll_loss": CATEGORIES[2:], "solve": CATEGORIES[2:3]}
 )
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
 _NUMERIC = Reduction(CATEGORIES[1:], numbers=False)
 _REDUCTIONS = {
-    "sum": Reduction(gives=to("int64", "bool int32"), accumulates=_IN_FLOAT32, numbers=False, source="as measured"),
+    "sum": Reduction(gives=to("int64", "bool int32"), accumulates=IN_FLOAT32, numbers=False, source="as measured"),
     "prod": _NUMERIC,
     "cumulative_sum": replace(_NUMERIC, gives=to("int64", _INTEGERS)),
     "cumulative_prod": _NUMERIC,

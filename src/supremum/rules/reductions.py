@@ -13,7 +13,6 @@ from supremum.formats import CATEGORIES, FORMATS, as_format
 T = TypeVar("T")
 INTEGERS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "integer")
 BITS: tuple[str, ...] = ("bool", *INTEGERS)
-_COMPONENTS: dict[str, str] = {row.name: row.component.name for row in FORMATS if row.category == "complex"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,9 @@ def to_default(signed: str, unsigned: str, *, least_bits: int = 1) -> dict[str, 
     return {"bool": signed} | {row.name: signed if row.signed else unsigned for row in rows}
 
 
-REAL_PARTS: Mapping[str, str] = _COMPONENTS
+IN_FLOAT32: Mapping[str, str] = to("float32", "float16 bfloat16")
+"""The accumulators of frameworks that add up 16-bit floats in float32."""
+REAL_PARTS: Mapping[str, str] = {row.name: row.component.name for row in FORMATS if row.category == "complex"}
 """The complex formats and the formats of their components, which variances have."""
 
 

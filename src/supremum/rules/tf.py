@@ -50,7 +50,6 @@ _INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int6
 # The dtypes to which TensorFlow converts a Python bool, as measured; no reason for this list is known.
 _TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
-_SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
 _QUESTIONS = ("result_type", "promote_types")
 _PROMOTES = frozenset(
     (*_QUESTIONS, "assign", "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "equal",
@@ -106,9 +105,8 @@ class TensorFlowRules(RuleSet):
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
-            verdict = verdict.resulting_in(
-                verdict.result.dtype, f"{operation.name} returns a strong dtype even for weak operands"
-            )
+            why = f"{operation.name} returns a strong dtype even for weak operands"
+            return verdict.resulting_in(verdict.result.dtype, why)
         return verdict
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
@@ -136,10 +134,8 @@ class TensorFlowRules(RuleSet):
         return self._settle_operation(ASSIGN, (into, value))  # unlike promote_types, ASSIGN checks Python bools
 
     def _promote(self, operands: Operands) -> Verdict:
-        beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
-        if beyond:
-            why = f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints"
-            return Verdict.refuse(why, overflow=True)
+        if beyond := _ints_beyond(operands, _INT32):
+            return Verdict.refuse(f"{beyond} does not fit int32, to which TensorFlow converts ints", overflow=True)
         nodes = [_node(operand) for operand in operands]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
@@ -153,7 +149,7 @@ class TensorFlowRules(RuleSet):
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
         if operation.name != "divide" or as_format(dtype).category != "integer":
             return None
-        return _SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT
+        return (_FLOAT32 if as_format(dtype).bits <= 16 else _FLOAT64).dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,22 +184,19 @@ def _agree(operation: Operation, operands: Operands) -> Verdict:
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)
     if not tensors:
         row = as_format(_NUMBERS[highest])
-        return Verdict.accept(
-            row.dtype, len(operands), f"Python numbers without a tensor have the default dtype, {row}"
-        )
+        why = f"Python numbers without a tensor have the default dtype, {row}"
+        return Verdict.accept(row.dtype, len(operands), why)
     row = tensors[0]
     if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
         return Verdict.refuse(f"{operation.name} needs tensors of one dtype, got {' and '.join((str(row), *others))}")
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
         return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
-    beyond = [
-        letter(i)
-        for i, o in enumerate(operands)
-        if type(o.value) is int and not fits(o.value, _intermediate_format(row))
-    ]
-    if beyond:
-        why = f"{' and '.join(beyond)} does not fit {_intermediate_format(row)}, to which TensorFlow converts it"
-        return Verdict.refuse(why, overflow=True)
+    # A Python int is first converted to a wider format; a further conversion to its dtype may overflow silently.
+    through = row if row is _UINT64 else _INT64
+    if row.category == "float" and row.is_builtin:
+        through = _FLOAT64
+    if beyond := _ints_beyond(operands, through):
+        return Verdict.refuse(f"{beyond} does not fit {through}, to which TensorFlow converts it", overflow=True)
     numbers = [operand for operand in operands if operand.is_python_scalar]
     reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
     if row.category != CATEGORIES[0] and any(number.category == CATEGORIES[0] for number in numbers):
@@ -211,14 +204,11 @@ def _agree(operation: Operation, operands: Operands) -> Verdict:
     return Verdict.accept(row.dtype, len(operands), reason)
 
 
-def _intermediate_format(row: Format) -> Format:
-    """The format that a Python int is first converted to; a further conversion to its dtype may overflow silently."""
-    if row.category == "float" and row.is_builtin:
-        return _FLOAT64
-    return row if row is _UINT64 else _INT64
+def _ints_beyond(operands: Operands, row: Format) -> str:
+    """The Python ints out of range of a format, for a message."""
+    return " and ".join(letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, row))
 
 
-_SOURCE = "TensorFlow 2.21.0"
 # TensorFlow's NumPy API has some of these as compositions, which promote like NumPy or through a float64 constant.
 _STANDS_IN = (
     to("atan2", "hypot logaddexp copysign")
@@ -233,7 +223,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
     return kind(
         name=f"tf-{mode.name.lower()}",
         summary=summary,
-        source=_SOURCE,
+        source="TensorFlow 2.21.0",
         mode=mode,
         accepts=_ACCEPTS,
         stands_in=_STANDS_IN,
@@ -244,10 +234,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
 
 
 _AS_SHIPPED = "TensorFlow as shipped with dtype_conversion_mode="
-TF_OFF = _in_mode(
-    TensorFlowRules,
-    Mode.OFF,
-    "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
-)
+_OPERATORS = "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype"
+TF_OFF = _in_mode(TensorFlowRules, Mode.OFF, _OPERATORS)
 TF_ALL = _in_mode(WeakTensorFlowRules, Mode.ALL, f"{_AS_SHIPPED}'all': a lattice, weak tensors included")
 TF_SAFE = _in_mode(WeakTensorFlowRules, Mode.SAFE, f"{_AS_SHIPPED}'safe': that lattice where nothing widens or is lost")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from supremum.decisions import Verdict
+from supremum.decisions import Verdict, letter
 from supremum.formats import DType, as_format
 from supremum.operands import Operands
 from supremum.operations import Operation, Result
+from supremum.rules.number_ranges import converts
 
 _BOOL = as_format("bool").dtype
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
@@ -51,6 +52,21 @@ def disagreement(operation: Operation, operands: Operands) -> str:
     """Why an operation that needs arrays of one dtype refuses these; empty if they have one dtype."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
     return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
+
+
+def checked_ints(verdict: Verdict, operands: Operands, note: str = "") -> Verdict:
+    """The verdict, or a refusal where a Python int does not fit the dtype it would take.
+
+    Args:
+        verdict: the verdict without regard to values.
+        operands: the operands.
+        note: what to add to the reason.
+    """
+    for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
+        if isinstance(operand.value, int) and not converts(operand.value, as_format(target)):
+            why = f"the Python int {letter(position)} is out of range for {target}{note}"
+            return Verdict.refuse(*verdict.reason, why, overflow=True)
+    return verdict
 
 
 def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
