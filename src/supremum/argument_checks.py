@@ -54,9 +54,7 @@ def text(name: str, value: Any) -> str:
     Raises:
         OperandError: if it is not; a `TypeError`.
     """
-    if not isinstance(value, str):
-        raise OperandError(f"{name} must be a str, got {shown(value)}")
-    return value
+    return instance(name, value, str, "a str")
 
 
 def mapping(name: str, value: Any, example: str) -> Any:

@@ -115,11 +115,8 @@ class Format:
         if self.kind is not Kind.COMPLEX:
             return self
         layout = (self.exponent, self.mantissa, self.nan, self.inf)
-        return next(
-            row
-            for row in FORMATS
-            if row.kind is Kind.FLOAT and (row.exponent, row.mantissa, row.nan, row.inf) == layout
-        )
+        floats = (row for row in FORMATS if row.kind is Kind.FLOAT)
+        return next(row for row in floats if (row.exponent, row.mantissa, row.nan, row.inf) == layout)
 
     @property
     def _bias(self) -> int:

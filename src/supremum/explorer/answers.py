@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from supremum.decisions import Decision, letter
+from supremum.decisions import Decision
 
 WRITTEN = ("\x01", "\x02")
 """The placeholders of operands as written, such as `uint8[]` or `int* (256)`."""
@@ -78,11 +78,7 @@ def index(known: dict[Item, int], item: Item) -> int:
 
 def _template(decision: Decision, *, with_fix: bool) -> str:
     """The lines of an explanation, with placeholders for words that differ between similar decisions."""
-    if decision or with_fix:
-        rows: Sequence[tuple[str, str]] = decision.document().rows
-    else:
-        rows = [(letter(i), str(operand)) for i, operand in enumerate(decision.operands)]
-        rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(decision.reason)]
+    told = decision if decision or with_fix else replace(decision, find_fix=lambda _: None)
     placeholders = {decision.operation: OPERATION}
     if decision.result is not None:
         placeholders[str(decision.result.dtype)] = RESULT
@@ -94,7 +90,7 @@ def _template(decision: Decision, *, with_fix: bool) -> str:
         return _WORD.sub(lambda word: placeholders.get(word[0], word[0]), text)
 
     lines: list[str] = []
-    for position, (label, text) in enumerate(rows):
+    for position, (label, text) in enumerate(told.document().rows):
         if position < len(decision.operands):
             written = str(decision.operands[position])
             assert text.startswith(written)

@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from supremum.formats import FORMATS
+from supremum.number_conversion import interval
 from supremum.operands import Scalar, as_operand
-from supremum.rules import get_rules, interval
+from supremum.rules import get_rules
 
 Number = TypeVar("Number", int, float)
 SPECIAL: tuple[float, ...] = (math.nan, -math.inf, math.inf)
@@ -111,19 +112,10 @@ def _landmarks() -> list[int]:
 def _axis(
     seen: Callable[[Number], Hashable], ends: Iterable[Number], middle: Callable[[Number, Number], Number]
 ) -> Axis:
-    """The classes between the smallest and the largest of some numbers."""
+    """The classes between the smallest and the largest of some numbers, found by bisection."""
     ordered = sorted(set(ends))
     cuts: list[Number] = []
-    for low, high in pairwise(ordered):
-        cuts += _cuts_between(seen, low, high, middle)
-    return Axis(tuple(cuts), (ordered[0], *cuts))
-
-
-def _cuts_between(
-    seen: Callable[[Number], Hashable], low: Number, high: Number, middle: Callable[[Number, Number], Number]
-) -> list[Number]:
-    cuts: list[Number] = []
-    todo = [(low, high)]
+    todo = list(pairwise(ordered))[::-1]
     while todo:
         low, high = todo.pop()
         if seen(low) == seen(high):
@@ -133,7 +125,7 @@ def _cuts_between(
             cuts.append(high)
         else:
             todo += [(between, high), (low, between)]  # the lower half first
-    return cuts
+    return Axis(tuple(cuts), (ordered[0], *cuts))
 
 
 def _middle(low: int, high: int) -> int:

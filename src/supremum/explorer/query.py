@@ -183,14 +183,11 @@ class _Alike:
         """Ask about every number beside each partner, in both orders."""
         for partner in partners:
             for swaps in (False, True):
-
-                def ask_of(number: Operand, partner: Operand = partner, swaps: bool = swaps) -> int:
-                    return answer(partner, number) if swaps else answer(number, partner)
-
                 for run in self._runs:
-                    told = _along([self._operands[place] for place in run], ask_of)
-                    for place, each in zip(run, told, strict=True):
-                        self._rows[place].append(each)
+                    numbers = (self._operands[place] for place in run)
+                    calls = [(partner, each) if swaps else (each, partner) for each in numbers]
+                    for place, told in zip(run, _along(calls, answer), strict=True):
+                        self._rows[place].append(told)
 
     def first_of_each(self) -> list[int]:
         """For each number, the index of the first one with the same answers."""
@@ -207,19 +204,19 @@ def _first_of_each(answers: Iterable[Hashable]) -> list[int]:
     return [first.setdefault(each, place) for place, each in enumerate(answers)]
 
 
-def _along(operands: Sequence[Operand], ask_of: Callable[[Operand], int]) -> list[int]:
-    """The answers for all operands of a run, found by bisection where they change."""
-    told = {place: ask_of(operands[place]) for place in (0, len(operands) - 1)}
-    todo = [(0, len(operands) - 1)]
+def _along(calls: Sequence[tuple[Operand, Operand]], answer: Callable[[Operand, Operand], int]) -> list[int]:
+    """The answers of all calls of a run, found by bisection where they change."""
+    told = {place: answer(*calls[place]) for place in (0, len(calls) - 1)}
+    todo = [(0, len(calls) - 1)]
     while todo:
         low, high = todo.pop()
         if told[low] == told[high]:
             told |= dict.fromkeys(range(low, high), told[low])
         elif high - low > 1:
             middle = (low + high) // 2
-            told[middle] = ask_of(operands[middle])
+            told[middle] = answer(*calls[middle])
             todo += [(low, middle), (middle, high)]
-    return [told[place] for place in range(len(operands))]
+    return [told[place] for place in range(len(calls))]
 
 
 def _merged(table: list[list[int]], alone: list[int]) -> tuple[list[int], list[int]]:

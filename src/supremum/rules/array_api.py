@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from supremum.decisions import Verdict
 from supremum.lattice import Lattice
+from supremum.number_conversion import interval
 from supremum.operands import Operand, Operands
 from supremum.operations import Operation
 from supremum.rules.lattices import SIGNED, UNSIGNED
-from supremum.rules.number_ranges import interval
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, checked_ints
 

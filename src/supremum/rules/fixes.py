@@ -10,9 +10,9 @@ from itertools import product, tee
 
 from supremum.decisions import Fix, FixCast, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
+from supremum.number_conversion import fits
 from supremum.operands import Operand, Operands, Scalar
 from supremum.operations import ASSIGN, Family, Operation, Result
-from supremum.rules.number_ranges import fits
 from supremum.rules.runtimes import Runtime
 
 

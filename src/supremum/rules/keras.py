@@ -17,11 +17,10 @@ from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
-from supremum.rules.assignment import Storing
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, climb
 
 _ORDER = Lattice(
     {

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, as_format
-from supremum.number_conversion import Steps, usual_steps
+from supremum.number_conversion import Steps, converts, interval, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation
-from supremum.rules.number_ranges import converts, interval
 from supremum.rules.numpy_array_functions import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed

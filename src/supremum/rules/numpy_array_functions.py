@@ -14,11 +14,10 @@ from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.operands import Operand, Operands
 from supremum.operations import Operation
-from supremum.rules.assignment import Storing
 from supremum.rules.numpy_casts import casts_same_kind, default_of, has_cast
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing
 
 _OWN = [row.name for row in FORMATS if row.is_builtin]
 _FOREIGN_INTEGERS = [row.name for row in FORMATS if row.category == "integer" and not row.is_builtin]

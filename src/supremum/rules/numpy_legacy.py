@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
+from supremum.number_conversion import fits
 from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules.number_ranges import fits
 from supremum.rules.numpy_array_functions import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
@@ -214,13 +214,11 @@ def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = Fals
         is_refused = any(map(_is_long_long, seen)) and any(_has_unknown_kind(each.name) for each in seen)
         return None if is_refused else common_of_all([each.name for each in seen])
     ordered = sorted(seen, key=lambda each: each.is_dtype)
-    met = _Met(ordered[0].minimal, ordered[0].is_small, _is_long_long(ordered[0]))
-    for each in ordered[1:]:
-        promoted = _promote(_Met(each.minimal, each.is_small, _is_long_long(each)), met)
-        if promoted is None:
-            return None
-        met = promoted
-    return met.name
+    first, *others = (_Met(each.minimal, each.is_small, _is_long_long(each)) for each in ordered)
+    promoted: _Met | None = first
+    for each in others:
+        promoted = None if promoted is None else _promote(each, promoted)
+    return None if promoted is None else promoted.name
 
 
 def _asked(a: str, b: str) -> str | None:

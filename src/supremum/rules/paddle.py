@@ -20,11 +20,10 @@ from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
-from supremum.rules.assignment import Storing
 from supremum.rules.lattices import INEXACT, SIGNED
-from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, TRUTH, Reduction, to
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, given
+from supremum.rules.verdicts import ALREADY, Storing, given
 
 _ORDER = Lattice(
     {
@@ -88,7 +87,6 @@ _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
 _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING)
 _FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
 _FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
-_REAL = {name: as_format(name).component.name for name in ("complex64", "complex128")}
 _BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
@@ -105,7 +103,7 @@ _TABLE: dict[str, _Row] = (
     | to(_Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR), "where")
     | to(replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING), "copysign")
     | to(replace(_COMPOSED, computes=_FLOAT32), "hypot")
-    | to(replace(_COMPOSED, gives=_REAL), "l1_loss")
+    | to(replace(_COMPOSED, gives=REAL_PARTS), "l1_loss")
     | to(_COMPOSED, "mse_loss poisson_nll_loss")
     | to(_TENSORS, "logical_and logical_or logical_xor maximum minimum fmax fmin nextafter huber_loss")
     | to(replace(_TENSORS, computes=_FLOAT32), "logaddexp")

@@ -12,16 +12,25 @@ from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, usual_steps
+from supremum.number_conversion import Steps, fits, interval, stores, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
-from supremum.rules.assignment import Storing, account, is_no_higher, objection, objection_to_loss
 from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
-from supremum.rules.number_ranges import fits, interval, stores
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb, disagreement, given, takes_no
+from supremum.rules.verdicts import (
+    LOSSES_AS_DIVISION,
+    Storing,
+    account,
+    climb,
+    disagreement,
+    given,
+    is_no_higher,
+    objection,
+    objection_to_loss,
+    takes_no,
+)
 
 _REAL = as_operation("real")
 
@@ -160,7 +169,7 @@ class RuleSet(ABC):
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
-        how = None
+        how = Storing.KEPT
         if into is not None or row is ASSIGN:
             if into is None or into.dtype is None:
                 raise ArgumentError(f"{row.name} needs an array to write into; use into=")
@@ -170,7 +179,7 @@ class RuleSet(ABC):
         return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, into, how, runtime), into)
 
     def _verdict(
-        self, operation: Operation, operands: Operands, into: Operand | None = None, how: Storing | None = None
+        self, operation: Operation, operands: Operands, into: Operand | None = None, how: Storing = Storing.KEPT
     ) -> Verdict:
         """The cached verdict on a call whose result is new, or is written into an array."""
         keys = map(self._key, operands)
@@ -181,8 +190,10 @@ class RuleSet(ABC):
             key = ("into", operation.name, how, self._key(into), *zip(keys, values, strict=True))
         verdict = self.memory.verdicts.get(key)
         if verdict is None:
-            is_new = into is None or how is None
-            verdict = self._settle(operation, operands) if is_new else self._settle_into(operation, operands, into, how)
+            if into is None:
+                verdict = self._settle(operation, operands)
+            else:
+                verdict = self._settle_into(operation, operands, into, how)
             if verdict.result is not None and any(operand.is_python_scalar for operand in operands):
                 steps = (
                     self._number_steps(operation, operands, i, as_format(dtype).component) if o.is_python_scalar else ()
@@ -363,7 +374,7 @@ class RuleSet(ABC):
         return given(operation, met)
 
     def _find_fix(
-        self, operation: Operation, into: Operand | None, how: Storing | None, runtime: Runtime, operands: Operands
+        self, operation: Operation, into: Operand | None, how: Storing, runtime: Runtime, operands: Operands
     ) -> Fix | None:
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
         from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it

@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, usual_steps
+from supremum.number_conversion import Steps, fits, interval, usual_steps
 from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
-from supremum.rules.number_ranges import fits, interval
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
+from supremum.number_conversion import fits, interval
 from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import Operation, Result
-from supremum.rules.number_ranges import fits, interval
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import REDUCTIONS
 from supremum.rules.verdicts import ALREADY

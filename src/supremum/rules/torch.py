@@ -20,16 +20,14 @@ from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, usual_steps
+from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import Operand, Operands, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
-from supremum.rules.assignment import Storing
 from supremum.rules.lattices import INEXACT, SIGNED
-from supremum.rules.number_ranges import fits
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.runtimes import Runtime
-from supremum.rules.verdicts import ALREADY
+from supremum.rules.verdicts import ALREADY, Storing
 
 # Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
 _ORDER = Lattice(
@@ -181,7 +179,7 @@ _NUMBERS_SECOND = ("copysign", "clip")
 _BROADCASTS_FIRST = ("huber_loss", "l1_loss", "mse_loss")
 
 _INT32, _INT64, _UINT64 = as_format("int32"), as_format("int64"), as_format("uint64")
-_READIN_FLOAT32 = ("multiply", "divide", "floor_divide")
+_READ_IN_FLOAT32 = ("multiply", "divide", "floor_divide")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
 _INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
 # Functions that check the range of Python numbers: for which formats, and at which positions.
@@ -308,7 +306,7 @@ class TorchRules(RuleSet):
         return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
     def _find_fix(
-        self, operation: Operation, into: Operand | None, how: Storing | None, runtime: Runtime, operands: Operands
+        self, operation: Operation, into: Operand | None, how: Storing, runtime: Runtime, operands: Operands
     ) -> Fix | None:
         if any(self._name_of(operand) in _SHELL and not runtime.holds(operand) for operand in operands):
             return None  # torch has no explicit casts of them either
@@ -365,7 +363,7 @@ def _stays_in_float32(operation: Operation, operands: Operands, position: int, c
     `/` multiplies a number on its left with the reciprocal.
     """
     operand = operands[position]
-    if common not in _HALVES or operation.name not in _READIN_FLOAT32:
+    if common not in _HALVES or operation.name not in _READ_IN_FLOAT32:
         return False
     if operand.is_python_scalar:
         return position == 1 or operation.name != "floor_divide"
