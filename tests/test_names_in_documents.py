@@ -72,7 +72,7 @@ def documents(tmp_path_factory):
         "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
         "Summary._repr_html_": layer.summary()._repr_html_(),
         "Summary.to_markdown": layer.summary().to_markdown(),
-        "page.table_to_html": table_to_html(drawing),
+        "table.table_to_html": table_to_html(drawing),
         "table.table_to_markdown": table_to_markdown(drawing),
         "table.table_to_svg": table_to_svg(drawing, [NAME]),
         "side_by_side.side_by_side_to_html": side_by_side_to_html(pair),
@@ -116,7 +116,7 @@ def html_of(documents, name):
 NAMES = [
     "CastReport.to_html", "CastReport._repr_html_", "Explanation._repr_html_", "_written", "Decision._repr_html_",
     "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown",
-    "page.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
+    "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip
 

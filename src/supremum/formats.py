@@ -39,13 +39,7 @@ class Kind(enum.Enum):
         return _CATEGORY[self]
 
 
-_CATEGORY = {
-    Kind.BOOL: "bool",
-    Kind.UNSIGNED: "integer",
-    Kind.SIGNED: "integer",
-    Kind.FLOAT: "float",
-    Kind.COMPLEX: "complex",
-}
+_CATEGORY = dict(zip(Kind, ("bool", "integer", "integer", "float", "complex"), strict=True))
 CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
 """Categories from the lowest to the highest; this is all that the type of a Python scalar determines."""
 
@@ -182,11 +176,8 @@ class Format:
         if not self.zero and other.zero:
             return False
         if other.is_inexact:
-            return (
-                self.mantissa >= other.mantissa
-                and self.max >= other.max
-                and self.smallest_subnormal <= other.smallest_subnormal
-            )
+            is_wide = self.max >= other.max and self.smallest_subnormal <= other.smallest_subnormal
+            return is_wide and self.mantissa >= other.mantissa
         value_bits = other.bits - (other.kind is Kind.SIGNED)
         return self.mantissa + 1 >= value_bits and self.max >= max(other.max, -other.min)
 

@@ -109,8 +109,9 @@ class Blocks(Generic[B]):
             ScopeError: if JAX is tracing for a different one.
         """
         block = self.innermost.get()
-        if self._thread.told is not block and self._thread.told.key != block.key:
-            self._check(block)
+        told = self._thread.told
+        if told is not block and told.key != block.key and self._fix and self._context is not None and _is_tracing():
+            raise ScopeError(self._fix(block))
         return block
 
     def enter_block(self, block: B) -> None:
@@ -184,10 +185,6 @@ class Blocks(Generic[B]):
             self._as_made.__exit__(None, None, None)
             self._context.set_global(self._always.key)
         return self._context is not None
-
-    def _check(self, block: B) -> None:
-        if self._fix is not None and self._context is not None and _is_tracing():
-            raise ScopeError(self._fix(block))
 
 
 def _is_tracing() -> bool:

@@ -6,9 +6,8 @@ import pytest
 
 from pages import read
 from supremum.render import Cell, Mark, Table
-from supremum.render.page import table_to_html
 from supremum.render.svg import PALETTE, Block, picture
-from supremum.render.table import STEPS, step
+from supremum.render.table import STEPS, step, table_to_html
 
 _NOTHING = Block(0, 0, "")
 ODD = Mark("odd", "!", "odd & even")

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from typing import Any
 
 from supremum.analysis.comparison import DIFFERENCES, difference, refuse_namesakes
-from supremum.analysis.tables import rule_table
+from supremum.analysis.tables import TypeNames, rule_table
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render import Cell, Table, step
@@ -97,9 +97,7 @@ class Distances:
 
 
 def distances(
-    operation: str | None = None,
-    types: str | Sequence[str] = "standard",
-    rules: Sequence[str | RuleSet] | None = None,
+    operation: str | None = None, types: TypeNames = "standard", rules: Sequence[str | RuleSet] | None = None
 ) -> Distances:
     """Count the cells in which rule sets differ, for each pair of them.
 

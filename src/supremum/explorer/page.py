@@ -24,9 +24,8 @@ import numpy as np
 from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, difference, short_name
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
-from supremum.explorer.answers import Answers, index
+from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
-from supremum.explorer.query import TYPES, Asker, Question, distinct
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED

@@ -2,10 +2,9 @@
 
 from supremum.render.document import Document, aligned, columns_to_html, document_to_html, document_to_text
 from supremum.render.hasse import Diagram, Node, hasse_to_dot, hasse_to_svg
-from supremum.render.page import table_to_html
 from supremum.render.side_by_side import Note, SideBySide, side_by_side_to_html, side_by_side_to_svg
 from supremum.render.svg import PALETTE
-from supremum.render.table import Cell, Mark, Table, step, table_to_markdown, table_to_svg
+from supremum.render.table import Cell, Mark, Table, step, table_to_html, table_to_markdown, table_to_svg
 
 __all__ = [
     "PALETTE",

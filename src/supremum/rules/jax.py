@@ -20,7 +20,7 @@ from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
 from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, ints_beyond
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
@@ -119,9 +119,8 @@ class JaxRuleSet(LatticeRuleSet):
         has_int_exponent = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(held_format("int*", self.defaults, self.held_as))
         converted = () if asks_for_types else operands[:1] if has_int_exponent else operands
-        beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
-        if beyond:
-            why = f"{' and '.join(beyond)} does not fit {default}, to which JAX first converts a Python int"
+        if beyond := ints_beyond(converted, default):
+            why = f"{beyond} does not fit {default}, to which JAX first converts a Python int"
             return Verdict.refuse(why, overflow=True)
         if has_int_exponent:
             return self._pow_with_int_exponent(operation, operands[0], operands[1])

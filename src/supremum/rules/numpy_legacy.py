@@ -25,7 +25,7 @@ from supremum.formats import Format, Kind, as_format
 from supremum.number_conversion import fits
 from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules.numpy_array_functions import SHARED, NumpyFunctions, solved
+from supremum.rules.numpy import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
 from supremum.rules.verdicts import given

@@ -15,16 +15,16 @@ import enum
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, fits, interval, usual_steps
+from supremum.number_conversion import Steps, interval, usual_steps
 from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb, ints_beyond
 
 _ORDER = Lattice(
     {
@@ -133,7 +133,7 @@ class TensorFlowRules(RuleSet):
         return self._settle_operation(ASSIGN, (into, value))  # unlike promote_types, ASSIGN checks Python bools
 
     def _promote(self, operands: Operands) -> Verdict:
-        if beyond := _ints_beyond(operands, _INT32):
+        if beyond := ints_beyond(operands, _INT32):
             return Verdict.refuse(f"{beyond} does not fit int32, to which TensorFlow converts ints", overflow=True)
         nodes = [_node(operand) for operand in operands]
         met = _ORDER.join(*nodes)
@@ -194,18 +194,13 @@ def _agree(operation: Operation, operands: Operands) -> Verdict:
     through = row if row is _UINT64 else _INT64
     if row.category == "float" and row.is_builtin:
         through = _FLOAT64
-    if beyond := _ints_beyond(operands, through):
+    if beyond := ints_beyond(operands, through):
         return Verdict.refuse(f"{beyond} does not fit {through}, to which TensorFlow converts it", overflow=True)
     numbers = [operand for operand in operands if operand.is_python_scalar]
     reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
     if row.category != CATEGORIES[0] and any(number.category == CATEGORIES[0] for number in numbers):
         reason = f"a Python bool is converted to {row}"
     return Verdict.accept(row.dtype, len(operands), reason)
-
-
-def _ints_beyond(operands: Operands, row: Format) -> str:
-    """The Python ints out of range of a format, for a message."""
-    return " and ".join(letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, row))
 
 
 # TensorFlow's NumPy API has some of these as compositions, which promote like NumPy or through a float64 constant.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict, letter
@@ -153,23 +153,21 @@ class TensorFlowRfcRuleSet(RuleSet):
         return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
 
     def _targets(self, operands: Operands) -> list[DType]:
-        """The result of mode ALL first, then wider formats that a Python number or the operation may need."""
-        first = [row.dtype for row in _fix_targets(operands)]
+        """The result of mode ALL first, then wider formats that a Python number or the operation may need.
+
+        These are the formats above the result and, unless it is complex, the real ones, nearest in width first.
+        """
+        _, start = _meet_of_all(operands)
+        above = (row for row in _FORMATS if row is not start and meet_of_tensors([start, row]) is row)
+        # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
+        real = () if start.kind is Kind.COMPLEX else _REAL_FORMATS
+        nearest = sorted(real, key=lambda row: (abs(row.bits - start.bits), not row.signed))
+        first = [row.dtype for row in (start, *above, *nearest)]
         return list(dict.fromkeys([*first, *super()._targets(operands)]))
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
         """As in the base class, but no cast drops parts: the RFC never drops imaginary parts or fractions."""
         return not may_cut and super()._is_castable(operand, target, may_cut=may_cut)
-
-
-def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
-    """The result of mode ALL, the formats above it and, unless it is complex, the real ones, nearest in width first."""
-    _, start = _meet_of_all(operands)
-    yield start
-    yield from (row for row in _FORMATS if row is not start and meet_of_tensors([start, row]) is row)
-    # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
-    if start.kind is not Kind.COMPLEX:
-        yield from sorted(_REAL_FORMATS, key=lambda row: (abs(row.bits - start.bits), not row.signed))
 
 
 def _explanation(tensors: Sequence[Format], met: Format) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
-from supremum.number_conversion import converts
+from supremum.number_conversion import converts, fits
 from supremum.operands import Operands
 from supremum.operations import Operation, Result
 
@@ -57,6 +57,11 @@ def disagreement(operation: Operation, operands: Operands) -> str:
     """Why an operation that needs arrays of one dtype refuses these; empty if they have one dtype."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
     return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
+
+
+def ints_beyond(operands: Operands, row: Format) -> str:
+    """The Python ints out of range of a format, for a message; empty if there are none."""
+    return " and ".join(letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, row))
 
 
 def checked_ints(verdict: Verdict, operands: Operands, note: str = "") -> Verdict:
