@@ -16,7 +16,7 @@ import numpy as np
 from supremum.errors import SupremumError, listed
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
-from supremum.operands import Operand, Operands, weak_name
+from supremum.operands import Operand, weak_name
 from supremum.renamed_names import renamed_name
 
 # The most operands that a message lists.
@@ -102,7 +102,7 @@ class Fix:
 
     casts: tuple[FixCast, ...]
 
-    def apply(self, operands: Sequence[Operand]) -> Operands:
+    def apply(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The operands after the casts, which the same rules accept."""
         casts = {cast.position: cast for cast in self.casts}
         return tuple(_cast(op, casts[i]) if i in casts else op for i, op in enumerate(operands))
@@ -203,9 +203,9 @@ class Decision:
 
     rules: str
     operation: str
-    operands: Operands
+    operands: tuple[Operand, ...]
     verdict: Verdict
-    find_fix: Callable[[Operands], Fix | None] = field(repr=False, compare=False)
+    find_fix: Callable[[tuple[Operand, ...]], Fix | None] = field(repr=False, compare=False)
     into: Operand | None = None
 
     @property
@@ -332,7 +332,7 @@ class Decision:
         return document_to_html(self.document())
 
 
-def _known(fix: Fix | None, _operands: Operands) -> Fix | None:
+def _known(fix: Fix | None, _operands: tuple[Operand, ...]) -> Fix | None:
     return fix
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, cast
 
 from numpy import ndarray
@@ -180,12 +181,8 @@ def _remember(rules: str | RuleSet, a: Any, b: Any) -> None:
 
 def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
     """The result dtype, or None if it depends on which of the two is 0-d."""
-    shapes = ((1, 1), (1, 0), (0, 1), (0, 0))
-    decisions = [
-        rules.decide(None, (replace(a, ndim=left, held=None), replace(b, ndim=right, held=None)))
-        for left, right in shapes
-    ]
-    dtypes = {decision.dtype if decision else None for decision in decisions}
+    ways = product(*([replace(operand, ndim=ndim, held=None) for ndim in (1, 0)] for operand in (a, b)))
+    dtypes = {decision.dtype if decision else None for decision in (rules.decide(None, way) for way in ways)}
     return dtypes.pop() if len(dtypes) == 1 else None
 
 

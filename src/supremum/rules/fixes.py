@@ -115,7 +115,7 @@ class _Attempt:
         """
         if self.has_failed or (keeps_ranges and not self.keeps_ranges):
             return False
-        if not (self.keeps_parts if keeps_parts else self.may_cut):
+        if not self.is_castable(may_cut=not keeps_parts):
             return False
         self.has_failed = not self.is_right
         if self.has_failed or not keeps_ranges:
@@ -153,13 +153,10 @@ class _Attempt:
     def is_truth(self) -> bool:
         return _is_truth(self.call.operation, self.row)
 
-    @cached_property
-    def keeps_parts(self) -> bool:
-        return self.is_truth or all(self.call.may_cast(self.call.operands[i], self.row, False) for i in self.positions)
-
-    @cached_property
-    def may_cut(self) -> bool:
-        return self.is_truth or all(self.call.may_cast(self.call.operands[i], self.row, True) for i in self.positions)
+    def is_castable(self, *, may_cut: bool) -> bool:
+        """Whether the casts are allowed, if numbers may lose their fractions, and arrays their imaginary parts, or not."""
+        operands = self.call.operands
+        return self.is_truth or all(self.call.may_cast(operands[i], self.row, may_cut) for i in self.positions)
 
     @cached_property
     def keeps_ranges(self) -> bool:

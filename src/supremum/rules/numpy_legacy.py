@@ -27,7 +27,7 @@ from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules.numpy import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
-from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
+from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, height, listed
 from supremum.rules.verdicts import given
 
 _ROUNDING = ("ceil", "floor", "trunc")
@@ -36,6 +36,7 @@ _FUNCTIONS = FUNCTIONS | {name: replace(FUNCTIONS[name], own=("float",)) for nam
 _PYTHON = {"bool": ("bool",), "integer": ("int64", "uint64"), "float": ("float64",), "complex": ("complex128",)}
 """The dtypes that Python numbers may take, in order."""
 _SMALL: dict[str, Scalar] = {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}
+_OF_KNOWN_KIND = "float8_e5m2"
 _ABSENT = ("int1", "uint1", "complex32", "bcomplex32")  # new in ml_dtypes 0.6
 _FLOAT16_LIMIT, _FLOAT32_LIMIT = 65000, 3.4e38
 _OF_LONG_LONG = _LARGEST, _ = "uint64", "int64"
@@ -142,19 +143,14 @@ def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
 
 
 def _promotes_by_value(seen: Sequence[_Seen]) -> bool:
-    heights = [(each.is_scalar, _height(each.name)) for each in seen]
+    heights = [(each.is_scalar, height(each.name, _OF_KNOWN_KIND)) for each in seen]
     arrays = [height for is_scalar, height in heights if not is_scalar]
     return 0 < len(arrays) < len(seen) and max(arrays) >= max(height for _, height in heights)
 
 
 def _has_unknown_kind(name: str) -> bool:
-    """Whether NumPy does not know the kind of a format, as for all of ml_dtypes but float8_e5m2."""
-    row = as_format(name)
-    return not row.is_builtin and row.dtype.kind != "f"
-
-
-def _height(name: str) -> int:
-    return HEIGHT_OF_EXTENSIONS if _has_unknown_kind(name) else HEIGHT[as_format(name).category]
+    """Whether NumPy does not know the kind of a format, as for all of ml_dtypes but one."""
+    return name != _OF_KNOWN_KIND and not as_format(name).is_builtin
 
 
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
@@ -177,7 +173,7 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
         why = why or f"the common type is {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
         found, why = find_loop(operation.name, names)
-    elif function.search is Search.FLOAT64 and is_own and all(_height(name) < HEIGHT["float"] for name in names):
+    elif function.search is Search.FLOAT64 and is_own and not any(as_format(name).is_inexact for name in names):
         found, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
     else:
         loops = (

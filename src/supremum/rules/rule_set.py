@@ -239,9 +239,7 @@ class RuleSet(ABC):
                 return Verdict.refuse(*met.reason, why)
             reason = met.reason
         else:
-            if why := self._objection_to_cast(value, target):
-                return Verdict.refuse(why)
-            if why := objection_to_loss(str(value), value.category, target):
+            if why := self._objection_to_cast(value, target) or objection_to_loss(str(value), value.category, target):
                 return Verdict.refuse(why)
             reason = (how.value,)
         if value.is_python_scalar and value.value is not None and not fits(value.value, target):
