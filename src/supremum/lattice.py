@@ -85,11 +85,8 @@ class Lattice:
     def minimal(self, nodes: Iterable[str]) -> tuple[str, ...]:
         """The given nodes that are not above any other given node, in the order of the edges."""
         among = set(nodes)
-        return tuple(
-            node
-            for node in self.edges
-            if node in among and not any(other != node and node in self._bounds[other] for other in among)
-        )
+        above = {node for node in among if any(other != node and node in self._bounds[other] for other in among)}
+        return tuple(node for node in self.edges if node in among - above)
 
 
 class Counterexample(NamedTuple):

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from types import coroutine
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -27,6 +28,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class Block(ABC):
     """An entry that one `with` block puts in force.
 
@@ -36,12 +38,9 @@ class Block(ABC):
         key: JAX's cache key for traced functions, if the entry changes them; None for the key outside all blocks.
     """
 
-    __slots__ = ("key", "outer", "owner")
-
-    def __init__(self, owner: object, outer: Any, key: Hashable) -> None:
-        self.owner = owner
-        self.outer: Self | None = outer
-        self.key = key
+    owner: object
+    outer: Any
+    key: Hashable
 
     @abstractmethod
     def within(self, outer: Any) -> Self:
@@ -233,15 +232,12 @@ def calls_within(
     return called
 
 
+@dataclass(slots=True, eq=False)
 class _Held(Block, Generic[T]):
-    __slots__ = ("value",)
-
-    def __init__(self, owner: object, outer: Self | None, key: Hashable, value: T) -> None:
-        super().__init__(owner, outer, key)
-        self.value = value
+    value: T
 
     def within(self, outer: Any) -> Self:
-        return type(self)(self.owner, outer, self.key, self.value)
+        return replace(self, outer=outer)
 
 
 class BlockValue(Blocks[_Held[T]], Generic[T]):

@@ -94,7 +94,9 @@ def index(known: dict[Item, int], item: Item) -> int:
 
 def _template(decision: Decision, *, with_fix: bool) -> str:
     """The lines of an explanation, with placeholders for words that differ between similar decisions."""
-    told = decision if decision or with_fix else replace(decision, find_fix=lambda _: None)
+    told = decision
+    if not decision and not with_fix:
+        told = Decision(decision.rules, decision.operation, decision.operands, decision.verdict, lambda _: None)
     placeholders = {decision.operation: OPERATION}
     if decision.result is not None:
         placeholders[str(decision.result.dtype)] = RESULT

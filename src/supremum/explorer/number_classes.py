@@ -82,10 +82,8 @@ def number_classes(rules: Sequence[str]) -> NumberClasses:
         # A fix may drop the fraction.
         return (seen(value), parts, interval(value), interval(int(value)))
 
-    ends = _landmarks()
-    integers = _axis(
-        lambda n: (seen(n), interval(n)), (*ends, *(2 * sign * _FIRST_BEYOND_FLOAT for sign in (-1, 1))), _middle
-    )
+    ends, beyond = _landmarks(), 2 * _FIRST_BEYOND_FLOAT
+    integers = _axis(lambda n: (seen(n), interval(n)), (*ends, -beyond, beyond), _middle)
     whole = _axis(lambda n: of_float(float(n)), [n for n in ends if abs(n) < _FIRST_BEYOND_FLOAT], _middle)
     small = [float(n) for n in ends if abs(n) < _WHOLE_FROM]
     fractional = _axis(lambda x: of_float(_with_fraction(x)), small, _middle_float)
@@ -134,15 +132,12 @@ def _middle(low: int, high: int) -> int:
 
 def _middle_float(low: float, high: float) -> float:
     """The median of all floats between two floats."""
-    return _float_at((_place(low) + _place(high)) // 2)
+    place = (_place(low) + _place(high)) // 2
+    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
+    return math.copysign(value, place)
 
 
 def _place(value: float) -> int:
     """The rank of a float among all floats."""
     (bits,) = struct.unpack("<q", struct.pack("<d", value))
     return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
-
-
-def _float_at(place: int) -> float:
-    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
-    return math.copysign(value, place)

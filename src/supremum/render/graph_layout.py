@@ -88,12 +88,8 @@ def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
             for upper in uppers:
                 level[upper] = max(level[upper], level[node] + 1)
     has_lower = {upper for uppers in above.values() for upper in uppers}
-    lifted = {
-        node: min(level[upper] for upper in uppers) - 1
-        for node, uppers in above.items()
-        if uppers and node not in has_lower
-    }
-    return level | lifted
+    lowest = [node for node, uppers in above.items() if uppers and node not in has_lower]
+    return level | {node: min(level[upper] for upper in above[node]) - 1 for node in lowest}
 
 
 def _sweeps(start: list[list[Place]], links: Sequence[tuple[Place, Place]]) -> Iterator[list[list[Place]]]:

@@ -30,6 +30,7 @@ _TITLE, _LINE = 17.0, 13.0
 _MIN_WIDTH = 600.0
 LIGHT = {"page": "#ffffff", "text": "#111111", "line": "#8a8a8a", "lit": "#b45309"}
 """The colours of the light theme; those of the kinds of types are in `PALETTE`."""
+_FILL = ".supremum .{style} .box {{ fill: {colour}; }}"
 _DARK = {"page": "#16181d", "text": "#eeeeee", "line": "#808080", "lit": "#fbbf24"}
 
 _FRAME = """<svg xmlns="http://www.w3.org/2000/svg" class="supremum" role="img" width="{width}" height="{height}" \
@@ -195,8 +196,8 @@ def picture(
         title_size=number(_TITLE),
         light_colours=_variables(LIGHT),
         dark_colours=_variables(_DARK),
-        light=_fills(0),
-        dark=_fills(1),
+        light=palette_rules(_FILL, 0),
+        dark=palette_rules(_FILL, 1),
         style=f"{style}\n" if style else "",
         body=drawn.body,
     )
@@ -206,5 +207,11 @@ def _variables(colours: Mapping[str, str]) -> str:
     return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 
-def _fills(theme: int) -> str:
-    return "\n".join(f".supremum .{name} .box {{ fill: {colours[theme]}; }}" for name, colours in PALETTE.items())
+def palette_rules(rule: str, theme: int) -> str:
+    """A CSS rule for each class of `PALETTE`.
+
+    Args:
+        rule: the rule, with `{style}` and `{colour}` for the class and its colour.
+        theme: 0 for light, 1 for dark.
+    """
+    return "\n".join(rule.format(style=style, colour=colours[theme]) for style, colours in PALETTE.items())

@@ -10,12 +10,13 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from supremum.render.svg import PALETTE, Block, lines, number, picture, stacked, text_width
+from supremum.render.svg import Block, lines, number, palette_rules, picture, stacked, text_width
 
 _ROW = 22.0
 _PADDING = 7.0
 _SIGN = 13.0
 """The width reserved for the symbol of a mark, which may come from any font."""
+_BACKGROUND = ".{style} {{ background: {colour}; }}"
 _FRAME = """<!doctype html>
 <html lang="en">
 <head>
@@ -152,8 +153,8 @@ def framed(title: str, *parts: str) -> str:
     return _FRAME.format(
         title=escape(title),
         style=_resource("page.css"),
-        light=_backgrounds(0),
-        dark=_backgrounds(1),
+        light=palette_rules(_BACKGROUND, 0),
+        dark=palette_rules(_BACKGROUND, 1),
         body="\n".join(filter(None, parts)),
         script=_resource("page.js"),
     )
@@ -246,10 +247,6 @@ def _html_cell(cell: Cell, reached: bool) -> str:
     return f"<td {attributes}>{text}</td>"
 
 
-def _backgrounds(theme: int) -> str:
-    return "\n".join(f".{style} {{ background: {colours[theme]}; }}" for style, colours in PALETTE.items())
-
-
 @cache
 def _resource(name: str) -> str:
     return files("supremum.render").joinpath(name).read_text(encoding="utf-8")
@@ -268,13 +265,13 @@ def table_block(table: Table) -> Block:
     lefts = [sum(widths[:place]) for place in range(len(widths))]
     head = max(map(text_width, table.columns)) + _PADDING if table.upright else _ROW
     drawn = [
-        _upright_heading(text, left, width, head) if table.upright else _heading(text, left, 0)
+        _upright_heading(text, left, width, head) if table.upright else _text(text, left, 0, "mono head")
         for text, left, width in zip(table.columns, lefts[1:], widths[1:], strict=True)
     ]
     marked: list[str] = []
     for place, (label, cells) in enumerate(table.rows):
         top = head + place * _ROW
-        drawn.append(_heading(label, 0, top))
+        drawn.append(_text(label, 0, top, "mono head"))
         for cell, left, width in zip(cells, lefts[1:], widths[1:], strict=True):
             (marked if cell.marked else drawn).append(_cell(cell, left, top, width, table.upright))
     # Marked cells come last, so that their outlines cover those of their neighbours.
@@ -322,10 +319,6 @@ def _room(cell: Cell) -> float:
 def _text(text: str, left: float, top: float, style: str = "mono") -> str:
     x, y = number(left + _PADDING), number(top + _ROW / 2 + 4)
     return f'<text class="{style}" x="{x}" y="{y}">{escape(text)}</text>'
-
-
-def _heading(text: str, left: float, top: float) -> str:
-    return _text(text, left, top, "mono head")
 
 
 def _upright_heading(text: str, left: float, width: float, height: float) -> str:

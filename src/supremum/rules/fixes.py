@@ -154,7 +154,7 @@ class _Attempt:
         return _is_truth(self.call.operation, self.row)
 
     def is_castable(self, *, may_cut: bool) -> bool:
-        """Whether the casts are allowed, if numbers may lose their fractions, and arrays their imaginary parts, or not."""
+        """Whether the casts are allowed; with `may_cut`, numbers may lose fractions, and arrays imaginary parts."""
         operands = self.call.operands
         return self.is_truth or all(self.call.may_cast(operands[i], self.row, may_cut) for i in self.positions)
 

@@ -83,9 +83,8 @@ _BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits <
 
 def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     """The reductions of `jax.numpy`, given the default integers and the float dtype for 64-bit integers."""
-    summed = Reduction(
-        gives=to_default(signed, unsigned, least_bits=8), accumulates=IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
-    )
+    gives = to_default(signed, unsigned, least_bits=8)
+    summed = Reduction(gives=gives, accumulates=IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST)
     floats = {name: wide if as_format(name).bits >= _WIDE_INTEGER_BITS else "float32" for name in BITS}
     averaged = Reduction(gives=floats, accumulates=IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (

@@ -97,9 +97,8 @@ def checked_defaults(defaults: Mapping[str, str]) -> dict[str, str]:
         ArgumentError: for a format of a different category than its weak kind.
         UnknownDtypeError: for a name that is not a format.
     """
-    return weak_defaults("int32", "float32", "complex64") | {
-        weak: _default(weak, format_name) for weak, format_name in defaults.items()
-    }
+    checked = {weak: _default(weak, name) for weak, name in defaults.items()}
+    return weak_defaults("int32", "float32", "complex64") | checked
 
 
 def _node(name: object) -> str:

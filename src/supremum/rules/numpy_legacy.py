@@ -113,9 +113,8 @@ def _possible_views(operand: Operand) -> tuple[_Seen, ...]:
     """The ways in which NumPy may see an operand: one if its value is known, none for an int beyond 64 bits."""
     if operand.is_python_scalar:
         value = _SMALL[operand.category] if operand.value is None else operand.value
-        names = [
-            name for name in _PYTHON[operand.category] if not isinstance(value, int) or fits(value, as_format(name))
-        ]
+        rows = map(as_format, _PYTHON[operand.category])
+        names = [row.name for row in rows if not isinstance(value, int) or fits(value, row)]
         return (_Seen(operand.name, names[0], False, True, *_minimal(names[0], value)),) if names else ()
     row = operand.format
     if operand.ndim != 0 or not row.is_builtin:
@@ -176,12 +175,7 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
     elif function.search is Search.FLOAT64 and is_own and not any(as_format(name).is_inexact for name in names):
         found, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
     else:
-        loops = (
-            loop
-            for loop in candidates(function, names)
-            if all(_casts(each, target) for each, target in zip(seen, loop, strict=True))
-        )
-        found = next(loops, None)
+        found = next((loop for loop in candidates(function, names) if all(map(_casts, seen, loop))), None)
         why = f"{found[0]} is the first loop of {operation.name} with a safe cast from the operands" if found else ""
         why = why or f"{operation.name} has no loop with a safe cast from the operands"
     if found is None:

@@ -15,11 +15,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from supremum.decisions import Verdict
+from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
-from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
+from supremum.operations import OPERATIONS, REDUCTIONS, Operation
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -160,20 +160,16 @@ class PaddleRuleSet(RuleSet):
         return (super()._key(operand), operand.ndim == 0)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
-        row = _TABLE.get(operation.name)
-        if row is None:
+        if operation.name not in _TABLE:
             return Verdict.refuse(f"these rules have no measurement of Paddle's {operation.name}")
-        if operation.family is Family.REDUCTION:
-            return self._reduce(operation, operands)
-        met = self._meet(operation, operands)
-        if met.result is None:
-            return met
-        dtype = met.result.dtype
-        if refusal := self._refusal_of_category(operation, met, dtype):
-            return refusal
+        return super()._settle_operation(operation, operands)
+
+    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
+        row, dtype = _TABLE[operation.name], common.dtype
         if str(dtype) in row.computes:
             target = as_format(row.computes[str(dtype)]).dtype
-            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} converts {dtype} to {target}")
+            reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
+            met = Verdict.accept(target, len(met.compute), *reason)
         if str(dtype) in row.gives:
             gives = row.gives[str(dtype)]
             return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")

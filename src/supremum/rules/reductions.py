@@ -53,16 +53,14 @@ class Reduction:
         falls = CATEGORIES.index(gives.category) < CATEGORIES.index(own.category)
         computes = as_format(self.accumulates.get(own.name, (own if falls else gives).name))
         reason = f"{name} of {own} is {gives}" if gives is not own else f"{name} keeps {own}"
-        if name not in _ACCUMULATING:
-            how: tuple[str, ...] = ()
-        elif computes is not gives and not falls:
-            how = (f"it is accumulated in {computes} and rounded once{self.source and f': {self.source}'}",)
-            if not computes.is_inexact or not gives.is_inexact:
-                how = (f"it is accumulated in {computes}, and the result is converted to {gives}",)
+        rest = ""
+        if computes is not gives and not falls:
+            is_rounded = computes.is_inexact and gives.is_inexact
+            once = f" and rounded once{self.source and f': {self.source}'}"
+            rest = once if is_rounded else f", and the result is converted to {gives}"
         elif gives.category == "integer" and name != "mean":
-            how = (f"it is accumulated in {computes}, and wraps around beyond {computes.max}",)
-        else:
-            how = (f"it is accumulated in {computes}",)
+            rest = f", and wraps around beyond {computes.max}"
+        how = (f"it is accumulated in {computes}{rest}",) if name in _ACCUMULATING else ()
         weak = self.keeps_weak and met.result.weak
         return Verdict(ResultType(gives.dtype, weak), (computes.dtype,), (*met.reason, reason, *how))
 

@@ -22,7 +22,6 @@ from supremum.rules.shared_cache import Memory, memory_of_values
 from supremum.rules.verdicts import (
     LOSSES_AS_DIVISION,
     Storing,
-    account,
     climb,
     disagreement,
     given,
@@ -223,9 +222,12 @@ class RuleSet(ABC):
         source, target = as_format(met.result.dtype), into.format
         if why := objection(how, source, target, self._is_same_kind):
             return Verdict.refuse(*met.reason, why)
-        reason = (*met.reason, *account(how, source, target))
-        stored = None if source is target else source.dtype
-        return replace(met, result=ResultType(target.dtype), reason=reason, stored=stored)
+        met = replace(met, result=ResultType(target.dtype))
+        if source is target:
+            return met
+        checked = () if target.holds(source) else (f"a value outside the range of {target} is an error",)
+        reason = (*met.reason, f"{source} is stored in {target}: {how.value}", *checked)
+        return replace(met, reason=reason, stored=source.dtype)
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         """The verdict on a value that is assigned to elements of an array."""
@@ -360,15 +362,18 @@ class RuleSet(ABC):
         met = self._meet(operation, operands)
         if met.result is None:
             return met
-        dtype = met.result.dtype
-        if refusal := self._refusal_of_category(operation, met, dtype):
-            return refusal
+        refusal = self._refusal_of_category(operation, met, met.result.dtype)
+        return refusal or self._computed(operation, met, met.result)
+
+    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
+        """The verdict on an operation that accepts the common type of its operands."""
+        dtype = common.dtype
         if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
             target = self._float_for(operation, dtype)
             if target is None:
                 return Verdict.refuse(*met.reason, f"{operation.name} does not convert {dtype} to a float")
             reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
-            return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
+            return Verdict.accept(target, len(met.compute), *reason, weak=common.weak)
         return given(operation, met)
 
     def _find_fix(
@@ -449,10 +454,8 @@ class LatticeRuleSet(RuleSet):
         # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
         # (jax/_src/dtypes.py, _lattice_result_type).
         by_format = all_weak and (self.joins_defaults or len(operands) == 1)
-        nodes = [
-            weak_name(operand.category) if operand.weak and not by_format else name
-            for operand, name in zip(operands, held, strict=True)
-        ]
+        pairs = zip(operands, held, strict=True)
+        nodes = [weak_name(o.category) if o.weak and not by_format else name for o, name in pairs]
         if unknown := sorted({node for node in nodes if node not in self.lattice.edges}):
             return Verdict.refuse(f"the lattice of these rules does not contain {', '.join(unknown)}")
         met = self.lattice.join(*nodes)

@@ -67,9 +67,7 @@ def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
     except TypeError:
         return Memory(RulesKey())
     with _lock:  # two threads may make equal rule sets at the same time
-        key = _KEYS.get(value)
-        if key is None:
-            key = _KEYS[value] = RulesKey()
+        key = _KEYS.setdefault(value, RulesKey())
         memory = key.memory and key.memory()
         if memory is None:
             memory = Memory(key)

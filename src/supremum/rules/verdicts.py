@@ -48,9 +48,8 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
     if computed.component is computed:
         return verdict
     component = computed.component
-    return verdict.resulting_in(
-        component.dtype, f"{operation.name} of {computed} is {component}", weak=verdict.result.weak
-    )
+    why = f"{operation.name} of {computed} is {component}"
+    return verdict.resulting_in(component.dtype, why, weak=verdict.result.weak)
 
 
 def disagreement(operation: Operation, operands: Operands) -> str:
@@ -150,11 +149,3 @@ def objection_to_loss(source: str, category: str, target: Format) -> str:
         return ""
     lost = _LOST["integer"] if target.category == CATEGORIES[0] else _LOST[category]
     return f"{source} cannot be stored in {target}: the framework would silently drop {lost}"
-
-
-def account(how: Storing, source: Format, target: Format) -> tuple[str, ...]:
-    """Why a result can be stored in an array, one sentence each; none if both have the same format."""
-    if source is target:
-        return ()
-    checked = () if target.holds(source) else (f"a value outside the range of {target} is an error",)
-    return (f"{source} is stored in {target}: {how.value}", *checked)
