@@ -127,7 +127,15 @@ def explorer_data(
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
     dtypes = [dtype for _, dtype, _ in answers.results]
     categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
-    return _names(operations) | {
+    return {
+        "formats": [row.name for row in FORMATS],
+        "kinds": [*WEAK_NAMES, "False", "True"],
+        "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
+        "aliases": _aliases(),
+        "categories": CATEGORIES,
+        "conversions": conversions(),
+        "operators": OPERATORS,
+        "operations": [(name, OPERATIONS[name].result.value) for name in (QUESTION, *operations)],
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
         "tables": [[_steps(row) for row in table] for table in tables],
@@ -215,20 +223,6 @@ def _rules(name: str, asked: _Asked, answers: Answers, tables: dict[Table, int])
 def _steps(numbers: Sequence[int]) -> list[int]:
     """Differences between neighbours, starting from 0, which compress to two thirds of the size."""
     return [after - before for before, after in pairwise((0, *numbers))]
-
-
-def _names(operations: Sequence[str]) -> dict[str, Any]:
-    rows = [OPERATIONS[name] for name in (QUESTION, *operations)]
-    return {
-        "formats": [row.name for row in FORMATS],
-        "kinds": [*WEAK_NAMES, "False", "True"],
-        "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
-        "aliases": _aliases(),
-        "categories": CATEGORIES,
-        "conversions": conversions(),
-        "operators": OPERATORS,
-        "operations": [(row.name, row.result.value) for row in rows],
-    }
 
 
 def _aliases() -> dict[str, str]:

@@ -142,21 +142,18 @@ class _Attempt:
     def is_right(self) -> bool:
         """Whether the rules accept the fixed call, and it computes what the refused call means."""
         return self.is_accepted and (
-            self.is_truth
+            _is_truth(self.call.operation, self.row)
             or (
                 _computes_cast_numbers(self.verdict, self.call.operands, self.positions)
                 and _computes_numbers(self.verdict, self.fixed)
             )
         )
 
-    @cached_property
-    def is_truth(self) -> bool:
-        return _is_truth(self.call.operation, self.row)
-
     def is_castable(self, *, may_cut: bool) -> bool:
         """Whether the casts are allowed; with `may_cut`, numbers may lose fractions, and arrays imaginary parts."""
-        operands = self.call.operands
-        return self.is_truth or all(self.call.may_cast(operands[i], self.row, may_cut) for i in self.positions)
+        call, row = self.call, self.row
+        asks_truth = _is_truth(call.operation, row)
+        return asks_truth or all(call.may_cast(call.operands[i], row, may_cut) for i in self.positions)
 
     @cached_property
     def keeps_ranges(self) -> bool:

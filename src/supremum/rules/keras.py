@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.operands import Operand, Operands, weak_name
+from supremum.operands import Operand, Operands
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -79,15 +79,14 @@ class KerasRules(RuleSet):
         if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
             return Verdict.refuse(f"Keras has no {' and '.join(unknown)}")
         only_numbers = all(operand.dtype is None for operand in operands)
-        complex_number = weak_name("complex")
-        strong = _NUMBERS if only_numbers else {complex_number: _NUMBERS[complex_number]}
+        strong = _NUMBERS if only_numbers else {"complex*": _NUMBERS["complex*"]}
         nodes = [strong.get(name, name) for name in names]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
         paths = tuple(_ORDER.path(node, met) for node in nodes)
         reason = [climb(met, paths)]
-        if complex_number in names:
-            reason.insert(0, f"a Python complex counts as {_NUMBERS[complex_number]}")
+        if "complex*" in names:
+            reason.insert(0, f"a Python complex counts as {_NUMBERS['complex*']}")
         dtype = _NUMBERS.get(met, met)
         if dtype != met:
             reason.append(f"{met} is a weak kind, and Keras' floatx has 32 bits: {dtype}")
