@@ -13,8 +13,8 @@ from pathlib import Path
 
 import jax
 
+from supremum.rules import find_rules, memory_of
 from supremum.rules.names import HOMES, rule_names
-from supremum.rules.registry import find_rules, memory_of
 
 MIB = 2**20
 GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 80 * MIB, 120 * MIB

@@ -22,7 +22,7 @@ from supremum.bounded_cache import Bounded
 from supremum.formats import as_format
 from supremum.jaxprs import positions
 from supremum.mixed_precision.autocasting import skipped_products
-from supremum.rules.registry import memory_of
+from supremum.rules import memory_of
 
 # Functions with an unbounded cache, because they have few possible arguments.
 FINITE = {

@@ -17,7 +17,13 @@ from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
-from supremum.render import page, side_by_side, table, table_svg
+from supremum.render import (
+    side_by_side_to_html,
+    side_by_side_to_svg,
+    table_to_html,
+    table_to_markdown,
+    table_to_svg,
+)
 from supremum.tracing import casts
 
 NAME = "<img src=x onerror=bad()>'\"`|*_&lt;[a](b)"
@@ -66,11 +72,11 @@ def documents(tmp_path_factory):
         "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
         "Summary._repr_html_": layer.summary()._repr_html_(),
         "Summary.to_markdown": layer.summary().to_markdown(),
-        "page.to_html": page.to_html(drawing),
-        "table.to_markdown": table.to_markdown(drawing),
-        "table_svg.to_svg": table_svg.to_svg(drawing, [NAME]),
-        "side_by_side.to_html": side_by_side.to_html(pair),
-        "side_by_side.to_svg": side_by_side.to_svg(pair),
+        "table.table_to_html": table_to_html(drawing),
+        "table.table_to_markdown": table_to_markdown(drawing),
+        "table.table_to_svg": table_to_svg(drawing, [NAME]),
+        "side_by_side.side_by_side_to_html": side_by_side_to_html(pair),
+        "side_by_side.side_by_side_to_svg": side_by_side_to_svg(pair),
         "diagrams.lattice_svg": diagrams.lattice_svg(rules, types=types),
     }
 
@@ -94,7 +100,7 @@ def document_functions():
 
 # Functions that make parts of the documents above, or receive finished documents.
 PARTS = {
-    "columns.columns_to_html", "document.to_html", "hasse_svg.to_svg", "columns.to_html", "table._markdown",
+    "document.columns_to_html", "document.document_to_html", "hasse.hasse_to_svg", "columns.to_html", "table._markdown",
 }  # fmt: skip
 
 
@@ -109,8 +115,9 @@ def html_of(documents, name):
 
 NAMES = [
     "CastReport.to_html", "CastReport._repr_html_", "Explanation._repr_html_", "_written", "Decision._repr_html_",
-    "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown", "page.to_html",
-    "table.to_markdown", "table_svg.to_svg", "side_by_side.to_html", "side_by_side.to_svg", "diagrams.lattice_svg",
+    "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown",
+    "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
+    "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip
 
 
@@ -124,7 +131,7 @@ def test_names_are_escaped(documents, name):
 
 
 def test_names_do_not_break_markdown_columns(documents):
-    for name in ("Summary.to_markdown", "table.to_markdown"):
+    for name in ("Summary.to_markdown", "table.table_to_markdown"):
         rendered = html_of(documents, name)
         head, *rows = [row.count("<th") + row.count("<td") for row in rendered.split("<tr>")[1:]]
         assert set(rows) == {head}

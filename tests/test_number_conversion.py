@@ -21,7 +21,7 @@ from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import explain, use_rules
 from supremum.arrays import asarray
-from supremum.explorer.data import conversions
+from supremum.explorer.page import conversions
 from supremum.formats import FORMATS, as_format
 from supremum.number_conversion import change, converted
 

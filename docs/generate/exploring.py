@@ -7,7 +7,7 @@ import os
 from generate.markup import raw_html
 from supremum.analysis.comparison import compare
 from supremum.explorer import explorer_page
-from supremum.render import side_by_side
+from supremum.render import side_by_side_to_html
 
 # The most common operations only, because all of them take longer; `supremum explore` has them all.
 _OPERATIONS = ("add", "divide", "pow", "less", "bitwise_and", "where")
@@ -28,7 +28,7 @@ def both_tables(before: str, after: str) -> dict[str, str]:
         before: name of one rule set.
         after: name of the other rule set.
     """
-    return {f"static/tables/{before}-{after}.html": side_by_side.to_html(compare(before, after).side_by_side())}
+    return {f"static/tables/{before}-{after}.html": side_by_side_to_html(compare(before, after).side_by_side())}
 
 
 def tables_link(before: str, after: str) -> str:

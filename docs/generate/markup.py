@@ -8,7 +8,7 @@ from html import escape
 from supremum.analysis.tables import RuleTable, short_name
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
-from supremum.render.table import PALETTE, Cell
+from supremum.render import PALETTE, Cell
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -74,13 +74,12 @@ _FLOORS = {
     "tracing", "training",
 }  # fmt: skip
 add_renamed_modules()
-_OF_ARRAYS = {"Array", "ArrayVariable", "asarray", "count_conversions", "namespace"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _FLOORS:
         return importlib.import_module(f"supremum.{name}")
-    if name in _OF_ARRAYS:
+    if name in __all__:
         return getattr(importlib.import_module("supremum.arrays"), name)
     return renamed_name(__name__, name)
 

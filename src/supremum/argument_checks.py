@@ -54,9 +54,7 @@ def text(name: str, value: Any) -> str:
     Raises:
         OperandError: if it is not; a `TypeError`.
     """
-    if not isinstance(value, str):
-        raise OperandError(f"{name} must be a str, got {shown(value)}")
-    return value
+    return instance(name, value, str, "a str")
 
 
 def mapping(name: str, value: Any, example: str) -> Any:
@@ -290,10 +288,8 @@ def _check_tree(name: str, tree: Any, above: tuple[int, ...]) -> None:
         try:
             sorted(tree)
         except TypeError as error:
-            keys = ", ".join(map(shown, [*tree][:4]))
-            raise ArgumentError(
-                f"{name} contains a dict with unsortable keys, {keys}; use strings for all of them"
-            ) from error
+            keys = f"unsortable keys, {', '.join(map(shown, [*tree][:4]))}"
+            raise ArgumentError(f"{name} contains a dict with {keys}; use strings for all of them") from error
         tree = [*tree.values()]
     for each in tree:
         _check_tree(name, each, above)

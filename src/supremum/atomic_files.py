@@ -25,9 +25,15 @@ _TEMPORARY = re.compile(r"\.(.*)\.partial-[a-z0-9_]{8}(\.[^.]*|)", re.DOTALL)
 
 E = TypeVar("E", bound=FileError)
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_FOLDER = {errno.ENOENT, errno.ENOTDIR, errno.EEXIST}
+_FIXES: dict[int | None, str] = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or give a path on another disk; nothing was changed"
+    ),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "give a path in a folder that you may write to"),
+    errno.EISDIR: "give the path of a file in it",
+    errno.ENAMETOOLONG: "give a shorter name",
+}
 # The file descriptors of a process, which shells use to redirect output: their targets are written to, not replaced.
 _DESCRIPTORS = re.compile(r"/proc/[^/]+(/task/[^/]+)?/fd|/dev/fd")
 
@@ -57,10 +63,7 @@ def as_path(path: str | os.PathLike[str]) -> Path:
 
 def is_file(path: Path) -> bool:
     """Whether there is a regular file at a path; False for a path that no file can have."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return os.path.isfile(path)  # noqa: PTH113 (`Path.is_file` raises for some paths, such as too long ones)
 
 
 @contextmanager
@@ -142,20 +145,11 @@ def writing_error(path: Path, error: OSError, kind: type[E] = FileError) -> E:
         error: the error of the file system.
         kind: the class of the new error.
     """
-    if error.errno in _FULL:
-        fix = "make room, or give a path on another disk; nothing was changed"
-    elif error.errno in _FORBIDDEN:
-        fix = "give a path in a folder that you may write to"
-    elif error.errno in _NO_FOLDER:
+    fix = _FIXES.get(error.errno, "")
+    if error.errno in _NO_FOLDER:
         is_there = path.parent.is_dir()
         folder = shown(str(path.parent))
         fix = "give a path in another folder" if is_there else f"{folder} cannot be made a folder: give one that exists"
-    elif error.errno == errno.EISDIR:
-        fix = "give the path of a file in it"
-    elif error.errno == errno.ENAMETOOLONG:
-        fix = "give a shorter name"
-    else:
-        fix = ""
     return described_error(kind, path, error, f"cannot be written: {reason(error)}", fix)
 
 
@@ -216,7 +210,9 @@ def _mode(place: Path) -> int:
     try:
         return stat.S_IMODE(place.stat().st_mode)
     except FileNotFoundError:
-        return 0o666 & ~_umask()
+        mask = os.umask(0)  # the only way to read it is to set it
+        os.umask(mask)
+        return 0o666 & ~mask
 
 
 def remove_leftovers(folder: Path, names: str) -> None:
@@ -233,17 +229,9 @@ def remove_leftovers(folder: Path, names: str) -> None:
         for entry in entries:
             found = _TEMPORARY.fullmatch(entry.name)
             if found and re.fullmatch(names, found[1] + found[2]) and entry.is_file(follow_symlinks=False):
-                with suppress(OSError):
-                    _remove_unless_locked(Path(entry.path))
-
-
-def _remove_unless_locked(temporary: Path) -> None:
-    handle = os.open(temporary, os.O_RDWR)
-    try:
-        flock(handle, LOCK_EX | LOCK_NB)  # the lock of a killed process ends with it
-        temporary.unlink()
-    finally:
-        os.close(handle)
+                with suppress(OSError), Path(entry.path).open("r+b") as leftover:
+                    flock(leftover, LOCK_EX | LOCK_NB)  # the lock of a killed process ends with it
+                    Path(entry.path).unlink()
 
 
 def _locked_temporary(path: Path) -> tuple[int | None, Path]:
@@ -268,9 +256,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

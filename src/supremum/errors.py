@@ -168,13 +168,6 @@ def shortened(text: str) -> str:
 class _Repr(reprlib.Repr):
     """The bounded `repr` of the standard library, with higher limits; it also shows ints with too many digits."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel = 3
-        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = self.maxdeque = 20
-        self.maxarray = 20
-        self.maxstring = self.maxlong = self.maxother = LONGEST
-
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
         # Keep the order of the dict; the standard library sorts the keys.
         if x and level <= 0:
@@ -188,3 +181,7 @@ class _Repr(reprlib.Repr):
 
 
 _REPR = _Repr()
+_REPR.maxlevel = 3
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxfrozenset = _REPR.maxdict = _REPR.maxdeque = 20
+_REPR.maxarray = 20
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = LONGEST

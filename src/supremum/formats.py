@@ -39,13 +39,7 @@ class Kind(enum.Enum):
         return _CATEGORY[self]
 
 
-_CATEGORY = {
-    Kind.BOOL: "bool",
-    Kind.UNSIGNED: "integer",
-    Kind.SIGNED: "integer",
-    Kind.FLOAT: "float",
-    Kind.COMPLEX: "complex",
-}
+_CATEGORY = dict(zip(Kind, ("bool", "integer", "integer", "float", "complex"), strict=True))
 CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
 """Categories from the lowest to the highest; this is all that the type of a Python scalar determines."""
 
@@ -115,11 +109,8 @@ class Format:
         if self.kind is not Kind.COMPLEX:
             return self
         layout = (self.exponent, self.mantissa, self.nan, self.inf)
-        return next(
-            row
-            for row in FORMATS
-            if row.kind is Kind.FLOAT and (row.exponent, row.mantissa, row.nan, row.inf) == layout
-        )
+        floats = (row for row in FORMATS if row.kind is Kind.FLOAT)
+        return next(row for row in floats if (row.exponent, row.mantissa, row.nan, row.inf) == layout)
 
     @property
     def _bias(self) -> int:
@@ -185,11 +176,8 @@ class Format:
         if not self.zero and other.zero:
             return False
         if other.is_inexact:
-            return (
-                self.mantissa >= other.mantissa
-                and self.max >= other.max
-                and self.smallest_subnormal <= other.smallest_subnormal
-            )
+            is_wide = self.max >= other.max and self.smallest_subnormal <= other.smallest_subnormal
+            return is_wide and self.mantissa >= other.mantissa
         value_bits = other.bits - (other.kind is Kind.SIGNED)
         return self.mantissa + 1 >= value_bits and self.max >= max(other.max, -other.min)
 
@@ -227,7 +215,7 @@ def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: 
 
 
 # The codes of the first eighteen are those of "JAX type promotion (JEP 9407)": a letter and the size in bytes.
-_ROWS: tuple[Format, ...] = (
+FORMATS: tuple[Format, ...] = (
     Format("bool", Kind.BOOL, 1, signed=False, code="b1"),
     _integer("uint1", Kind.UNSIGNED, 1),
     _integer("uint2", Kind.UNSIGNED, 2),
@@ -263,11 +251,8 @@ _ROWS: tuple[Format, ...] = (
     _complex("complex64", 64, 8, 23, "c8"),
     _complex("complex128", 128, 11, 52, "c16"),
 )
-
-
-_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in _ROWS}
-FORMATS: tuple[Format, ...] = _ROWS
 """Every format, ordered by kind and then by width."""
+_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in FORMATS}
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}

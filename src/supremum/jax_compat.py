@@ -74,9 +74,8 @@ def parameter(equation: JaxprEqn, name: str) -> Any:
         return equation.params[name]
     except KeyError:
         known = ", ".join(equation.params) or "none"
-        raise _unsupported(
-            f"{shown(equation.primitive.name)} has no parameter {shown(name)} (it has: {known})"
-        ) from None
+        what = f"{shown(equation.primitive.name)} has no parameter {shown(name)} (it has: {known})"
+        raise _unsupported(what) from None
 
 
 def _unsupported(what: str) -> UnsupportedJaxError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 Join = Callable[[str, str], "str | None"]
@@ -84,11 +85,8 @@ class Lattice:
     def minimal(self, nodes: Iterable[str]) -> tuple[str, ...]:
         """The given nodes that are not above any other given node, in the order of the edges."""
         among = set(nodes)
-        return tuple(
-            node
-            for node in self.edges
-            if node in among and not any(other != node and node in self._bounds[other] for other in among)
-        )
+        above = {node for node in among if any(other != node and node in self._bounds[other] for other in among)}
+        return tuple(node for node in self.edges if node in among - above)
 
 
 class Counterexample(NamedTuple):
@@ -127,21 +125,17 @@ def counterexamples(join: Join, nodes: Sequence[str]) -> Iterator[Counterexample
     ...     print(found)
     not commutative: a | b and b | a give a and b
     """
-    table = {(a, b): join(a, b) for a, b in itertools.product(nodes, repeat=2)}
 
+    @cache
     def joined(a: str | None, b: str | None) -> str | None:
-        if a is None or b is None:
-            return None
-        if (a, b) not in table:
-            table[a, b] = join(a, b)
-        return table[a, b]
+        return None if a is None or b is None else join(a, b)
 
     for node in nodes:
-        if table[node, node] != node:
-            yield Counterexample("idempotent", (node,), node, table[node, node])
+        if joined(node, node) != node:
+            yield Counterexample("idempotent", (node,), node, joined(node, node))
     for a, b in itertools.combinations(nodes, 2):
-        if table[a, b] != table[b, a]:
-            yield Counterexample("commutative", (a, b), table[a, b], table[b, a])
+        if joined(a, b) != joined(b, a):
+            yield Counterexample("commutative", (a, b), joined(a, b), joined(b, a))
     for a, b, c in itertools.product(nodes, repeat=3):
         left, right = joined(joined(a, b), c), joined(a, joined(b, c))
         if left != right:

@@ -77,6 +77,10 @@ class Operand:
         return f"{self.dtype}{shape} (weak)" if self.weak else f"{self.dtype}{shape}"
 
 
+Operands: TypeAlias = tuple[Operand, ...]
+"""The operands of one call, in order."""
+
+
 def _shown(value: Scalar) -> str:
     # Python refuses to print integers of more than 4300 digits, and 400 digits are unreadable.
     if isinstance(value, int) and value.bit_length() > 256:
@@ -139,11 +143,8 @@ _LIBRARIES = {"numpy": "numpy", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 
 def library_of(value: object) -> str:
     """The library of an array; empty for other libraries and for wrapped arrays."""
-    return next((_LIBRARIES[kind] for kind in map(_package, type(value).__mro__) if kind in _LIBRARIES), "")
-
-
-def _package(kind: type[object]) -> str:
-    return kind.__module__.partition(".")[0]
+    packages = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
+    return next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), "")
 
 
 def _item(value: object) -> Scalar | None:

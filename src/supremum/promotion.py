@@ -1,8 +1,15 @@
-"""The public functions for promotion, each a thin view of `RuleSet.decide`."""
+"""The public functions for promotion, each a thin view of `RuleSet.decide`.
+
+The rule sets cache their verdicts. Besides, `result_type` caches its answers for two arrays by their dtypes and weak
+flags, unless they depend on more, such as PyTorch's if one of the arrays may be 0-d.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, cast
 
 from numpy import ndarray
@@ -10,17 +17,7 @@ from numpy import ndarray
 from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
-from supremum.rules import (
-    FOLLOWING,
-    UNWRAPPED,
-    Following,
-    RuleSet,
-    Runtime,
-    get_rules,
-    memory_of,
-    remember,
-    scope_in_force,
-)
+from supremum.rules import FOLLOWING, UNWRAPPED, RuleSet, Runtime, get_rules, memory_of, question, scope_in_force
 
 
 def explain(
@@ -124,13 +121,75 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval
         found = known[left.dtype, right.dtype, left.weak_type, right.weak_type]
-        return found() if found.__class__ is Following else found
+        return found() if found.__class__ is _Following else found
     except (ValueError, KeyError, AttributeError, TypeError):
         pass  # not two arrays of one library, not cached yet, or it depends on more than dtypes
     decision = explain(*operands, rules=asked)
     if decision and len(operands) == 2:
-        remember(asked, *operands)
+        _remember(asked, *operands)
     return decision.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """An answer that depends on JAX's flags.
+
+    Args:
+        ask: reads the flags.
+        answers: the answer for each value that `ask` returns; None where the rules refuse.
+    """
+
+    ask: Callable[[], Hashable]
+    answers: Mapping[Hashable, DType | None]
+
+    def __call__(self) -> DType:
+        """The answer under the current flags.
+
+        Raises:
+            KeyError: if the rules refuse; the caller must ask them for the reason.
+        """
+        found = self.answers[self.ask()]
+        if found is None:
+            raise KeyError
+        return found
+
+
+def _remember(rules: str | RuleSet, a: Any, b: Any) -> None:
+    """Cache the answer for two NumPy arrays or two JAX arrays; other operands are skipped."""
+    in_jax = type(a) is type(b) and _is_jax_array(a)
+    key: tuple[Any, ...]
+    if a.__class__ is ndarray is b.__class__:
+        key = (a.dtype, b.dtype)
+    elif in_jax:
+        key = (a.aval.dtype, b.aval.dtype, a.aval.weak_type, b.aval.weak_type)
+    else:
+        return
+    left, right = as_operand(a), as_operand(b)
+    answer: Any
+    if in_jax and isinstance(rules, str) and rules in FOLLOWING:
+        answers = {name: _answer(get_rules(name), left, right) for name in FOLLOWING[rules]}
+        asked = question(answers)
+        if asked is None:
+            answer = next(iter(answers.values()))
+        else:
+            answer = _Following(asked.ask, {asked.told(name): each for name, each in answers.items()})
+    else:
+        answer = _answer(get_rules(rules, in_jax=in_jax), left, right)
+    if answer is not None:
+        memory_of(rules).pairs[key] = answer
+
+
+def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:
+    """The result dtype, or None if it depends on which of the two is 0-d."""
+    ways = product(*([replace(operand, ndim=ndim, held=None) for ndim in (1, 0)] for operand in (a, b)))
+    dtypes = {decision.dtype if decision else None for decision in (rules.decide(None, way) for way in ways)}
+    return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _is_jax_array(value: Any) -> bool:
+    """Whether a value is a JAX array and not a tracer; this does not import JAX."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
 
 
 def promote_types(a: OperandLike, b: OperandLike, rules: str | RuleSet | None = None) -> DType:

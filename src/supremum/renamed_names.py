@@ -12,17 +12,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from supremum.errors import shown
 
-MODULES: dict[str, str] = dict.fromkeys(
-    (
-        "supremum.comparisons",
-        "supremum.distances",
-        "supremum.drawings",
-        "supremum.linkage",
-        "supremum.orders",
-        "supremum.tables",
-    ),
-    "supremum.analysis",
-)
+MODULES: dict[str, str] = {
+    f"supremum.{name}": "supremum.analysis"
+    for name in ("comparisons", "distances", "drawings", "linkage", "orders", "tables")
+}
 """Old modules, and the package that now has their names."""
 NAMES: dict[str, str] = {
     "supremum.Variable": "supremum.ArrayVariable",

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from types import coroutine
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -27,6 +28,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class Block(ABC):
     """An entry that one `with` block puts in force.
 
@@ -36,12 +38,9 @@ class Block(ABC):
         key: JAX's cache key for traced functions, if the entry changes them; None for the key outside all blocks.
     """
 
-    __slots__ = ("key", "outer", "owner")
-
-    def __init__(self, owner: object, outer: Any, key: Hashable) -> None:
-        self.owner = owner
-        self.outer: Self | None = outer
-        self.key = key
+    owner: object
+    outer: Any
+    key: Hashable
 
     @abstractmethod
     def within(self, outer: Any) -> Self:
@@ -109,11 +108,12 @@ class Blocks(Generic[B]):
             ScopeError: if JAX is tracing for a different one.
         """
         block = self.innermost.get()
-        if self._thread.told is not block and self._thread.told.key != block.key:
-            self._check(block)
+        told = self._thread.told
+        if told is not block and told.key != block.key and self._fix and self._context is not None and _is_tracing():
+            raise ScopeError(self._fix(block))
         return block
 
-    def enter(self, block: B) -> None:
+    def enter_block(self, block: B) -> None:
         """Put a block in force."""
         self.innermost.set(block)
         self._thread.open.append(block)
@@ -132,7 +132,7 @@ class Blocks(Generic[B]):
         self._tell(left if any(each.owner is left.owner for each in opened) else self._always)
 
     @coroutine
-    def run(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    def run_in_block(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
         """Await a coroutine with a block in force while it runs, and the previous one while it waits.
 
         Args:
@@ -185,10 +185,6 @@ class Blocks(Generic[B]):
             self._context.set_global(self._always.key)
         return self._context is not None
 
-    def _check(self, block: B) -> None:
-        if self._fix is not None and self._context is not None and _is_tracing():
-            raise ScopeError(self._fix(block))
-
 
 def _is_tracing() -> bool:
     extend = importlib.import_module("jax.extend.core")
@@ -236,18 +232,15 @@ def calls_within(
     return called
 
 
+@dataclass(slots=True, eq=False)
 class _Held(Block, Generic[T]):
-    __slots__ = ("value",)
-
-    def __init__(self, owner: object, outer: Self | None, key: Hashable, value: T) -> None:
-        super().__init__(owner, outer, key)
-        self.value = value
+    value: T
 
     def within(self, outer: Any) -> Self:
-        return type(self)(self.owner, outer, self.key, self.value)
+        return replace(self, outer=outer)
 
 
-class BlockValue(Generic[T]):
+class BlockValue(Blocks[_Held[T]], Generic[T]):
     """A value that blocks put in force.
 
     Args:
@@ -266,7 +259,7 @@ class BlockValue(Generic[T]):
 
     def __init__(self, name: str, default: T, fix: Callable[[T], str] | None = None) -> None:
         always: _Held[T] = _Held(None, None, None, default)
-        self._blocks = Blocks(name, always, None if fix is None else lambda block: fix(block.value))
+        super().__init__(name, always, None if fix is None else lambda block: fix(block.value))
 
     @property
     def value(self) -> T:
@@ -275,12 +268,12 @@ class BlockValue(Generic[T]):
         Raises:
             ScopeError: if JAX is tracing for a different one.
         """
-        return self._blocks.current().value
+        return self.current().value
 
     @property
     def key(self) -> Hashable:
         """The key of the value in force, as JAX is told."""
-        return self._blocks.innermost.get().key
+        return self.innermost.get().key
 
     def enter(self, owner: object, value: T, key: Hashable = None) -> None:
         """Put a value in force until its owner leaves.
@@ -290,11 +283,7 @@ class BlockValue(Generic[T]):
             value: the value.
             key: as for `Block`.
         """
-        self._blocks.enter(_Held(owner, self._blocks.innermost.get(), key, value))
-
-    def leave(self, owner: object) -> None:
-        """Remove the innermost value of an owner, and no other."""
-        self._blocks.leave(owner)
+        self.enter_block(_Held(owner, self.innermost.get(), key, value))
 
     @contextmanager
     def holding(self, value: T, key: Hashable = None) -> Generator[None]:
@@ -308,8 +297,4 @@ class BlockValue(Generic[T]):
 
     def run(self, value: T, key: Hashable, awaited: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
         """Await a coroutine with a value in force while it runs; the other arguments are as for `enter`."""
-        return self._blocks.run(_Held(object(), self._blocks.innermost.get(), key, value), awaited)
-
-    def tell_all_threads(self, key: Hashable) -> None:
-        """As for `Blocks`."""
-        self._blocks.tell_all_threads(key)
+        return self.run_in_block(_Held(object(), self.innermost.get(), key, value), awaited)

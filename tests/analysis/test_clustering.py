@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supremum.analysis.clustering import alike_together
+from supremum.analysis.distance import alike_together
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True))

@@ -9,7 +9,7 @@ import pytest
 from pages import read
 from supremum.analysis.comparison import DIFFERENCES, compare, compare_groupings
 from supremum.analysis.tables import short_name
-from supremum.render import side_by_side
+from supremum.render import side_by_side_to_html, side_by_side_to_svg
 from supremum.rules import RuleSet
 from supremum.rules.names import HOMES
 
@@ -31,7 +31,7 @@ def _marks(cells):
 def test_both_tables_mark_the_cells_that_differ(first):
     for second in HOMES:
         compared = compare(first, second, types=TYPES)
-        tables, entries = read(side_by_side.to_html(compared.side_by_side()))
+        tables, entries = read(side_by_side_to_html(compared.side_by_side()))
         assert [table.caption for table in tables] == [f"result_type under {each}" for each in (first, second)]
         differing = {tuple(map(short_name, pair)): how for pair, how in compared.differing.items()}
         for table, decided in zip(tables, (compared.left, compared.right), strict=True):
@@ -51,7 +51,7 @@ def test_both_tables_mark_the_cells_that_differ(first):
 
 def test_differing_cells_have_both_explanations_and_others_one():
     compared = compare("jax-x64", "numpy", types="all")
-    left, right = (table.cells() for table in read(side_by_side.to_html(compared.side_by_side()))[0])
+    left, right = (table.cells() for table in read(side_by_side_to_html(compared.side_by_side()))[0])
     for pair in compared.left.decisions:
         one, other = (str(table.decisions[pair]) for table in (compared.left, compared.right))
         place = short_name(pair[0]), short_name(pair[1])
@@ -65,7 +65,7 @@ def test_differing_cells_have_both_explanations_and_others_one():
 def test_pictures_mark_the_same_cells_and_name_every_difference():
     for first, second in [("jax-x64", "numpy"), ("torch", "jax-x64"), ("tf-safe", "tf-rfc-safe"), ("paddle", "paddle")]:
         compared = compare(first, second)
-        root = ET.fromstring(side_by_side.to_svg(compared.side_by_side()))
+        root = ET.fromstring(side_by_side_to_svg(compared.side_by_side()))
         marks = [group.get("data-mark") for group in root.iter(f"{SVG}g") if group.get("data-mark")]
         assert sorted(marks) == sorted([*compared.differing.values()] * 2)
         assert len(list(root.iter(f"{SVG}rect"))) == 2 * 324 + 1 + len(_legend(root))
@@ -92,7 +92,7 @@ def test_the_requested_number_of_triples_is_listed():
     assert triples.counts["numpy"] == len(triples.only["numpy"]) > 3
     drawn = compared.side_by_side(triples, shown=3)
     lines = [f"({a}, {b}), {c}" for a, b, c in triples.only["numpy"]]
-    for write in (side_by_side.to_html, side_by_side.to_svg):
+    for write in (side_by_side_to_html, side_by_side_to_svg):
         text = write(drawn)
         assert f"numpy: {len(lines)}, {len(lines)} of them only here" in text
         assert [line for line in lines if line in text] == lines[:3]
@@ -105,18 +105,18 @@ def test_custom_rule_sets_are_drawn():
     drawn = compare(mine, "torch", types="int8,int16,uint8").side_by_side(
         compare_groupings(mine, "torch", ["int8", "int16", "uint8"])
     )
-    (left, right), entries = read(side_by_side.to_html(drawn))
+    (left, right), entries = read(side_by_side_to_html(drawn))
     assert (left.caption, right.caption) == ("result_type under mine & <yours>", "result_type under torch")
     assert entries == {"accepted": "○ 5 refused by mine & <yours>"}
     assert "○ 5 refused by mine & <yours>" in [
-        text.text for text in ET.fromstring(side_by_side.to_svg(drawn)).iter(f"{SVG}text")
+        text.text for text in ET.fromstring(side_by_side_to_svg(drawn)).iter(f"{SVG}text")
     ]
 
 
 @pytest.mark.slow
 def test_a_picture_puts_large_tables_below_each_other():
     def shape(types):
-        box = ET.fromstring(side_by_side.to_svg(compare("torch", "numpy", types=types).side_by_side())).get("viewBox")
+        box = ET.fromstring(side_by_side_to_svg(compare("torch", "numpy", types=types).side_by_side())).get("viewBox")
         return [float(number) for number in box.split()[2:]]
 
     assert shape("standard")[0] > 1.6 * shape("standard")[1]
@@ -125,6 +125,6 @@ def test_a_picture_puts_large_tables_below_each_other():
 
 def test_pages_and_pictures_fetch_nothing():
     drawn = compare("jax-x64", "torch").side_by_side()
-    for write in (side_by_side.to_html, side_by_side.to_svg):
+    for write in (side_by_side_to_html, side_by_side_to_svg):
         text = write(drawn).replace('xmlns="http://www.w3.org/2000/svg"', "")
         assert not re.search(r"https?:|url\(|@import|\bsrc=|\bhref=", text)

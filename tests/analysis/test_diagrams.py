@@ -15,7 +15,7 @@ from supremum.analysis.inferred_lattice import NoLattice, order_of
 from supremum.analysis.tables import STANDARD_TYPES, rule_table, short_name
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.operands import WEAK_NAMES
-from supremum.render.table import PALETTE
+from supremum.render.svg import PALETTE
 from supremum.rules import rule_names
 
 SVG = "{http://www.w3.org/2000/svg}"

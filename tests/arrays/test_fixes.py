@@ -22,8 +22,8 @@ from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.decisions import FixCast
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
-from supremum.rules import typed_casts
-from supremum.rules.typed_casts import is_typed
+from supremum.rules import runtimes
+from supremum.rules.runtimes import is_typed
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
@@ -194,7 +194,7 @@ def test_casts_that_xla_lacks_are_detected_without_aborting_the_process():
         return x
 
     for call in (jax.jit(tried), tried):
-        typed_casts._tried.cache_clear()
+        runtimes._tried.cache_clear()
         call(jnp.ones(4))
 
 

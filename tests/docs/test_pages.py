@@ -36,7 +36,7 @@ from supremum.analysis.tables import STANDARD_TYPES, rule_table
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import TABLED
-from supremum.render.table import PALETTE
+from supremum.render.svg import PALETTE
 from supremum.rules.names import HOMES
 from test_public_names import FLOORS
 

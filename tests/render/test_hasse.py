@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from supremum.analysis.inferred_lattice import Order, order_of
-from supremum.render import hasse_dot, hasse_svg
+from supremum.render import hasse_to_dot, hasse_to_svg
 from supremum.render.graph_layout import in_layers
 from supremum.render.hasse import HEIGHT, Diagram, Node, laid_out
 from supremum.rules import rule_names
@@ -177,7 +177,7 @@ LIT = Diagram(
 
 
 def test_the_picture_has_every_label_edge_and_mark():
-    root = ET.fromstring(hasse_svg.to_svg(LIT))
+    root = ET.fromstring(hasse_to_svg(LIT))
     assert root.find(f"{SVG}title").text == 'a "b" <c>'
     assert root.find(f"{SVG}desc").text == "Back\\slash & more. int* is below int8. bool is below int8."
     labels = {
@@ -222,7 +222,7 @@ def _tokens(dot):
 
 
 def test_the_dot_text_is_valid_dot():
-    tokens = _tokens(hasse_dot.to_dot(LIT))
+    tokens = _tokens(hasse_to_dot(LIT))
     kinds = "".join({"id": "i", "edge": ">"}.get(kind, kind) for kind, _ in tokens)
     attributes = r"(\[i=i(,i=i)*\])"
     assert re.fullmatch(rf"ii\{{(i(>i)?{attributes}?;)*\}}", kinds), kinds

@@ -6,9 +6,8 @@ import pytest
 
 from pages import read
 from supremum.render import Cell, Mark, Table
-from supremum.render.page import to_html
-from supremum.render.svg import Block, picture
-from supremum.render.table import PALETTE, STEPS, step
+from supremum.render.svg import PALETTE, Block, picture
+from supremum.render.table import STEPS, step, table_to_html
 
 _NOTHING = Block(0, 0, "")
 ODD = Mark("odd", "!", "odd & even")
@@ -25,7 +24,7 @@ TABLE = Table(
 
 
 def test_a_page_has_scopes_a_caption_and_escaped_texts():
-    page = to_html(TABLE)
+    page = table_to_html(TABLE)
     (table,), entries = read(page)
     assert (table.caption, table.columns, list(table.rows)) == ("a < b & c", ["x", "y*"], ["r", "s"])
     assert [cell.text for cells in table.rows.values() for cell in cells] == ["1", "<2>", "-", "-"]
@@ -37,21 +36,21 @@ def test_a_page_has_scopes_a_caption_and_escaped_texts():
 
 
 def test_tab_reaches_marked_cells_and_arrow_keys_all_cells_with_explanations():
-    (table,), _ = read(to_html(TABLE))
+    (table,), _ = read(table_to_html(TABLE))
     stops = [[cell.attributes.get("tabindex") for cell in cells] for cells in table.rows.values()]
     assert stops == [["-1", "0"], [None, None]]
     plain = Table("t", ("x", "y"), (("r", (Cell("0", ""), Cell("1", "", "so"))), ("s", (Cell("2", "", "and so"),) * 2)))
-    (table,), entries = read(to_html(plain))
+    (table,), entries = read(table_to_html(plain))
     stops = [[cell.attributes.get("tabindex") for cell in cells] for cells in table.rows.values()]
     assert stops == [[None, "0"], ["-1", "-1"]]
     assert entries == {}
 
 
 def test_a_table_without_explanations_has_no_help():
-    assert "explanation" in to_html(TABLE).split("<script>")[0]
+    assert "explanation" in table_to_html(TABLE).split("<script>")[0]
     bare = Table("t", ("x",), (("r", (Cell("0", ""),)),))
-    assert 'class="help"' not in to_html(bare)
-    assert "<ul" not in to_html(bare)
+    assert 'class="help"' not in table_to_html(bare)
+    assert "<ul" not in table_to_html(bare)
 
 
 def _luminance(colour):
@@ -70,7 +69,7 @@ def _contrast(one, other):
 
 @pytest.mark.parametrize("style", PALETTE)
 def test_text_has_enough_contrast_on_every_colour(style):
-    page = to_html(TABLE)
+    page = table_to_html(TABLE)
     for place, background in enumerate(PALETTE[style]):
         for drawn in (page, picture("t", content=_NOTHING)):
             text = re.findall("--text: (#[0-9a-f]+)", drawn)[place]

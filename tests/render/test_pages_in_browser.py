@@ -5,7 +5,7 @@ import pytest
 from browser import open_browser
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.distance import distances
-from supremum.render import side_by_side, table_svg, table_to_html
+from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html, table_to_svg
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def opened(browser):
 
 @pytest.fixture(scope="module")
 def page_of_two():
-    return side_by_side.to_html(_compared("jax-x64", "numpy"))
+    return side_by_side_to_html(_compared("jax-x64", "numpy"))
 
 
 def test_only_scrollable_areas_are_wider_than_a_phone(opened, page_of_two):
@@ -125,9 +125,9 @@ def test_the_mouse_shows_one_explanation_at_a_time(opened, page_of_two):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_texts_fit_in_their_cells_and_pictures(opened, theme):
     pictures = [
-        side_by_side.to_svg(_compared("numpy", "jax-x64")),
-        side_by_side.to_svg(compare("torch", "jax-x64", types="int8,float8_e4m3fn").side_by_side()),
-        table_svg.to_svg(distances().drawing()),
+        side_by_side_to_svg(_compared("numpy", "jax-x64")),
+        side_by_side_to_svg(compare("torch", "jax-x64", types="int8,float8_e4m3fn").side_by_side()),
+        table_to_svg(distances().drawing()),
     ]
     outside = """() => {
         const inside = (inner, outer) => inner.left >= outer.left - .5 && inner.right <= outer.right + .5

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from supremum.render import Cell, Mark, Table, hasse_svg, table_svg
+from supremum.render import Cell, Mark, Table, hasse_to_svg, table_to_svg
 from supremum.render.hasse import HEIGHT, Diagram, Node, laid_out
 from supremum.render.png import to_png
-from supremum.render.svg import LIGHT
-from supremum.render.table import PALETTE
+from supremum.render.svg import LIGHT, PALETTE
 
 TWO = Diagram(
     "two",
@@ -33,7 +32,7 @@ def _share(pixels, colour):
 
 
 def test_a_png_has_two_dots_per_pixel_and_light_colours():
-    svg = hasse_svg.to_svg(TWO)
+    svg = hasse_to_svg(TWO)
     width, height = (float(svg.split(f' {name}="')[1].split('"')[0]) for name in ("width", "height"))
     pixels = _pixels(svg)
     assert pixels.shape[:2] == (pytest.approx(2 * height, abs=2), pytest.approx(2 * width, abs=2))
@@ -44,7 +43,7 @@ def test_a_png_has_two_dots_per_pixel_and_light_colours():
 
 
 def test_boxes_have_the_positions_of_the_svg():
-    svg, layout = hasse_svg.to_svg(TWO), laid_out(TWO)
+    svg, layout = hasse_to_svg(TWO), laid_out(TWO)
     left, top = map(float, svg.rsplit('<g transform="translate(', 1)[1].split(")")[0].split())
     pixels = _pixels(svg)
     for name, style in (("int8", "integer"), ("float*", "float")):
@@ -59,7 +58,7 @@ def test_a_table_is_drawn_with_its_marks():
     cells = (Cell(r"$\frac$", "integer"), Cell("-", "refused"))
     plain = Table("t", ("a", "b"), (("r", cells),))
     marked = Table("t", ("a", "b"), (("r", (cells[0], Cell("-", "refused", mark=Mark("odd", "!", "odd")))),))
-    one, other = (_pixels(table_svg.to_svg(table)) for table in (plain, marked))
+    one, other = (_pixels(table_to_svg(table)) for table in (plain, marked))
     for pixels, outline in ((one, "line"), (other, "text")):
         rows, columns = np.nonzero(np.abs(pixels - _rgb(PALETTE["refused"][0])).max(-1) < 0.01)
         above_the_cell = pixels[rows.min() - 4 : rows.min(), columns.min() + 5 : columns.max() - 5]
@@ -68,5 +67,5 @@ def test_a_table_is_drawn_with_its_marks():
 
 
 def test_pngs_are_deterministic():
-    svg = hasse_svg.to_svg(TWO)
+    svg = hasse_to_svg(TWO)
     assert to_png(svg) == to_png(svg)

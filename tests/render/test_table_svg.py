@@ -7,8 +7,8 @@ import pytest
 
 from supremum.analysis.tables import rule_table
 from supremum.render import Cell, Mark, Table
-from supremum.render.table import PALETTE
-from supremum.render.table_svg import table_block, to_svg
+from supremum.render.svg import PALETTE
+from supremum.render.table import table_block, table_to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = Table(
@@ -27,7 +27,7 @@ def _texts(root):
 
 
 def test_a_table_is_a_well_formed_svg_with_all_texts():
-    root = ET.fromstring(to_svg(SMALL, ["A sentence."]))
+    root = ET.fromstring(table_to_svg(SMALL, ["A sentence."]))
     assert root.tag == f"{SVG}svg"
     assert root.get("role") == "img"
     assert root.find(f"{SVG}title").text == "a < b & c"
@@ -39,7 +39,7 @@ def test_a_table_is_a_well_formed_svg_with_all_texts():
 
 
 def test_cells_have_their_style_classes_and_marked_cells_come_last():
-    groups = [each.get("class") for each in ET.fromstring(to_svg(SMALL)).iter(f"{SVG}g") if each.get("class")]
+    groups = [each.get("class") for each in ET.fromstring(table_to_svg(SMALL)).iter(f"{SVG}g") if each.get("class")]
     assert groups == ["integer", "refused", "integer", "refused", "refused", "float marked"]
 
 
@@ -62,7 +62,7 @@ def test_cells_do_not_overlap_and_fit_their_texts():
 
 @pytest.mark.parametrize("style", PALETTE)
 def test_the_svg_has_a_light_and_a_dark_colour_for_every_style(style):
-    drawn = to_svg(SMALL)
+    drawn = table_to_svg(SMALL)
     light, dark = drawn.split("@media (prefers-color-scheme: dark)")
     assert f".supremum .{style} .box {{ fill: {PALETTE[style][0]}; }}" in light
     assert f".supremum .{style} .box {{ fill: {PALETTE[style][1]}; }}" in dark
@@ -71,7 +71,7 @@ def test_the_svg_has_a_light_and_a_dark_colour_for_every_style(style):
 
 def test_long_captions_and_legends_are_wrapped():
     entries = tuple((style, "a meaning of some length") for style in PALETTE)
-    drawn = ET.fromstring(to_svg(Table("t", ("x",), (("y", (Cell("z", "float"),)),), entries), ["word " * 60]))
+    drawn = ET.fromstring(table_to_svg(Table("t", ("x",), (("y", (Cell("z", "float"),)),), entries), ["word " * 60]))
     width = float(drawn.get("width"))
     texts = [each for each in drawn.iter(f"{SVG}text") if each.get("class") is None]
     assert len(texts) > len(entries) + 3

@@ -9,8 +9,7 @@ import pytest
 
 from supremum import PromotionError, explain, result_type
 from supremum.lattice import Lattice
-from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, use_rules
-from supremum.rules.lattice_promotion import weak_defaults
+from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, use_rules, weak_defaults
 
 NAMES = ["bool", "uint8", "int8", "int16", "uint32", "int64", "bfloat16", "float16", "float32", "float64", "complex64"]
 

@@ -18,9 +18,8 @@ from slowly import slow
 from supremum import RuleSet, asarray, explain, get_rules, result_type, set_default_rules, use_rules
 from supremum.decisions import Verdict
 from supremum.formats import as_format
-from supremum.rules import TORCH
+from supremum.rules import TORCH, find_rules
 from supremum.rules.names import HOMES
-from supremum.rules.registry import find_rules
 from supremum.rules.rule_set import RuleSet as Base
 from supremum.rules.shared_cache import _KEYS, hashable
 

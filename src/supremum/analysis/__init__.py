@@ -14,7 +14,6 @@ from supremum.analysis.comparison import told as told
 from supremum.analysis.diagrams import lattice_dot, lattice_png, lattice_svg
 from supremum.analysis.distance import Distances, distances
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
-from supremum.analysis.inferred_lattice import in_words as in_words
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, RuleTable, rule_table
 from supremum.analysis.tables import short_name as short_name
 

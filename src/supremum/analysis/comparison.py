@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from supremum.analysis.tables import RuleTable, is_number, join_of, result_name, rule_table, type_names
+from supremum.analysis.tables import RuleTable, TypeNames, is_number, join_of, result_name, rule_table, type_names
 from supremum.argument_checks import flag, iterable
 from supremum.decisions import Decision, letter
 from supremum.errors import ArgumentError, shown
@@ -177,7 +177,7 @@ def compare(
     left: str | RuleSet | None,
     right: str | RuleSet,
     operation: str | None = None,
-    types: str | Sequence[str] = "standard",
+    types: TypeNames = "standard",
     *,
     weak_as_64_bit: bool = False,
     unknown: Collection[str] = (),
@@ -242,7 +242,7 @@ class Groupings:
         return {rules: f"{rules}: {n}, {len(self.only[rules])} of them only here" for rules, n in self.counts.items()}
 
 
-def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: str | Sequence[str]) -> Groupings:
+def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: TypeNames) -> Groupings:
     """Compare the triples of types whose dtype depends on the grouping under two rule sets.
 
     Args:

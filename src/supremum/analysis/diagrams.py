@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
-from supremum.analysis.tables import rule_table, type_names
+from supremum.analysis.tables import TypeNames, rule_table, type_names
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.operands import WEAK_NAMES, as_operand
@@ -20,9 +20,7 @@ _APART = "Each of these promotes only with itself:"
 _ASKED = Mark("asked", "●", "asked about")
 
 
-def lattice_svg(
-    rules: str | RuleSet | None = None, *, types: str | Sequence[str] = "all", path: str | Sequence[str] = ()
-) -> str:
+def lattice_svg(rules: str | RuleSet | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
     """Draw the Hasse diagram of a rule set, or its table if it is not a lattice, as a self-contained SVG.
 
     Args:
@@ -42,9 +40,7 @@ def lattice_svg(
     return hasse_to_svg(drawn) if isinstance(drawn, Diagram) else table_to_svg(*drawn)
 
 
-def lattice_png(
-    rules: str | RuleSet | None = None, *, types: str | Sequence[str] = "all", path: str | Sequence[str] = ()
-) -> bytes:
+def lattice_png(rules: str | RuleSet | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> bytes:
     """Draw the picture of `lattice_svg` in its light colours as a PNG; this needs matplotlib.
 
     Args:
@@ -61,9 +57,7 @@ def lattice_png(
     return to_png(lattice_svg(rules, types=types, path=path))
 
 
-def lattice_dot(
-    rules: str | RuleSet | None = None, *, types: str | Sequence[str] = "all", path: str | Sequence[str] = ()
-) -> str:
+def lattice_dot(rules: str | RuleSet | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
     """Write the Hasse diagram of a rule set in the DOT language of Graphviz.
 
     Args:
@@ -85,9 +79,7 @@ def lattice_dot(
     raise ArgumentError(f"{table.title}: {caption[0].rstrip('.')}; draw its table as svg or png.")
 
 
-def _drawn(
-    rules: str | RuleSet | None, types: str | Sequence[str], path: str | Sequence[str]
-) -> Diagram | tuple[Table, tuple[str, ...]]:
+def _drawn(rules: str | RuleSet | None, types: TypeNames, path: TypeNames) -> Diagram | tuple[Table, tuple[str, ...]]:
     rule_set, asked = get_rules(rules), type_names(types)
     names = () if isinstance(path, (str, tuple, list)) and not path else type_names(path)
     if len(names) == 1:

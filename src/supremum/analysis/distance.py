@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
-from supremum.analysis.clustering import alike_together
 from supremum.analysis.comparison import DIFFERENCES, difference, refuse_namesakes
-from supremum.analysis.tables import rule_table
+from supremum.analysis.tables import TypeNames, rule_table
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render import Cell, Table, step
@@ -98,9 +97,7 @@ class Distances:
 
 
 def distances(
-    operation: str | None = None,
-    types: str | Sequence[str] = "standard",
-    rules: Sequence[str | RuleSet] | None = None,
+    operation: str | None = None, types: TypeNames = "standard", rules: Sequence[str | RuleSet] | None = None
 ) -> Distances:
     """Count the cells in which rule sets differ, for each pair of them.
 
@@ -131,3 +128,31 @@ def distances(
     names = alike_together(tuple(tables), lambda a, b: sum(differing[a, b].values()))
     one = tables[names[0]]
     return Distances(one.operation, one.types, names, differing)
+
+
+def alike_together(names: Sequence[str], distance: Callable[[str, str], float]) -> tuple[str, ...]:
+    """Sort names by hierarchical clustering.
+
+    The two nearest groups are joined until one is left. The distance of two groups is the mean distance of their
+    members (Sokal and Michener 1958, "A statistical method for evaluating systematic relationships"). Each joined group
+    may be reversed, so that the nearest ends become neighbours. The first candidate wins a tie.
+
+    Args:
+        names: the names to order, at least one.
+        distance: the distance of two names; must be symmetric.
+
+    >>> alike_together(["1", "9", "2", "8"], lambda a, b: abs(int(a) - int(b)))
+    ('1', '2', '8', '9')
+    """
+    groups: list[tuple[str, ...]] = [(name,) for name in names]
+    while len(groups) > 1:
+        one, other = min(combinations(groups, 2), key=lambda pair: _average(*pair, distance))
+        ways = product((one, one[::-1]), (other, other[::-1]))
+        first, second = min(ways, key=lambda pair: distance(pair[0][-1], pair[1][0]))
+        groups[groups.index(one)] = first + second
+        groups.remove(other)
+    return groups[0]
+
+
+def _average(one: tuple[str, ...], other: tuple[str, ...], distance: Callable[[str, str], float]) -> float:
+    return sum(distance(a, b) for a, b in product(one, other)) / (len(one) * len(other))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from supremum.analysis.tables import STANDARD_TYPES, join_of, type_names
+from supremum.analysis.tables import STANDARD_TYPES, TypeNames, join_of, type_names
 from supremum.errors import ArgumentError
 from supremum.lattice import Counterexample, Join, Lattice, counterexamples
 from supremum.operands import WEAK_NAMES
@@ -51,7 +51,7 @@ class NoLattice:
     count: int
 
 
-def order_of(rules: str | RuleSet | None = None, types: str | Sequence[str] = "all") -> Order | NoLattice:
+def order_of(rules: str | RuleSet | None = None, types: TypeNames = "all") -> Order | NoLattice:
     """Infer the order whose joins are the decisions of a rule set, if there is one.
 
     The laws of a join are checked for every pair and triple, refusals included. Types that others promote to are added

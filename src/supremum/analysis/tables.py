@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from supremum.argument_checks import iterable, mapping, text
 from supremum.decisions import Decision
@@ -16,6 +16,8 @@ from supremum.operations import TABLED, as_operation
 from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, get_rules
 
+TypeNames: TypeAlias = str | Sequence[str]
+"""The types of a table: `"standard"`, `"all"`, or names, as a list or separated by commas."""
 ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
 """Every format and the weak kinds."""
 # The smallest width, in bits, that every array library has in each category.
@@ -29,7 +31,7 @@ STANDARD_TYPES: tuple[str, ...] = (
 _SETS = {"standard": STANDARD_TYPES, "all": ALL_TYPES}
 
 
-def type_names(types: str | Sequence[str]) -> tuple[str, ...]:
+def type_names(types: TypeNames) -> tuple[str, ...]:
     """Parse the types of a table.
 
     Args:
@@ -139,7 +141,7 @@ def short_name(name: str) -> str:
 def rule_table(
     rules: str | RuleSet | None = None,
     operation: str | None = None,
-    types: str | Sequence[str] = "standard",
+    types: TypeNames = "standard",
     *,
     stand_ins: Mapping[str, str] | None = None,
 ) -> RuleTable:

@@ -18,8 +18,9 @@ from supremum.arrays.wrapped import KeyedRaw, WrappedArray
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
+from supremum.number_conversion import fits
 from supremum.operations import ASSIGN, OPERATIONS
-from supremum.rules import RuleSet, Storing, fits, get_rules
+from supremum.rules import RuleSet, Storing, get_rules
 
 
 def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any]) -> KeyedRaw:

@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from supremum.formats import FORMATS
+from supremum.number_conversion import interval
 from supremum.operands import Scalar, as_operand
-from supremum.rules import get_rules, interval
+from supremum.rules import get_rules
 
 Number = TypeVar("Number", int, float)
 SPECIAL: tuple[float, ...] = (math.nan, -math.inf, math.inf)
@@ -81,10 +82,8 @@ def number_classes(rules: Sequence[str]) -> NumberClasses:
         # A fix may drop the fraction.
         return (seen(value), parts, interval(value), interval(int(value)))
 
-    ends = _landmarks()
-    integers = _axis(
-        lambda n: (seen(n), interval(n)), (*ends, *(2 * sign * _FIRST_BEYOND_FLOAT for sign in (-1, 1))), _middle
-    )
+    ends, beyond = _landmarks(), 2 * _FIRST_BEYOND_FLOAT
+    integers = _axis(lambda n: (seen(n), interval(n)), (*ends, -beyond, beyond), _middle)
     whole = _axis(lambda n: of_float(float(n)), [n for n in ends if abs(n) < _FIRST_BEYOND_FLOAT], _middle)
     small = [float(n) for n in ends if abs(n) < _WHOLE_FROM]
     fractional = _axis(lambda x: of_float(_with_fraction(x)), small, _middle_float)
@@ -111,19 +110,10 @@ def _landmarks() -> list[int]:
 def _axis(
     seen: Callable[[Number], Hashable], ends: Iterable[Number], middle: Callable[[Number, Number], Number]
 ) -> Axis:
-    """The classes between the smallest and the largest of some numbers."""
+    """The classes between the smallest and the largest of some numbers, found by bisection."""
     ordered = sorted(set(ends))
     cuts: list[Number] = []
-    for low, high in pairwise(ordered):
-        cuts += _cuts_between(seen, low, high, middle)
-    return Axis(tuple(cuts), (ordered[0], *cuts))
-
-
-def _cuts_between(
-    seen: Callable[[Number], Hashable], low: Number, high: Number, middle: Callable[[Number, Number], Number]
-) -> list[Number]:
-    cuts: list[Number] = []
-    todo = [(low, high)]
+    todo = list(pairwise(ordered))[::-1]
     while todo:
         low, high = todo.pop()
         if seen(low) == seen(high):
@@ -133,7 +123,7 @@ def _cuts_between(
             cuts.append(high)
         else:
             todo += [(between, high), (low, between)]  # the lower half first
-    return cuts
+    return Axis(tuple(cuts), (ordered[0], *cuts))
 
 
 def _middle(low: int, high: int) -> int:
@@ -142,15 +132,12 @@ def _middle(low: int, high: int) -> int:
 
 def _middle_float(low: float, high: float) -> float:
     """The median of all floats between two floats."""
-    return _float_at((_place(low) + _place(high)) // 2)
+    place = (_place(low) + _place(high)) // 2
+    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
+    return math.copysign(value, place)
 
 
 def _place(value: float) -> int:
     """The rank of a float among all floats."""
     (bits,) = struct.unpack("<q", struct.pack("<d", value))
     return bits if bits >= 0 else -(bits & 0x7FFF_FFFF_FFFF_FFFF)
-
-
-def _float_at(place: int) -> float:
-    (value,) = struct.unpack("<d", struct.pack("<q", abs(place)))
-    return math.copysign(value, place)

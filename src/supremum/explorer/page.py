@@ -1,17 +1,57 @@
-"""The explorer page: its template, style, scripts and packed data."""
+"""The explorer page: its template, style, scripts and packed data.
+
+The data are the decisions of every rule set, and the names of types and operations.
+"""
 
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import pairwise
+from multiprocessing import active_children, get_context
+from typing import Any, NamedTuple
 
-from supremum.explorer.data import BINARY, explorer_data
+import numpy as np
+
+from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, difference, short_name
+from supremum.decisions import Decision, Verdict
+from supremum.errors import UnknownDtypeError, UnknownNameError
+from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
+from supremum.explorer.number_classes import NumberClasses, number_classes
+from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
+from supremum.operands import WEAK_NAMES
+from supremum.operations import OPERATIONS, TABLED
 from supremum.render import PALETTE
+from supremum.rules import FOLLOWS_JAX, HOMES, canonical_name, get_rules
+from supremum.signals import without_interrupts
 
+Table = tuple[tuple[int, ...], ...]
+"""The cell of each pair of operands, row by row."""
+QUESTION = "result_type"
+BINARY: tuple[str, ...] = ("promote_types", *TABLED)
+"""The operations that have a table."""
+OPERATORS: dict[str, str] = {
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "//": "floor_divide",
+    "%": "remainder",
+    "**": "pow",
+    "==": "equal",
+    "<": "less",
+}
+"""The operators that users can type; they are also decided for numbers and 0-d arrays, which takes longer."""
+STEPS = len(HOMES)
+"""The number of steps that it takes to gather the data: one for each rule set."""
 _SCRIPTS = ("operands.js", "conversion.js", "answers.js", "grid.js", "explorer.js")
 _EXAMPLES = ("uint8, 256", "uint8 + 256", "int8 / uint8", "bfloat16[] float32", "int* float16", "1.5", "2j float64")
 
@@ -51,3 +91,174 @@ def explorer_page(
         style=(folder / "explorer.css").read_text("utf-8"),
         version=version("supremum"),
     )
+
+
+def explorer_data(
+    on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
+) -> dict[str, Any]:
+    """Gather all decisions as plain data for JSON.
+
+    Args:
+        on_step: called with the name of each rule set when all of its answers are ready.
+        operations: the operations to decide; each must take two operands.
+        processes: the number of processes to use; with more than one, the main module must be importable.
+
+    Raises:
+        UnknownNameError: for an operation that is unknown or does not take two operands.
+    """
+    for name in operations:
+        if name not in BINARY:
+            raise UnknownNameError("operation of two operands", name, BINARY)
+    classes = number_classes(tuple(HOMES))
+    found: dict[str, _Asked] = {}
+    if processes == 1:
+        for name in HOMES:
+            found[name] = _ask_all(name, operations, classes)
+            on_step(name)
+    else:
+        with _workers(processes) as pool:
+            with without_interrupts():  # inherited by the workers, which this process ends
+                names = {pool.submit(_ask_all, name, operations, classes): name for name in HOMES}
+            for future in as_completed(names):
+                found[names[future]] = future.result()
+                on_step(names[future])
+    answers = Answers()
+    tables: dict[Table, int] = {}
+    rules = [_rules(name, found[name], answers, tables) for name in HOMES]
+    dtypes = [dtype for _, dtype, _ in answers.results]
+    categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
+    return {
+        "formats": [row.name for row in FORMATS],
+        "kinds": [*WEAK_NAMES, "False", "True"],
+        "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
+        "aliases": _aliases(),
+        "categories": CATEGORIES,
+        "conversions": conversions(),
+        "operators": OPERATORS,
+        "operations": [(name, OPERATIONS[name].result.value) for name in (QUESTION, *operations)],
+        "rules": rules,
+        "inForce": canonical_name(FOLLOWS_JAX),
+        "tables": [[_steps(row) for row in table] for table in tables],
+        "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
+        "texts": list(answers.texts),
+        "paths": list(answers.paths),
+        "cells": [_steps(column) for column in zip(*answers.cells, strict=True)],
+        # As text, because JSON readers round large integers.
+        "numbers": {
+            "integers": [str(cut) for cut in classes.integers.cuts],
+            "whole": list(classes.whole.cuts),
+            "fractional": list(classes.fractional.cuts),
+        },
+        "differences": {name: tuple(each)[:2] for name, each in DIFFERENCES.items()},
+        "differing": _differing(dtypes),
+    }
+
+
+@contextmanager
+def _workers(count: int) -> Generator[ProcessPoolExecutor]:
+    """A pool of worker processes that end at once if the block raises or Ctrl-C interrupts it."""
+    others = set(active_children())
+    pool = ProcessPoolExecutor(count, get_context("spawn"))
+    try:
+        yield pool
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+class _Asked(NamedTuple):
+    """The answers of one rule set.
+
+    Args:
+        questions: the answers for everything that users can type, by operation.
+        tables: for each operation, the table of all pairs of types.
+        answers: the meaning of the cells in both.
+    """
+
+    questions: dict[str, Question]
+    tables: list[list[list[int]]]
+    answers: Answers
+
+
+def _index_of_table(tables: dict[Table, int], table: list[list[int]], cells: list[int]) -> int:
+    """The index of a table after its cells are renumbered; adds the table if it is new."""
+    return index(tables, tuple(tuple(cells[cell] for cell in row) for row in table))
+
+
+def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _Asked:
+    answers = Answers()
+    collects = gc.isenabled()
+    gc.disable()  # nothing made here becomes garbage, and collecting would take a third of the time
+    try:
+        asker = Asker(name, classes, answers)
+        questions = {QUESTION: asker.question()}
+        questions |= {each: asker.question(each) for each in OPERATORS.values() if each in operations}
+        return _Asked(questions, [asker.table(each) for each in operations], answers)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _rules(name: str, asked: _Asked, answers: Answers, tables: dict[Table, int]) -> dict[str, Any]:
+    cells = answers.merge(asked.answers)
+    questions = {
+        operation: asdict(question)
+        | {"table": _index_of_table(tables, question.table, cells), "alone": [cells[cell] for cell in question.alone]}
+        for operation, question in asked.questions.items()
+    }
+    rules = get_rules(name)
+    return {
+        "name": name,
+        "summary": rules.summary,
+        "source": rules.source,
+        "questions": questions,
+        "sorts": distinct(rules, TYPES)[1],
+        "operations": [_index_of_table(tables, table, cells) for table in asked.tables],
+    }
+
+
+def _steps(numbers: Sequence[int]) -> list[int]:
+    """Differences between neighbours, starting from 0, which compress to two thirds of the size."""
+    return [after - before for before, after in pairwise((0, *numbers))]
+
+
+def _aliases() -> dict[str, str]:
+    """The other names of formats: NumPy's names, and its codes with and without a byte order."""
+    builtin = [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
+    codes = {code for dtype in builtin for code in (dtype.str[1:], dtype.char)}
+    names = {f"{order}{code}" for code in codes for order in ("", "<", ">", "=", "|")}
+    named: dict[str, str] = {}
+    for name in sorted({*names, *map(str, np.sctypeDict)}):
+        with suppress(UnknownDtypeError):
+            named[name] = as_format(name).name
+    return {name: format_name for name, format_name in named.items() if name != format_name}
+
+
+def conversions() -> dict[str, dict[str, Any]]:
+    """The properties that determine how a number is converted, by the name of every real format."""
+    return {row.name: _conversion(row) for row in FORMATS if row.component is row}
+
+
+def _conversion(row: Format) -> dict[str, Any]:
+    if not row.is_inexact:
+        return {"bits": 0 if row.category == "bool" else row.bits, "signed": row.signed}
+    return {
+        "mantissa": row.mantissa,
+        "lowest": row.min_exponent,
+        "highest": row.max_exponent,
+        "max": row.max,
+        "beyond": "inf" if row.inf else "max" if row.nan is Nan.NONE else "nan",
+        "signed": row.signed,
+        "zero": row.zero,
+    }
+
+
+def _differing(dtypes: list[str]) -> list[list[int]]:
+    """How each result differs from each other, as an index into the differences; -1 if they agree."""
+    indices = {None: -1} | {name: index for index, name in enumerate(DIFFERENCES)}
+    verdicts = [Verdict.accept(as_format(dtype).dtype, 1) if dtype else Verdict.refuse() for dtype in dtypes]
+    decisions = [Decision("", QUESTION, (), verdict, lambda _: None) for verdict in verdicts]
+    return [[indices[difference(left, right)] for right in decisions] for left in decisions]

@@ -1,7 +1,8 @@
-"""A titled list of labelled lines, as text and as HTML."""
+"""Short texts in lines and columns, as text and as HTML."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -23,7 +24,7 @@ class Document:
     ok: bool = True
 
 
-def to_text(document: Document) -> str:
+def document_to_text(document: Document) -> str:
     """The document as plain text."""
     width = max((len(label) for label, _ in document.rows), default=0)
     lines = [f"{document.title}   [{document.subtitle}]"]
@@ -31,7 +32,7 @@ def to_text(document: Document) -> str:
     return "\n".join(lines)
 
 
-def to_html(document: Document) -> str:
+def document_to_html(document: Document) -> str:
     """The document as an HTML fragment that needs no style sheet."""
     colour = "#2e7d32" if document.ok else "#c62828"
     rows = "".join(
@@ -42,3 +43,41 @@ def to_html(document: Document) -> str:
         f'<div><b style="color:{colour}">{escape(document.title)}</b> '
         f"<small>{escape(document.subtitle)}</small><table>{rows}</table></div>"
     )
+
+
+def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+    """Format rows in columns that are as wide as their widest text.
+
+    Args:
+        lines: rows of texts, all of the same length.
+        right: the right-aligned columns, such as numbers.
+
+    >>> print(aligned([("name", "n"), ("dense", "12")], right=frozenset({1})))
+    name    n
+    dense  12
+    """
+    columns: list[list[str]] = []
+    for place, column in enumerate(zip(*lines, strict=True)):
+        width = max(map(len, column))
+        columns.append([text.rjust(width) if place in right else text.ljust(width) for text in column])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+    """Format rows as an HTML table that needs no style sheet; the first row has the headings.
+
+    Args:
+        title: the title above the table.
+        lines: rows of texts, all of the same length.
+        right: the right-aligned columns.
+    """
+
+    def row(line: Sequence[str], tag: str) -> str:
+        sides = ("right" if place in right else "left" for place in range(len(line)))
+        style = 'style="text-align:{};padding:0 .6em"'.format
+        cells = (f"<{tag} {style(side)}>{escape(text)}</{tag}>" for side, text in zip(sides, line, strict=True))
+        return f"<tr>{''.join(cells)}</tr>"
+
+    head, *rest = lines
+    body = "".join(row(line, "td") for line in rest)
+    return f"<div><b>{escape(title)}</b><table><thead>{row(head, 'th')}</thead><tbody>{body}</tbody></table></div>"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -88,12 +88,8 @@ def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
             for upper in uppers:
                 level[upper] = max(level[upper], level[node] + 1)
     has_lower = {upper for uppers in above.values() for upper in uppers}
-    lifted = {
-        node: min(level[upper] for upper in uppers) - 1
-        for node, uppers in above.items()
-        if uppers and node not in has_lower
-    }
-    return level | lifted
+    lowest = [node for node, uppers in above.items() if uppers and node not in has_lower]
+    return level | {node: min(level[upper] for upper in above[node]) - 1 for node in lowest}
 
 
 def _sweeps(start: list[list[Place]], links: Sequence[tuple[Place, Place]]) -> Iterator[list[list[Place]]]:
@@ -106,7 +102,7 @@ def _sweeps(start: list[list[Place]], links: Sequence[tuple[Place, Place]]) -> I
         heights = range(1, len(order)) if up else range(len(order) - 2, -1, -1)
         for height in heights:
             fixed = order[height - 1 if up else height + 1]
-            order[height].sort(key=_barycentre(fixed, order[height], lowers if up else uppers))
+            order[height].sort(key=_barycentres(fixed, order[height], lowers if up else uppers).__getitem__)
         _swap_neighbours(order, uppers, lowers)
         yield [list(layer) for layer in order]
 
@@ -118,18 +114,14 @@ def _neighbours(links: Sequence[tuple[Place, Place]]) -> dict[Place, list[Place]
     return found
 
 
-def _barycentre(
+def _barycentres(
     fixed: Sequence[Place], moved: Sequence[Place], neighbours: Mapping[Place, Sequence[Place]]
-) -> Callable[[Place], float]:
+) -> dict[Place, float]:
+    """The mean position of the neighbours of each place that is moved; its own position if it has none."""
     position = {place: number for number, place in enumerate(fixed)}
+    near = [[position[other] for other in neighbours.get(place, ())] for place in moved]
     share = len(fixed) / max(1, len(moved))
-    own = {place: number * share for number, place in enumerate(moved)}
-
-    def centre(place: Place) -> float:
-        near = [position[other] for other in neighbours.get(place, ())]
-        return sum(near) / len(near) if near else own[place]
-
-    return centre
+    return {place: sum(near[i]) / len(near[i]) if near[i] else i * share for i, place in enumerate(moved)}
 
 
 def _swap_neighbours(

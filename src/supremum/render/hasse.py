@@ -1,19 +1,26 @@
-"""The Hasse diagram of an order: its content and its layout."""
+"""The Hasse diagram of an order: its content, its layout, and the diagram as SVG and in the DOT language."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from supremum.render.graph_layout import Layers, Place, in_layers
-from supremum.render.svg import text_width
+from supremum.render.svg import LIGHT, PALETTE, Block, number, picture, text_width
 
 HEIGHT = 24.0
 """The height of a box, in px."""
 _PADDING, _BETWEEN, _GAP = 9.0, 9.0, 52.0
 _ROUNDS = 24
 _MIN_WIDTH = 620.0
+_STYLE = """.supremum .edge { fill: none; stroke: var(--line); stroke-width: 1.3; }
+.supremum .lit .edge { stroke: var(--lit); stroke-width: 3.5; }
+.supremum .dashed .box { stroke: var(--text); stroke-dasharray: 4 3; }
+.supremum .lit .box { stroke: var(--lit); stroke-width: 3; }
+.supremum .plain .box { fill: none; }
+.supremum .mid { text-anchor: middle; }"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +208,8 @@ def _settle(layer: Sequence[Place], rows: dict[Place, float], near: dict[Place, 
     """
     shift, pools = 0.0, list[tuple[float, float, int]]()
     shifts: list[float] = []
-    for number, place in enumerate(layer):
-        shift += _distance(layer[number - 1], place) if number else 0.0
+    for index, place in enumerate(layer):
+        shift += _distance(layer[index - 1], place) if index else 0.0
         shifts.append(shift)
         weight = sum(each for _, each in near[place])
         wanted = sum(rows[other] * each for other, each in near[place]) / weight if weight else rows[place]
@@ -212,3 +219,92 @@ def _settle(layer: Sequence[Place], rows: dict[Place, float], near: dict[Place, 
             pools[-2:] = [((a * of_a + b * of_b) / (of_a + of_b), of_a + of_b, count_a + count_b)]
     means = [mean for mean, _, count in pools for _ in range(count)]
     rows |= {place: mean + shift for place, mean, shift in zip(layer, means, shifts, strict=True)}
+
+
+def hasse_to_svg(diagram: Diagram) -> str:
+    """Draw the diagram as a self-contained SVG, light and dark, with the lowest elements at the left.
+
+    Args:
+        diagram: the diagram.
+
+    >>> nodes = (Node("int8", "integer"), Node("int16", "integer"))
+    >>> drawn = hasse_to_svg(Diagram("two", nodes, (("int8", "int16"),)))
+    >>> drawn.startswith("<svg"), drawn.count("<path")
+    (True, 1)
+    """
+    layout = laid_out(diagram)
+    paths = {edge: f'<path class="edge" d="{_path(curves)}"/>' for edge, curves in sorted(layout.curves.items())}
+    # Highlighted edges lie above the others, and labels above all edges.
+    drawn = [path for edge, path in paths.items() if edge not in diagram.lit]
+    drawn += [f'<g class="lit">{path}</g>' for edge, path in paths.items() if edge in diagram.lit]
+    drawn += [_label(node, layout) for node in diagram.nodes]
+    if layout.apart is not None and diagram.apart:
+        drawn.append(f'<text y="{number(layout.apart + 13)}">{escape(diagram.apart)}</text>')
+    above: dict[str, list[str]] = {}
+    for lower, upper in diagram.edges:
+        above.setdefault(lower, []).append(upper)
+    sentences = (*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items()))
+    content, told = Block(layout.width, layout.height, "\n".join(drawn)), " ".join(sentences)
+    return picture(diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE)
+
+
+def _label(node: Node, layout: Layout) -> str:
+    box = layout.boxes[node.text]
+    style = f"{node.style}{' dashed' if node.dashed else ''}{' lit' if node.lit else ''}"
+    x, y = number(box.x), number(box.y)
+    return (
+        f'<g class="{style}"><rect class="box" x="{x}" y="{y}" width="{number(box.width)}" height="{number(HEIGHT)}" '
+        f'rx="6"/><text class="mono mid" x="{number(box.x + box.width / 2)}" y="{number(box.y + 16)}">'
+        f"{escape(node.text)}</text></g>"
+    )
+
+
+def _path(curves: tuple[Curve, ...]) -> str:
+    parts: list[str] = []
+    for (x, y), (end, there) in curves:
+        middle = number((x + end) / 2)
+        parts.append(f"{'L' if parts else 'M'}{number(x)} {number(y)}")
+        parts.append(f"C{middle} {number(y)} {middle} {number(there)} {number(end)} {number(there)}")
+    return " ".join(parts)
+
+
+def hasse_to_dot(diagram: Diagram) -> str:
+    """Write the diagram as a graph in the DOT language of Graphviz, with the lowest elements at the left.
+
+    Source: https://graphviz.org/doc/info/lang.html.
+
+    Args:
+        diagram: the diagram.
+
+    >>> print(hasse_to_dot(Diagram("one", (Node("int*", "integer", dashed=True),), ())))
+    digraph "one" {
+      graph [rankdir=LR, label="one"];
+      node [shape=box, fontname="monospace", fontcolor="#111111"];
+      edge [dir=none, color="#8a8a8a"];
+      "int*" [style="filled,rounded,dashed", fillcolor="#dbeafe"];
+    }
+    <BLANKLINE>
+    """
+    label = "\n".join((diagram.title, *diagram.caption))
+    lines = [
+        f"digraph {_quoted(diagram.title)} {{",
+        f"  graph [rankdir=LR, label={_quoted(label)}];",
+        '  node [shape=box, fontname="monospace", fontcolor="#111111"];',
+        '  edge [dir=none, color="#8a8a8a"];',
+        *map(_node, diagram.nodes),
+    ]
+    for lower, upper in diagram.edges:
+        lit = f' [color="{LIGHT["lit"]}", penwidth=3]' if (lower, upper) in diagram.lit else ""
+        lines.append(f"  {_quoted(lower)} -> {_quoted(upper)}{lit};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _node(node: Node) -> str:
+    style = "filled,rounded,dashed" if node.dashed else "filled,rounded"
+    lit = f', color="{LIGHT["lit"]}", penwidth=3' if node.lit else ""
+    return f'  {_quoted(node.text)} [style="{style}", fillcolor="{PALETTE[node.style][0]}"{lit}];'

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
-from supremum.render.svg import LIGHT
-from supremum.render.table import PALETTE
+from supremum.render.svg import LIGHT, PALETTE
 
 _POINTS = 0.75  # of a CSS pixel
 _DPI = 192  # two dots per CSS pixel
@@ -43,8 +42,8 @@ def to_png(svg: str) -> bytes:
     Args:
         svg: the picture; only the elements of our own pictures are supported.
 
-    >>> from supremum.render import Table, table_svg
-    >>> to_png(table_svg.to_svg(Table("none", (), ())))[1:4]
+    >>> from supremum.render import Table, table_to_svg
+    >>> to_png(table_to_svg(Table("none", (), ())))[1:4]
     b'PNG'
     """
     root = ET.fromstring(svg)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render import page
 from supremum.render.svg import Block, beside, lines, picture, stacked, text_width
-from supremum.render.table import Table
-from supremum.render.table_svg import mark_sentences, names_sentence, table_block
+from supremum.render.table import Table, framed, grid, key, mark_sentences, names_sentence, table_block
 
 _GAP = 24.0
 _WIDEST = 2000.0
@@ -47,15 +45,15 @@ class SideBySide:
     notes: tuple[Note, ...] = ()
 
 
-def to_html(pair: SideBySide) -> str:
+def side_by_side_to_html(pair: SideBySide) -> str:
     """Build a self-contained page, light and dark; on narrow screens the tables are below each other."""
-    tables = "\n".join(page.grid(table, table.title) for table in (pair.left, pair.right))
+    tables = "\n".join(grid(table, table.title) for table in (pair.left, pair.right))
     notes = "".join(map(_note, pair.notes))
-    parts = [page.key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>']
+    parts = [key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>']
     if notes:
         heading = f"<h2>{escape(pair.notes_title)}</h2>"
         parts.append(f'<section>\n{heading}\n<div class="beside">{notes}</div>\n</section>')
-    return page.framed(pair.title, *parts)
+    return framed(pair.title, *parts)
 
 
 def _note(note: Note) -> str:
@@ -63,7 +61,7 @@ def _note(note: Note) -> str:
     return f"<div><h3>{escape(note.heading)}</h3><ul>{listed}</ul></div>"
 
 
-def to_svg(pair: SideBySide) -> str:
+def side_by_side_to_svg(pair: SideBySide) -> str:
     """Draw a self-contained SVG, light and dark; large tables are below each other."""
     both = [_titled(table) for table in (pair.left, pair.right)]
     tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)

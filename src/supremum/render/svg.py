@@ -7,8 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.table import PALETTE
-
+PALETTE: dict[str, tuple[str, str]] = {
+    "bool": ("#eceff1", "#37474f"),
+    "integer": ("#dbeafe", "#1e3a5f"),
+    "float": ("#dcfce7", "#14532d"),
+    "complex": ("#f3e8ff", "#4c1d73"),
+    "refused": ("#fee2e2", "#7f1d1d"),
+    "step0": ("#ffffff", "#16181d"),
+    "step1": ("#fff4e0", "#2b2216"),
+    "step2": ("#ffe6bd", "#402c10"),
+    "step3": ("#ffd494", "#573607"),
+    "step4": ("#ffbd66", "#6b3d00"),
+    "step5": ("#fba640", "#7a4100"),
+}
+"""The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1."""
 MARGIN = 20.0
 """The margin of a picture. All lengths here are in px."""
 # Upper bounds for the width of a character, in em, in the font families below; for the proportional ones, of the mean
@@ -18,6 +30,7 @@ _TITLE, _LINE = 17.0, 13.0
 _MIN_WIDTH = 600.0
 LIGHT = {"page": "#ffffff", "text": "#111111", "line": "#8a8a8a", "lit": "#b45309"}
 """The colours of the light theme; those of the kinds of types are in `PALETTE`."""
+_FILL = ".supremum .{style} .box {{ fill: {colour}; }}"
 _DARK = {"page": "#16181d", "text": "#eeeeee", "line": "#808080", "lit": "#fbbf24"}
 
 _FRAME = """<svg xmlns="http://www.w3.org/2000/svg" class="supremum" role="img" width="{width}" height="{height}" \
@@ -183,8 +196,8 @@ def picture(
         title_size=number(_TITLE),
         light_colours=_variables(LIGHT),
         dark_colours=_variables(_DARK),
-        light=_fills(0),
-        dark=_fills(1),
+        light=palette_rules(_FILL, 0),
+        dark=palette_rules(_FILL, 1),
         style=f"{style}\n" if style else "",
         body=drawn.body,
     )
@@ -194,5 +207,11 @@ def _variables(colours: Mapping[str, str]) -> str:
     return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
 
 
-def _fills(theme: int) -> str:
-    return "\n".join(f".supremum .{name} .box {{ fill: {colours[theme]}; }}" for name, colours in PALETTE.items())
+def palette_rules(rule: str, theme: int) -> str:
+    """A CSS rule for each class of `PALETTE`.
+
+    Args:
+        rule: the rule, with `{style}` and `{colour}` for the class and its colour.
+        theme: 0 for light, 1 for dark.
+    """
+    return "\n".join(rule.format(style=style, colour=colours[theme]) for style, colours in PALETTE.items())

@@ -1,10 +1,46 @@
-"""A table of short texts, as plain data and as Markdown."""
+"""A table of short texts, as plain data, Markdown, a self-contained HTML page and SVG."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+from supremum.render.svg import Block, lines, number, palette_rules, picture, stacked, text_width
+
+_ROW = 22.0
+_PADDING = 7.0
+_SIGN = 13.0
+"""The width reserved for the symbol of a mark, which may come from any font."""
+_BACKGROUND = ".{style} {{ background: {colour}; }}"
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}{light}
+@media (prefers-color-scheme: dark) {{
+{dark}
+}}
+</style>
+<noscript><style>td:hover > .hint, td:focus > .hint {{ display: block; }}</style></noscript>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+{body}
+</main>
+<script>
+{script}</script>
+</body>
+</html>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +109,6 @@ class Table:
 STEPS = 6
 """The number of steps in the colour ramp for numbers."""
 
-PALETTE: dict[str, tuple[str, str]] = {
-    "bool": ("#eceff1", "#37474f"),
-    "integer": ("#dbeafe", "#1e3a5f"),
-    "float": ("#dcfce7", "#14532d"),
-    "complex": ("#f3e8ff", "#4c1d73"),
-    "refused": ("#fee2e2", "#7f1d1d"),
-    "step0": ("#ffffff", "#16181d"),
-    "step1": ("#fff4e0", "#2b2216"),
-    "step2": ("#ffe6bd", "#402c10"),
-    "step3": ("#ffd494", "#573607"),
-    "step4": ("#ffbd66", "#6b3d00"),
-    "step5": ("#fba640", "#7a4100"),
-}
-"""The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1."""
-
 
 def step(value: float, largest: float) -> str:
     """The class that colours a number by its size: the first step is only for 0, the last for the largest.
@@ -102,15 +123,15 @@ def step(value: float, largest: float) -> str:
     return f"step{-int(-(STEPS - 1) * value // largest)}" if value else "step0"
 
 
-def to_markdown(table: Table) -> str:
+def table_to_markdown(table: Table) -> str:
     """The table in GitHub's Markdown."""
-    lines = [f"**{_markdown(table.title)}**", ""]
-    lines.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
-    lines.append("|" + "---|" * (len(table.columns) + 1))
+    written = [f"**{_markdown(table.title)}**", ""]
+    written.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
+    written.append("|" + "---|" * (len(table.columns) + 1))
     for label, cells in table.rows:
         texts = (_markdown(cell.text, bold=cell.marked) for cell in cells)
-        lines.append(f"| {_markdown(label, bold=bool(label))} |" + "|".join(f" {text} " for text in texts) + "|")
-    return "\n".join(lines) + "\n"
+        written.append(f"| {_markdown(label, bold=bool(label))} |" + "|".join(f" {text} " for text in texts) + "|")
+    return "\n".join(written) + "\n"
 
 
 # Characters with a meaning in Markdown; an underscore has one at the edge of a word.
@@ -120,3 +141,198 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|&~]|(?<![^\W_])_|_(?![^\W_])")
 def _markdown(text: str, *, bold: bool = False) -> str:
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(text.splitlines()))
     return f"**{escaped}**" if bold else escaped
+
+
+def framed(title: str, *parts: str) -> str:
+    """Build a whole page.
+
+    Args:
+        title: the heading.
+        parts: the HTML below the heading.
+    """
+    return _FRAME.format(
+        title=escape(title),
+        style=_resource("page.css"),
+        light=palette_rules(_BACKGROUND, 0),
+        dark=palette_rules(_BACKGROUND, 1),
+        body="\n".join(filter(None, parts)),
+        script=_resource("page.js"),
+    )
+
+
+def table_to_html(table: Table) -> str:
+    """Build a self-contained page of one table, light and dark.
+
+    Args:
+        table: the table.
+    """
+    return framed(table.title, key(table), grid(table))
+
+
+def key(*tables: Table) -> str:
+    """The key to colours, marks and short names, and how to reach the explanations.
+
+    Args:
+        tables: the tables, all with the same marks.
+    """
+    entries = dict.fromkeys(entry for table in tables for entry in table.legend)
+    styles = "".join(f'<li class="{style}">{escape(meaning)}</li>' for style, meaning in entries)
+    marks = "".join(_mark_entry(mark, count) for mark, count in tables[0].marks.items())
+    names = dict(pair for table in tables for pair in table.full_names)
+    short = ", ".join(f"<span><b>{escape(text)}</b> {escape(name)}</span>" for text, name in names.items())
+    way = "Tab goes to the cells that differ, arrow keys to all." if marks else "Arrow keys go from cell to cell."
+    explained = any(cell.hint for table in tables for _, cells in table.rows for cell in cells)
+    parts = (
+        f'<ul class="marks" aria-label="Cells that differ">{marks}</ul>' if marks else "",
+        f'<ul class="legend" aria-label="Colours">{styles}</ul>' if styles else "",
+        f'<p class="help">Point at a cell, or tap it, for its explanation. {way}</p>' if explained else "",
+        f'<p class="names">{short}</p>' if short else "",
+    )
+    return "\n".join(filter(None, parts))
+
+
+def grid(table: Table, caption: str | None = None) -> str:
+    """A table in a scrollable area.
+
+    Args:
+        table: the table.
+        caption: the visible caption; None if the heading of the page is enough, for a caption for screen readers only.
+    """
+    names = dict(table.full_names)
+    # The Tab key reaches the marked cells, or else the first one with an explanation.
+    first = None if table.marks else next((cell for _, cells in table.rows for cell in cells if cell.hint), None)
+    head = "".join(_html_heading("col", column, names) for column in table.columns)
+
+    def row(label: str, cells: Sequence[Cell]) -> str:
+        drawn = "".join(_html_cell(cell, cell.marked or cell is first) for cell in cells)
+        return f"<tr>{_html_heading('row', label, names)}{drawn}</tr>"
+
+    body = "\n".join(row(*labelled) for labelled in table.rows)
+    hidden = ' class="unseen"' if caption is None else ""
+    named = escape(table.title if caption is None else caption)
+    return f"""<div class="scroll" role="region" aria-label="{named}" tabindex="0">
+<table{' class="upright"' if table.upright else ""}>
+<caption{hidden}>{named}</caption>
+<thead><tr><th></th>{head}</tr></thead>
+<tbody>
+{body}
+</tbody>
+</table>
+</div>"""
+
+
+def _mark_entry(mark: Mark, count: int) -> str:
+    return f'<li data-mark="{mark.name}"><b aria-hidden="true">{mark.symbol}</b> {count} {escape(mark.meaning)}</li>'
+
+
+def _html_heading(scope: str, text: str, names: dict[str, str]) -> str:
+    shown = escape(text)
+    if text in names:
+        shown = f'<abbr title="{escape(names[text])}">{shown}</abbr>'
+    return f'<th scope="{scope}">{shown}</th>'
+
+
+def _html_cell(cell: Cell, reached: bool) -> str:
+    attributes = f'class="{cell.style}{" marked" if cell.marked else ""}"'
+    text = escape(cell.text)
+    if cell.mark:
+        attributes += f' data-mark="{cell.mark.name}"'
+        text += (
+            f'<span class="mark" aria-hidden="true">{cell.mark.symbol}</span>'
+            f'<span class="unseen">, {escape(cell.mark.meaning)}</span>'
+        )
+    if cell.hint:
+        attributes += f' tabindex="{0 if reached else -1}"'
+        text += f'<span class="hint">{escape(cell.hint)}</span>'
+    return f"<td {attributes}>{text}</td>"
+
+
+@cache
+def _resource(name: str) -> str:
+    return files("supremum.render").joinpath(name).read_text(encoding="utf-8")
+
+
+def table_block(table: Table) -> Block:
+    """The headings and cells of a table, for use in a picture; title and legend belong to the picture.
+
+    Args:
+        table: the table.
+    """
+    columns = zip(*(cells for _, cells in table.rows), strict=True)
+    widths = [max(text_width(label) for label in ("", *(label for label, _ in table.rows))) + 2 * _PADDING]
+    for heading, cells in zip(table.columns, columns, strict=True):
+        widths.append(max(0.0 if table.upright else text_width(heading), *map(_room, cells)) + 2 * _PADDING)
+    lefts = [sum(widths[:place]) for place in range(len(widths))]
+    head = max(map(text_width, table.columns)) + _PADDING if table.upright else _ROW
+    drawn = [
+        _upright_heading(text, left, width, head) if table.upright else _text(text, left, 0, "mono head")
+        for text, left, width in zip(table.columns, lefts[1:], widths[1:], strict=True)
+    ]
+    marked: list[str] = []
+    for place, (label, cells) in enumerate(table.rows):
+        top = head + place * _ROW
+        drawn.append(_text(label, 0, top, "mono head"))
+        for cell, left, width in zip(cells, lefts[1:], widths[1:], strict=True):
+            (marked if cell.marked else drawn).append(_cell(cell, left, top, width, table.upright))
+    # Marked cells come last, so that their outlines cover those of their neighbours.
+    return Block(sum(widths), head + _ROW * len(table.rows), "\n".join(drawn + marked))
+
+
+def mark_sentences(table: Table) -> list[str]:
+    """The meaning of each mark, and the number of cells that have it.
+
+    Args:
+        table: the table.
+    """
+    return [f"{mark.symbol} {count} {mark.meaning}" for mark, count in table.marks.items()]
+
+
+def names_sentence(table: Table) -> list[str]:
+    """The full names of the table's short names as one sentence; empty if it has none.
+
+    Args:
+        table: the table.
+    """
+    return [", ".join(f"{short} {name}" for short, name in table.full_names)] if table.full_names else []
+
+
+def table_to_svg(table: Table, caption: Iterable[str] = ()) -> str:
+    """Draw the table as a self-contained SVG, light and dark.
+
+    Args:
+        table: the table.
+        caption: sentences under its title.
+
+    >>> drawn = table_to_svg(Table("sums", ("int8",), (("int8", (Cell("int16", "integer"),)),)))
+    >>> drawn.startswith("<svg"), drawn.count("int16")
+    (True, 1)
+    """
+    block = table_block(table)
+    content = stacked([block, lines(names_sentence(table), block.width)])
+    return picture(table.title, content, (*caption, *mark_sentences(table)), table.legend)
+
+
+def _room(cell: Cell) -> float:
+    return text_width(cell.text) + (_SIGN if cell.mark else 0.0)
+
+
+def _text(text: str, left: float, top: float, style: str = "mono") -> str:
+    x, y = number(left + _PADDING), number(top + _ROW / 2 + 4)
+    return f'<text class="{style}" x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def _upright_heading(text: str, left: float, width: float, height: float) -> str:
+    x, y = number(left + width / 2 + 4), number(height - _PADDING)
+    return f'<text class="mono head" transform="translate({x} {y}) rotate(-90)">{escape(text)}</text>'
+
+
+def _cell(cell: Cell, left: float, top: float, width: float, at_right: bool) -> str:
+    hint = f"<title>{escape(cell.hint)}</title>" if cell.hint else ""
+    box = f'x="{number(left)}" y="{number(top)}" width="{number(width)}" height="{number(_ROW)}"'
+    text = _text(cell.text, left + width - 2 * _PADDING, top, "mono end") if at_right else _text(cell.text, left, top)
+    drawn = f'{hint}<rect class="box" {box}/>{text}'
+    if cell.mark is None:
+        return f'<g class="{cell.style}">{drawn}</g>'
+    x, y = number(left + width - _SIGN), number(top + _ROW / 2 + 1)
+    sign = f'<text class="sign" x="{x}" y="{y}">{escape(cell.mark.symbol)}</text>'
+    return f'<g class="{cell.style} marked" data-mark="{cell.mark.name}">{drawn}{sign}</g>'

@@ -6,34 +6,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from supremum.errors import shown
-from supremum.rules.assignment import Storing
 from supremum.rules.jax_flags import holds_64_bits as holds_64_bits
 from supremum.rules.jax_flags import is_explicit_x64 as is_explicit_x64
 from supremum.rules.jax_flags import is_x64 as is_x64
-from supremum.rules.lattice_promotion import weak_defaults as weak_defaults
+from supremum.rules.lattices import weak_defaults as weak_defaults
 from supremum.rules.names import FOLLOWING as FOLLOWING
 from supremum.rules.names import FOLLOWS_JAX as FOLLOWS_JAX
 from supremum.rules.names import HOMES, rule_names
 from supremum.rules.names import canonical_name as canonical_name
 from supremum.rules.names import question as question
-from supremum.rules.number_ranges import fits as fits
-from supremum.rules.number_ranges import interval as interval
-from supremum.rules.pair_cache import Following as Following
-from supremum.rules.pair_cache import remember as remember
 from supremum.rules.reductions import Reduction
-from supremum.rules.registry import find_rules as find_rules
-from supremum.rules.registry import memory_of as memory_of
 from supremum.rules.rule_set import LatticeRuleSet, RuleSet
 from supremum.rules.runtimes import EVERYTHING as EVERYTHING
+from supremum.rules.runtimes import UNWRAPPED as UNWRAPPED
 from supremum.rules.runtimes import Runtime
+from supremum.rules.runtimes import is_typed as is_typed
 from supremum.rules.scope import SCOPE as SCOPE
 from supremum.rules.scope import Watcher as Watcher
+from supremum.rules.scope import find_rules as find_rules
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
+from supremum.rules.scope import memory_of as memory_of
 from supremum.rules.scope import scope_in_force as scope_in_force
 from supremum.rules.scope import watching as watching
 from supremum.rules.shared_cache import Memory as Memory
-from supremum.rules.typed_casts import UNWRAPPED as UNWRAPPED
-from supremum.rules.typed_casts import is_typed as is_typed
+from supremum.rules.verdicts import Storing
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API

@@ -10,15 +10,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from supremum.decisions import Verdict, letter
-from supremum.formats import as_format
+from supremum.decisions import Verdict
 from supremum.lattice import Lattice
-from supremum.operands import Operand
+from supremum.number_conversion import interval
+from supremum.operands import Operand, Operands
 from supremum.operations import Operation
-from supremum.rules.lattice_edges import SIGNED, UNSIGNED
-from supremum.rules.number_ranges import converts, interval
+from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, checked_ints
 
 # A Python number is below the formats that it may be combined with: an int is below every integer and every float.
 _EDGES: dict[str, tuple[str, ...]] = {
@@ -48,17 +47,10 @@ class ArrayApiRules(LatticeRuleSet):
         value = None if operand.value is None else interval(operand.value)
         return (operand.category, operand.dtype, operand.weak, value)
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if all(operand.is_python_scalar for operand in operands):
             return Verdict.refuse("the standard needs at least one array among the operands, got only Python numbers")
-        met = super()._meet(operation, operands)
-        for position, (operand, target) in enumerate(zip(operands, met.compute, strict=False)):
-            if isinstance(operand.value, int) and not converts(operand.value, as_format(target)):
-                undefined = (
-                    f"the Python int {letter(position)} is out of range for {target}; the standard defines no result"
-                )
-                return Verdict.refuse(*met.reason, undefined, overflow=True)
-        return met
+        return checked_ints(super()._meet(operation, operands), operands, "; the standard defines no result")
 
 
 ARRAY_API = ArrayApiRules(

@@ -6,50 +6,38 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import tee
-from typing import NamedTuple
+from itertools import product, tee
 
 from supremum.decisions import Fix, FixCast, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
-from supremum.operands import Operand, Scalar
+from supremum.number_conversion import fits
+from supremum.operands import Operand, Operands, Scalar
 from supremum.operations import ASSIGN, Family, Operation, Result
-from supremum.rules.number_ranges import fits
 from supremum.rules.runtimes import Runtime
 
 
-class Requirement(NamedTuple):
-    """The parts of values that a fix must keep.
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    """A refused call, and what its fix must satisfy.
 
     Args:
-        arrays: whether the values of arrays must stay in range.
-        parts: whether numbers keep their fractions, and arrays their imaginary parts.
+        operation: its row.
+        operands: the operands of the operation.
+        may_cast: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
+        settle: returns the verdict of the rules on other operands.
+        runtime: the library that must carry out the call.
+        into: the array that the result is written into, which keeps its dtype; None for a new array.
     """
 
-    arrays: bool
-    parts: bool
+    operation: Operation
+    operands: Operands
+    may_cast: Callable[[Operand, Format, bool], bool]
+    settle: Callable[[Operands], Verdict]
+    runtime: Runtime
+    into: Operand | None = None
 
 
-# The search uses the first of these under which it finds a fix.
-_REQUIREMENTS = (
-    Requirement(arrays=True, parts=True),
-    Requirement(arrays=False, parts=True),
-    Requirement(arrays=True, parts=False),
-    Requirement(arrays=False, parts=False),
-)
-# A store that would drop a part is refused for that reason, so its fixes drop nothing.
-_REQUIREMENTS_OF_STORES = tuple(requirement for requirement in _REQUIREMENTS if requirement.parts)
-
-
-def find_fix(
-    operation: Operation,
-    operands: tuple[Operand, ...],
-    targets: Iterable[DType],
-    is_castable: Callable[[Operand, Format, bool], bool],
-    settle: Callable[[tuple[Operand, ...]], Verdict],
-    runtime: Runtime,
-    *,
-    into: Operand | None = None,
-) -> Fix | None:
+def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
     """Find casts of some operands to one format.
 
     The fix casts Python numbers only if casts of the arrays are not enough. It prefers formats that hold or round the
@@ -57,139 +45,131 @@ def find_fix(
     part of an array only if there is no other way.
 
     Args:
-        operation: its row.
-        operands: the operands of the refused call.
+        call: the call; operands of the dtype of the array that is written into are not cast.
         targets: formats to cast to, best first.
-        is_castable: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
-        settle: returns the verdict of the rules on operands of the operation.
-        runtime: the library that must carry out the call.
-        into: the array that the result is written into, which keeps its dtype; operands of that dtype are not cast.
     """
-    kept = None if into is None else as_format(into.dtype).name
+    operands = call.operands
+    kept = None if call.into is None else call.into.format.name
 
     def in_order() -> Iterator[_Attempt]:
         for row in map(as_format, targets):
-            if not row.zero or not _preserves_meaning(operation, operands, row):
-                continue  # a format without a zero is for scales and holds few results
-            is_truth = _is_truth(operation, row)
-            needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
-            arrays = [i for i in needed if not operands[i].is_python_scalar]
-            for positions in (arrays, needed) if arrays != needed else (needed,):
-                if positions:
-                    yield _Attempt(operation, operands, row, positions, is_truth, is_castable, settle)
+            # A format without a zero is for scales and holds few results.
+            if row.zero and _preserves_meaning(call.operation, operands, row):
+                needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
+                for positions in _arrays_first(operands, needed):
+                    yield _Attempt(call, row, positions)
 
     attempts = in_order()
-    for requirement in _REQUIREMENTS if into is None else _REQUIREMENTS_OF_STORES:
+    # A store that would drop a part is refused for that reason, so its fixes drop nothing.
+    for keeps_parts, keeps_ranges in product((True, False) if call.into is None else (True,), (True, False)):
         attempts, untried = tee(attempts)  # creates each attempt once, and only on demand
         for attempt in untried:
-            if attempt.satisfies(requirement) and (tried := attempt.tried(runtime)) is not None:
+            if attempt.satisfies(keeps_parts, keeps_ranges) and (tried := attempt.tried()) is not None:
                 return tried
     return None
 
 
-def find_fix_into(
-    operation: Operation,
-    operands: tuple[Operand, ...],
-    into: Operand,
-    may_cast: Callable[[Operand, Format, bool], bool],
-    settle: Callable[[tuple[Operand, ...]], Verdict],
-    runtime: Runtime,
-) -> Fix | None:
-    """Find casts of the operands, but not of the array written into, after which the result can be stored.
-
-    Args:
-        operation: its row.
-        operands: the operands of the operation.
-        into: the array that its result is written into.
-        may_cast: whether a fix may cast an operand to a format; the last argument is whether the cast may drop parts.
-        settle: returns the verdict on other operands.
-        runtime: the library that must carry out the call.
-    """
-    row = as_format(into.dtype)
-    if operation is ASSIGN or _preserves_meaning(operation, (*operands, into), row):
+def find_fix_into(call: RefusedCall, into: Operand) -> Fix | None:
+    """Find casts of the operands, but not of the array written into, after which the result can be stored."""
+    operands, row = call.operands, into.format
+    if call.operation is ASSIGN or _preserves_meaning(call.operation, (*operands, into), row):
         others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
-        arrays = [i for i in others if not operands[i].is_python_scalar]
-        for positions in (arrays, others):
+        for positions in _arrays_first(operands, others):
+            attempt = _Attempt(call, row, positions)
             # A fix takes the real part of an array explicitly, and drops nothing from a number.
-            if positions and all(
-                may_cast(operands[i], row, False) or (i in arrays and may_cast(operands[i], row, True))
+            is_castable = all(
+                call.may_cast(operands[i], row, False)
+                or (not operands[i].is_python_scalar and call.may_cast(operands[i], row, True))
                 for i in positions
-            ):
-                fix = Fix(tuple(FixCast.of(i, operands[i], row.dtype) for i in positions))
-                verdict = settle(fix.apply(operands))
-                is_right = verdict.result is not None and _computes_fractions_in_floats(operation, verdict)
-                tried = runtime.tried(operation, operands, fix, verdict) if is_right else None
-                if tried is not None:
-                    return tried
-    if operation is ASSIGN:
-        return None
+            )
+            if is_castable and attempt.is_accepted and (tried := attempt.tried()) is not None:
+                return tried
     # A result computed in a different format may still be stored in this one, such as a comparison of numbers.
-    return find_fix(operation, operands, targets_for(operands), may_cast, settle, runtime, into=into)
+    return None if call.operation is ASSIGN else find_fix(call, targets_for(operands))
+
+
+def _arrays_first(operands: Operands, positions: list[int]) -> Iterator[list[int]]:
+    """The positions of the arrays among some operands, if there are any, and then all positions, if there are more."""
+    arrays = [i for i in positions if not operands[i].is_python_scalar]
+    if arrays:
+        yield arrays
+    if arrays != positions:
+        yield positions
 
 
 @dataclass(eq=False)
 class _Attempt:
-    """Casts of some operands to one format; their properties are computed once and serve every `Requirement`."""
+    """Casts of some operands to one format; their properties are computed once."""
 
-    operation: Operation
-    operands: tuple[Operand, ...]
+    call: RefusedCall
     row: Format
     positions: list[int]
-    is_truth: bool
-    is_castable: Callable[[Operand, Format, bool], bool]
-    settle: Callable[[tuple[Operand, ...]], Verdict]
     has_failed: bool = False
 
-    def satisfies(self, requirement: Requirement) -> bool:
-        """Whether the rules accept the casts, and the casts keep what `care` demands."""
-        if self.has_failed or (requirement.arrays and not self.keeps_ranges):
-            return False
-        if not (self.keeps_parts if requirement.parts else self.may_cut):
-            return False
-        if not self.is_right:
-            self.has_failed = True
-            return False
-        return not requirement.arrays or _computes_casts(self.verdict, self.fixed, self.positions)
+    def satisfies(self, keeps_parts: bool, keeps_ranges: bool) -> bool:
+        """Whether the rules accept the casts, and the casts keep what they must.
 
-    def tried(self, runtime: Runtime) -> Fix | None:
+        Args:
+            keeps_parts: whether numbers keep their fractions, and arrays their imaginary parts.
+            keeps_ranges: whether the values of arrays must stay in range.
+        """
+        if self.has_failed or (keeps_ranges and not self.keeps_ranges):
+            return False
+        if not self.is_castable(may_cut=not keeps_parts):
+            return False
+        self.has_failed = not self.is_right
+        if self.has_failed or not keeps_ranges:
+            return not self.has_failed
+        computed = self.verdict.compute
+        return all(as_format(computed[i]).covers(self.fixed[i].format) for i in self.positions)
+
+    def tried(self) -> Fix | None:
         """The fix as users must type it, if the runtime supports it."""
-        found = runtime.tried(self.operation, self.operands, self.fix, self.verdict)
+        found = self.call.runtime.tried(self.call.operation, self.call.operands, self.fix, self.verdict)
         self.has_failed = found is None
         return found
 
     @property
+    def is_accepted(self) -> bool:
+        """Whether the rules accept the fixed call; some compute even sines in integers, which does not count."""
+        if self.verdict.result is None:
+            return False
+        return self.call.operation.result is not Result.FLOAT or all(
+            as_format(dtype).is_inexact for dtype in self.verdict.compute
+        )
+
+    @property
     def is_right(self) -> bool:
         """Whether the rules accept the fixed call, and it computes what the refused call means."""
-        if self.verdict.result is None or not _computes_fractions_in_floats(self.operation, self.verdict):
-            return False
-        if self.is_truth:
-            return True
-        are_computed = _computes_cast_numbers(self.verdict, self.operands, self.positions)
-        return are_computed and _computes_numbers(self.verdict, self.fixed)
+        return self.is_accepted and (
+            _is_truth(self.call.operation, self.row)
+            or (
+                _computes_cast_numbers(self.verdict, self.call.operands, self.positions)
+                and _computes_numbers(self.verdict, self.fixed)
+            )
+        )
 
-    @cached_property
-    def keeps_parts(self) -> bool:
-        return self.is_truth or all(self.is_castable(self.operands[i], self.row, False) for i in self.positions)
-
-    @cached_property
-    def may_cut(self) -> bool:
-        return self.is_truth or all(self.is_castable(self.operands[i], self.row, True) for i in self.positions)
+    def is_castable(self, *, may_cut: bool) -> bool:
+        """Whether the casts are allowed; with `may_cut`, numbers may lose fractions, and arrays imaginary parts."""
+        call, row = self.call, self.row
+        asks_truth = _is_truth(call.operation, row)
+        return asks_truth or all(call.may_cast(call.operands[i], row, may_cut) for i in self.positions)
 
     @cached_property
     def keeps_ranges(self) -> bool:
-        return all(_covers(self.row, self.operands[i]) for i in self.positions)
+        return all(_covers(self.row, self.call.operands[i]) for i in self.positions)
 
     @cached_property
     def fix(self) -> Fix:
-        return Fix(tuple(FixCast.of(i, self.operands[i], self.row.dtype) for i in self.positions))
+        return Fix(tuple(FixCast.of(i, self.call.operands[i], self.row.dtype) for i in self.positions))
 
     @cached_property
-    def fixed(self) -> tuple[Operand, ...]:
-        return self.fix.apply(self.operands)
+    def fixed(self) -> Operands:
+        return self.fix.apply(self.call.operands)
 
     @cached_property
     def verdict(self) -> Verdict:
-        return self.settle(self.fixed)
+        return self.call.settle(self.fixed)
 
 
 def _preserves_meaning(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
@@ -234,16 +214,6 @@ def _parts_in(value: Scalar, row: Format) -> tuple[Scalar, ...]:
     if not row.is_inexact:
         return (int(real),) if math.isfinite(real) else ()
     return (real, value.imag) if row.category == "complex" else (real,)
-
-
-def _computes_fractions_in_floats(operation: Operation, verdict: Verdict) -> bool:
-    """Whether operations with fractional results are computed in floats; some rules compute even sines in integers."""
-    return operation.result is not Result.FLOAT or all(as_format(dtype).is_inexact for dtype in verdict.compute)
-
-
-def _computes_casts(verdict: Verdict, operands: Sequence[Operand], cast: Sequence[int]) -> bool:
-    """Whether cast operands are computed in formats that cover the range of the formats they were cast to."""
-    return all(as_format(verdict.compute[i]).covers(operands[i].format) for i in cast)
 
 
 def _computes_numbers(verdict: Verdict, operands: Sequence[Operand]) -> bool:

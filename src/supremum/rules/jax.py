@@ -13,16 +13,14 @@ from dataclasses import dataclass, replace
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import WEAK_NAMES, Operand, weak_name
+from supremum.number_conversion import Steps, fits, interval, usual_steps
+from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.jax_flags import holds_64_bits
-from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
-from supremum.rules.lattice_promotion import held_format, weak_defaults
-from supremum.rules.number_ranges import fits, interval
-from supremum.rules.reductions import BITS, REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
+from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, ints_beyond
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
@@ -32,9 +30,8 @@ _X64_EDGES: dict[str, tuple[str, ...]] = {
     **SIGNED,
     "int64": ("float*",),
     "float*": ("bfloat16", "float16", "complex*"),
-    **FLOATS,
+    **INEXACT,
     "complex*": ("complex64",),
-    "complex64": ("complex128",),
     "complex128": (),
 }
 # The small formats are directly above the weak kind of their category and have no joins with the other formats in it,
@@ -80,18 +77,16 @@ _STRENGTHENS: dict[str, tuple[str, ...]] = {"pow": ("integer",), "log10": CATEGO
 # The same unless all operands are weak.
 _STRENGTHENS_MIXED: dict[str, tuple[str, ...]] = {"logaddexp": ("complex",)}
 _WIDE_INTEGER_BITS, _NARROWEST_BITS = 64, 4
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
 _UPCAST = "`_upcast_f16` in jax/_src/numpy/reductions.py"
 _BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits < _NARROWEST_BITS)
 
 
 def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     """The reductions of `jax.numpy`, given the default integers and the float dtype for 64-bit integers."""
-    summed = Reduction(
-        gives=to_default(signed, unsigned, least_bits=8), accumulates=_IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST
-    )
+    gives = to_default(signed, unsigned, least_bits=8)
+    summed = Reduction(gives=gives, accumulates=IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST)
     floats = {name: wide if as_format(name).bits >= _WIDE_INTEGER_BITS else "float32" for name in BITS}
-    averaged = Reduction(gives=floats, accumulates=_IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
+    averaged = Reduction(gives=floats, accumulates=IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (
         to(summed, "sum prod")
         # This is `jax.numpy.cumulative_sum`; `cumsum`, `cumulative_prod` and `cumprod` keep the dtype of integers.
@@ -118,14 +113,13 @@ class JaxRuleSet(LatticeRuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
         has_int_exponent = operation.name == "pow" and operands[1].dtype is None and operands[1].category == "integer"
         default = as_format(held_format("int*", self.defaults, self.held_as))
         converted = () if asks_for_types else operands[:1] if has_int_exponent else operands
-        beyond = [letter(i) for i, operand in enumerate(converted) if not _int_fits(operand, default)]
-        if beyond:
-            why = f"{' and '.join(beyond)} does not fit {default}, to which JAX first converts a Python int"
+        if beyond := ints_beyond(converted, default):
+            why = f"{beyond} does not fit {default}, to which JAX first converts a Python int"
             return Verdict.refuse(why, overflow=True)
         if has_int_exponent:
             return self._pow_with_int_exponent(operation, operands[0], operands[1])
@@ -140,9 +134,7 @@ class JaxRuleSet(LatticeRuleSet):
         ]
         return replace(verdict, reason=(*verdict.reason, *wrapping))
 
-    def _number_steps(
-        self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         operand = operands[position]
         if operation.name == "pow" and position == 1 and operand.category == "integer" and operand.dtype is None:
             return ()  # JAX multiplies repeatedly and never converts the exponent
@@ -173,9 +165,7 @@ class JaxRuleSet(LatticeRuleSet):
             return Verdict.accept(_INT32, 2, reason, f"pow converts bool to {_INT32}")
         return Verdict.accept(met.result.dtype, 2, *met.reason, reason, weak=met.result.weak)
 
-    def _adjust_result(
-        self, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict, result: ResultType
-    ) -> Verdict:
+    def _adjust_result(self, operation: Operation, operands: Operands, verdict: Verdict, result: ResultType) -> Verdict:
         name, row = operation.name, as_format(result.dtype)
         computed = as_format(verdict.compute[0])
         if computed.name in _LACKS.get(name, ()):

@@ -81,9 +81,8 @@ def _is_true_in_environment(flag: str) -> bool:
         return False
     if given.lower() in _TRUE:
         return True
-    raise ArgumentError(
-        f"the environment variable {flag.upper()} must be true or false, got {shown(given)}; use 1 or 0"
-    )
+    wanted = f"must be true or false, got {shown(given)}; use 1 or 0"
+    raise ArgumentError(f"the environment variable {flag.upper()} {wanted}")
 
 
 def _mode_in_environment(flag: str) -> str:

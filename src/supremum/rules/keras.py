@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.operands import Operand, weak_name
+from supremum.operands import Operand, Operands
 from supremum.operations import OPERATIONS, Operation
-from supremum.rules.assignment import Storing
-from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
-from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, climb
 
 _ORDER = Lattice(
     {
@@ -32,8 +31,7 @@ _ORDER = Lattice(
         **SIGNED,
         "int64": ("float*",),
         "float*": ("bfloat16", "float16"),
-        **FLOATS,
-        "complex64": ("complex128",),
+        **INEXACT,
     }
 )
 _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
@@ -49,10 +47,9 @@ _TAKES_FLOAT8 = (
     "isfinite", "isinf", "isnan", "logical_not",
     "sum", "prod", "cumulative_sum", "cumulative_prod", "any", "all", "min", "max", "std",
 )  # fmt: skip
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
 _UPCAST = "keras/src/backend/jax/numpy.py and the jax.numpy functions it calls"
 _FLOATS = to("float32", BITS)
-_AVERAGED = Reduction(gives=_FLOATS, accumulates=_IN_FLOAT32, source=_UPCAST)
+_AVERAGED = Reduction(gives=_FLOATS, accumulates=IN_FLOAT32, source=_UPCAST)
 _REDUCTIONS = (
     to(replace(_AVERAGED, gives=to_default("int32", "uint32")), "sum prod")
     | to(Reduction(gives={"bool": "int32"}), "cumulative_sum cumulative_prod")
@@ -71,7 +68,7 @@ class KerasRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [operand.name for operand in operands]
         if operation.name == "clip" and names[0] == str(_BOOL):
             names[0] = str(_INT32)  # Keras casts such an array before it looks at the bounds
@@ -82,15 +79,14 @@ class KerasRules(RuleSet):
         if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
             return Verdict.refuse(f"Keras has no {' and '.join(unknown)}")
         only_numbers = all(operand.dtype is None for operand in operands)
-        complex_number = weak_name("complex")
-        strong = _NUMBERS if only_numbers else {complex_number: _NUMBERS[complex_number]}
+        strong = _NUMBERS if only_numbers else {"complex*": _NUMBERS["complex*"]}
         nodes = [strong.get(name, name) for name in names]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
         paths = tuple(_ORDER.path(node, met) for node in nodes)
         reason = [climb(met, paths)]
-        if complex_number in names:
-            reason.insert(0, f"a Python complex counts as {_NUMBERS[complex_number]}")
+        if "complex*" in names:
+            reason.insert(0, f"a Python complex counts as {_NUMBERS['complex*']}")
         dtype = _NUMBERS.get(met, met)
         if dtype != met:
             reason.append(f"{met} is a weak kind, and Keras' floatx has 32 bits: {dtype}")
@@ -99,7 +95,7 @@ class KerasRules(RuleSet):
             dtype = _HELD_AS[dtype]
         return replace(Verdict.accept(as_format(dtype).dtype, len(operands), *reason), paths=paths)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None:
             return verdict

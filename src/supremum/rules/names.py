@@ -10,29 +10,24 @@ from supremum.argument_checks import flag
 from supremum.errors import UnknownNameError
 from supremum.rules.jax_flags import is_explicit_x64, is_strict, is_x64
 
-# For each name, a module in this package and a value in it.
-HOMES: dict[str, tuple[str, str]] = {
-    "jax-x64": ("jax", "JAX_X64"),
-    "jax-x32": ("jax", "JAX_X32"),
-    "jax-explicit-x64": ("jax", "JAX_EXPLICIT_X64"),
-    "jax-strict-x64": ("jax", "JAX_STRICT_X64"),
-    "jax-strict-x32": ("jax", "JAX_STRICT_X32"),
-    "jax-strict-explicit-x64": ("jax", "JAX_STRICT_EXPLICIT_X64"),
-    "numpy": ("numpy", "NUMPY"),
-    "numpy-legacy": ("numpy_legacy", "NUMPY_LEGACY"),
-    "torch": ("torch", "TORCH"),
-    "keras": ("keras", "KERAS"),
-    "tf-rfc-all": ("tf_rfc", "TF_RFC_ALL"),
-    "tf-rfc-safe": ("tf_rfc", "TF_RFC_SAFE"),
-    "tf-rfc-none": ("tf_rfc", "TF_RFC_NONE"),
-    "tf-off": ("tf", "TF_OFF"),
-    "tf-all": ("tf", "TF_ALL"),
-    "tf-safe": ("tf", "TF_SAFE"),
-    "paddle": ("paddle", "PADDLE"),
-    "array-api": ("array_api", "ARRAY_API"),
-}
 _WIDTHS = ("x64", "x32", "explicit-x64")
 _STANDARD, _STRICT = (tuple(f"jax-{kind}{width}" for width in _WIDTHS) for kind in ("", "strict-"))
+_NAMES: dict[str, tuple[str, ...]] = {
+    "jax": (*_STANDARD, *_STRICT),
+    "numpy": ("numpy",),
+    "numpy_legacy": ("numpy-legacy",),
+    "torch": ("torch",),
+    "keras": ("keras",),
+    "tf_rfc": ("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"),
+    "tf": ("tf-off", "tf-all", "tf-safe"),
+    "paddle": ("paddle",),
+    "array_api": ("array-api",),
+}
+"""The modules of this package, and the names of the rule sets in each."""
+HOMES: dict[str, tuple[str, str]] = {
+    name: (module, name.upper().replace("-", "_")) for module, names in _NAMES.items() for name in names
+}
+"""For each name, its module and the value in it."""
 FOLLOWS_JAX = "jax"
 """The name of the rules that follow all of JAX's flags."""
 FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}
@@ -55,13 +50,11 @@ def canonical_name(name: Any, *, in_jax: bool = True) -> str:
     Raises:
         UnknownNameError: for an unknown name; the message suggests similar ones.
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str) or (name not in FOLLOWING and name not in HOMES):
         raise UnknownNameError("rule set", name, rule_names())
     flag("in_jax", in_jax)
     if name in FOLLOWING:
         return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
-    if name not in HOMES:
-        raise UnknownNameError("rule set", name, rule_names())
     return name
 
 

@@ -4,25 +4,99 @@ Without an operation, the answer is that of `np.result_type`. With an operation 
 differ, because a function looks for a loop that its operands cast to: `np.add` computes bfloat16 and uint16 in float32,
 although `np.result_type` refuses them. 0-d arrays are treated like all other arrays.
 
-Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the source files.
+Source: NumPy 2 and ml_dtypes 0.6; `numpy_casts` and `numpy_loops` name the source files. Reductions and functions of
+several arrays are those of NumPy 2 and 1.26: `numpy/_core/src/umath/reduction.c` and `ufunc_type_resolution.c` for the
+sums of narrow integers in the default integer dtype; `numpy/_core/_methods.py` for means and variances; `_commonType`
+in `numpy/linalg/_linalg.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from supremum.decisions import ResultType, Verdict, letter
-from supremum.formats import Format, as_format
-from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import WEAK_NAMES, Operand
+from supremum.formats import CATEGORIES, FORMATS, Format, as_format
+from supremum.number_conversion import Steps, converts, interval, usual_steps
+from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation
-from supremum.rules.assignment import Storing
-from supremum.rules.number_ranges import converts, interval
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, solved
-from supremum.rules.numpy_casts import common_of_all, default_of, objection_to_cast
+from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
+from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.rule_set import RuleSet
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, checked_ints, given
+
+_OWN = [row.name for row in FORMATS if row.is_builtin]
+_FOREIGN_INTEGERS = [row.name for row in FORMATS if row.category == "integer" and not row.is_builtin]
+# NumPy does not know that the integers of ml_dtypes are integers, so their sums keep their dtype.
+_SUMMED = Reduction(
+    gives=to_default("int64", "uint64", least_bits=8),
+    accumulates={"float16": "float32"},
+    source="`HALF_pairwise_sum` along contiguous elements",
+)
+_FLOAT64 = to("float64", (name for name in _OWN if as_format(name).category in ("bool", "integer")))
+_VARIANCE = Reduction(gives=_FLOAT64 | {name: REAL_PARTS[name] for name in _OWN if name in REAL_PARTS})
+_REDUCTIONS = (
+    {"sum": _SUMMED, "prod": replace(_SUMMED, source="`HALF_multiply` along contiguous elements")}
+    | to(replace(_SUMMED, accumulates={}), "cumulative_sum cumulative_prod")
+    | {"mean": Reduction(gives=_FLOAT64, accumulates={"float16": "float32"}, source="`_mean` in _methods.py")}
+    | to(_VARIANCE, "var std")
+    | to(Reduction(gives=TRUTH), "any all")
+    # `maximum` has no loops for these integers, so it uses that of the first type that they cast to.
+    | to(Reduction(gives=to("int8", _FOREIGN_INTEGERS)), "min max")
+)
+SHARED: dict[str, Any] = {
+    "accepts": {"cross": CATEGORIES[1:]},
+    "stands_in": LOSSES_AS_DIVISION,
+    "follows": to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"},
+    "reductions": _REDUCTIONS,
+    "library": "NumPy",
+    "in_place": Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c) since NumPy 1.10
+    # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c). NumPy 1.26 wraps a Python int that
+    # does not fit around, with a DeprecationWarning.
+    "item": Storing.CAST,
+}
+"""The fields in which NumPy 2 and NumPy 1.26 have the same values."""
+
+
+class NumpyFunctions(RuleSet):
+    """The rules that NumPy 2 and NumPy 1.26 share."""
+
+    def _follow(self, operation: Operation, operands: Operands) -> Verdict | None:
+        return super()._follow(operation, as_arrays(operands))
+
+    def _is_same_kind(self, source: Format, target: Format) -> bool:
+        return casts_same_kind(source.name, target.name)
+
+    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
+        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
+
+
+def as_arrays(operands: Operands) -> Operands:
+    """Convert all operands to arrays, as some functions do; a Python number gets its default dtype."""
+    made = (o.with_dtype(default_of(o.name)) if o.dtype is None else o for o in operands)
+    return tuple(replace(each, ndim=1) for each in made)
+
+
+def solved(operands: Operands) -> Verdict:
+    """The common dtype in `linalg.solve`: single precision if all arrays have it, otherwise double."""
+    rows = [operand.format for operand in as_arrays(operands)]
+    absent = {"float16"}
+    if not any(row.category == "complex" and row.is_builtin for row in rows):
+        absent |= {row.name for row in FORMATS if row.category == "complex" and not row.is_builtin}
+    if refused := [row.name for row in rows if row.name in absent]:
+        return Verdict.refuse(f"NumPy's linalg does not accept {' and '.join(dict.fromkeys(refused))}")
+    precise = any(row.name not in _SINGLE for row in rows)
+    highest = max((row.category for row in rows), key=CATEGORIES.index)
+    single, double = ("complex64", "complex128") if highest == "complex" else ("float32", "float64")
+    met = as_format(double if precise else single)
+    names = " and ".join(dict.fromkeys(map(str, rows)))
+    why = f"solve computes {names} in {met}: single precision is for {' and '.join(_SINGLE)} alone"
+    return Verdict.accept(met.dtype, len(operands), why)
+
+
+_SINGLE = ("float32", "complex64")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +108,7 @@ class NumpyRules(NumpyFunctions):
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         if operation.name == "solve":
@@ -44,12 +118,12 @@ class NumpyRules(NumpyFunctions):
         if operation.name in FUNCTIONS:
             return self._run(operation, operands)
         if operation.name == "where":
-            return _check_numbers(self._meet(operation, operands), operands)
+            return checked_ints(self._meet(operation, operands), operands)
         if operation.name in ("result_type", "promote_types"):
             return self._meet(operation, operands)
         return Verdict.refuse(f"NumPy has no function {operation.name}")
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if len(operands) == 1:
             return _settle_single(operands[0])
         # Dtypes come before arrays and numbers, as in np.result_type; the order can matter with three or more.
@@ -64,7 +138,7 @@ class NumpyRules(NumpyFunctions):
         beside = (f"{listed(weak)} is weak (NEP 50)",) if weak else ()
         return Verdict.accept(dtype, len(operands), f"the common type of {listed(nodes)} is {dtype}", *beside)
 
-    def _run(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _run(self, operation: Operation, operands: Operands) -> Verdict:
         nodes = tuple(operand.name for operand in operands)
         if len(operands) == 1:
             # A function of one operand has no array that a Python number could take its dtype from.
@@ -77,11 +151,9 @@ class NumpyRules(NumpyFunctions):
             return Verdict.refuse(reason)
         compute = tuple(as_format(name).dtype for name in loop)
         verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
-        return verdict if compares_by_value(operation.name, nodes) else _check_numbers(verdict, operands)
+        return verdict if compares_by_value(operation.name, nodes) else checked_ints(verdict, operands)
 
-    def _number_steps(
-        self, operation: Operation, operands: tuple[Operand, ...], position: int, target: Format
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         operand = operands[position]
         nodes = tuple(each.name for each in operands)
         if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
@@ -97,7 +169,7 @@ class NumpyRules(NumpyFunctions):
         is_integer = array.category == bound.category == "integer"
         return is_integer and (bound.value <= array.format.min if is_lower else bound.value >= array.format.max)
 
-    def _clip(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _clip(self, operation: Operation, operands: Operands) -> Verdict:
         array, *bounds = operands
         ignored = [
             position
@@ -129,27 +201,12 @@ def _settle_single(operand: Operand) -> Verdict:
 
 def _is_convertible(operand: Operand, target: str) -> bool:
     value = operand.value
-    return operand.dtype is not None or not isinstance(value, int) or converts(value, as_format(target))
-
-
-def _check_numbers(verdict: Verdict, operands: tuple[Operand, ...]) -> Verdict:
-    """The verdict, or a refusal where a Python int does not fit the dtype it would take."""
-    for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
-        if not _is_convertible(operand, str(target)):
-            too_large = f"the Python int {letter(position)} is out of range for {target}"
-            return Verdict.refuse(*verdict.reason, too_large, overflow=True)
-    return verdict
+    return not isinstance(value, int) or converts(value, as_format(target))
 
 
 NUMPY = NumpyRules(
     name="numpy",
     summary="NumPy 2 (NEP 50), ml_dtypes formats included",
     source="NumPy 2, ml_dtypes 0.6",
-    accepts=LACKING_BOOL,
-    stands_in=LOSSES_AS_DIVISION,
-    follows=FOLLOWS,
-    reductions=REDUCTIONS,
-    library="NumPy",
-    in_place=Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c)
-    item=Storing.CAST,  # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c)
+    **SHARED,
 )

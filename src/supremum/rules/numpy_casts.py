@@ -63,23 +63,19 @@ _WEAK_TRIES = {
 """The dtypes that a Python number may take beside an extension format, in order; the last is its default dtype."""
 
 
-def _extension_casts(row: Format) -> Iterator[tuple[str, str]]:
-    """The safe casts between a format of ml_dtypes and NumPy's own types."""
-    yield "bool", row.name
-    if row.category == "integer":
-        # An integer format casts to every wider one that holds it and, because it is narrow, to every float.
-        yield from ((row.name, own) for own in LOOP_ORDER if as_format(own).holds(row))
-        return
-    yield from (("uint8", row.name), ("int8", row.name))
-    narrowest = "complex64" if row.category == "complex" else "float32"
-    yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
-
-
-def _casts_among_extensions(rows: Sequence[Format]) -> Iterator[tuple[str, str]]:
-    """The safe casts among the formats of ml_dtypes."""
-    yield from permutations(_EQUIVALENT, 2)
+def _casts_of_extensions() -> Iterator[tuple[str, str]]:
+    """The safe casts from and to the formats of ml_dtypes."""
+    rows = [row for row in FORMATS if not row.is_builtin]
     narrow = [row for row in rows if row.category == "integer"]
+    yield from (("bool", row.name) for row in rows)
+    # An integer format casts to every wider one that holds it and, because it is narrow, to every float.
+    yield from ((row.name, own) for row in narrow for own in LOOP_ORDER if as_format(own).holds(row))
     yield from ((a.name, b.name) for a, b in permutations(narrow, 2) if a.kind is b.kind and b.holds(a))
+    for row in (row for row in rows if row.is_inexact):
+        yield from (("uint8", row.name), ("int8", row.name))
+        narrowest = "complex64" if row.category == "complex" else "float32"
+        yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
+    yield from permutations(_EQUIVALENT, 2)
     for row, name in product(narrow, _EQUIVALENT):
         # float6_e2m3fn does not hold 4-bit integers, and ml_dtypes registers no cast between them.
         if not (row.bits == 4 and name == "float6_e2m3fn"):
@@ -88,12 +84,8 @@ def _casts_among_extensions(rows: Sequence[Format]) -> Iterator[tuple[str, str]]
 
 
 def _safe_casts() -> dict[str, frozenset[str]]:
-    rows = [row for row in FORMATS if not row.is_builtin]
     targets = {name: {name} for name in _TYPE_NUMBER} | {name: set(_OWN.upper_bounds(name)) for name in LOOP_ORDER}
-    for row in rows:
-        for source, target in _extension_casts(row):
-            targets[source].add(target)
-    for source, target in _casts_among_extensions(rows):
+    for source, target in _casts_of_extensions():
         targets[source].add(target)
     return {name: frozenset(found) for name, found in targets.items()}
 
@@ -179,68 +171,6 @@ def default_of(name: str) -> str:
     return _WEAK_TRIES[name][-1] if name in WEAK_NAMES else name
 
 
-def common(a: str, b: str) -> str | None:
-    """The common type of two types (NumPy's `PyArray_CommonDType`), which is weak only if both are.
-
-    >>> common("int8", "uint8"), common("float16", "int*"), common("bfloat16", "float*"), common("bfloat16", "uint16")
-    ('int16', 'float16', 'float64', None)
-    """
-    return _common(a, b, asked)
-
-
-def _common(a: str, b: str, ask: Ask) -> str | None:
-    return a if a == b else ask(a, b) or ask(b, a)
-
-
-def common_of_all(names: Sequence[str], ask: Ask | None = None) -> str | None:
-    """The common type of any number of types (NumPy's `PyArray_PromoteDTypeSequence`).
-
-    It is not a fold over pairs. NumPy moves the most knowledgeable type, as its source calls it, to the front, promotes
-    each of the others with that one, and then promotes the results with each other.
-
-    Args:
-        names: the types.
-        ask: returns the type that its first argument promotes to with the second, or None; `asked` by default.
-
-    >>> common_of_all(["int8", "uint8", "float16"]), common(common("int8", "uint8"), "float16")
-    ('float16', 'float32')
-    """
-    if len(names) == 1:
-        return names[0]
-    ask = ask or asked
-    order: list[str | None] = list(names)
-    result = _bring_forward(order, len(order), ask)
-    main = order[0]
-    assert main is not None  # only later places are ever cleared
-    for name in order[1 if result is None else 2 :]:
-        if name is None:
-            continue
-        promoted = ask(main, name)
-        if promoted is None:
-            return None
-        result = promoted if result is None else _common(result, promoted, ask)
-        if result is None:
-            return None
-    return result
-
-
-def _bring_forward(order: list[str | None], length: int, ask: Ask) -> str | None:
-    """Move the most knowledgeable type to the front, clear types that cannot matter, and promote the first two."""
-    half = length // 2
-    result = None
-    for low in range(half):
-        high = length - 1 - low
-        a, b = order[low], order[high]
-        assert a is not None  # cleared places are outside the part that the next call visits
-        assert b is not None
-        result = a if a == b else ask(a, b)
-        if result is None:
-            order[low], order[high] = b, a
-        elif result == a:
-            order[high] = None
-    return result if length == 2 else _bring_forward(order, length - half, ask)
-
-
 def asked(a: str, b: str) -> str | None:
     """The type that `a` promotes to with `b`; None if `a` leaves the answer to `b`."""
     if a in WEAK_NAMES:
@@ -277,3 +207,60 @@ def _promote_with_weak(a: str, weak: str) -> str | None:
 
 def _height(name: str) -> int:
     return CATEGORIES.index(WEAK_NAMES[name] if name in WEAK_NAMES else as_format(name).category)
+
+
+def common(a: str, b: str, ask: Ask = asked) -> str | None:
+    """The common type of two types (NumPy's `PyArray_CommonDType`), which is weak only if both are.
+
+    >>> common("int8", "uint8"), common("float16", "int*"), common("bfloat16", "float*"), common("bfloat16", "uint16")
+    ('int16', 'float16', 'float64', None)
+    """
+    return a if a == b else ask(a, b) or ask(b, a)
+
+
+def common_of_all(names: Sequence[str], ask: Ask = asked) -> str | None:
+    """The common type of any number of types (NumPy's `PyArray_PromoteDTypeSequence`).
+
+    It is not a fold over pairs. NumPy moves the most knowledgeable type, as its source calls it, to the front, promotes
+    each of the others with that one, and then promotes the results with each other.
+
+    Args:
+        names: the types.
+        ask: returns the type that its first argument promotes to with the second, or None.
+
+    >>> common_of_all(["int8", "uint8", "float16"]), common(common("int8", "uint8"), "float16")
+    ('float16', 'float32')
+    """
+    if len(names) == 1:
+        return names[0]
+    order: list[str | None] = list(names)
+    result = _bring_forward(order, len(order), ask)
+    main = order[0]
+    assert main is not None  # only later places are ever cleared
+    for name in order[1 if result is None else 2 :]:
+        if name is None:
+            continue
+        promoted = ask(main, name)
+        if promoted is None:
+            return None
+        result = promoted if result is None else common(result, promoted, ask)
+        if result is None:
+            return None
+    return result
+
+
+def _bring_forward(order: list[str | None], length: int, ask: Ask) -> str | None:
+    """Move the most knowledgeable type to the front, clear types that cannot matter, and promote the first two."""
+    half = length // 2
+    result = None
+    for low in range(half):
+        high = length - 1 - low
+        a, b = order[low], order[high]
+        assert a is not None  # cleared places are outside the part that the next call visits
+        assert b is not None
+        result = a if a == b else ask(a, b)
+        if result is None:
+            order[low], order[high] = b, a
+        elif result == a:
+            order[high] = None
+    return result if length == 2 else _bring_forward(order, length - half, ask)

@@ -22,14 +22,13 @@ from typing import NamedTuple
 
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import Format, Kind, as_format
-from supremum.operands import WEAK_NAMES, Operand, Scalar
+from supremum.number_conversion import fits
+from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules.assignment import Storing
-from supremum.rules.number_ranges import fits
-from supremum.rules.numpy_array_functions import FOLLOWS, LACKING_BOOL, REDUCTIONS, NumpyFunctions, as_arrays, solved
+from supremum.rules.numpy import SHARED, NumpyFunctions, solved
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
-from supremum.rules.numpy_loops import FUNCTIONS, HEIGHT, HEIGHT_OF_EXTENSIONS, Search, candidates, find_loop, listed
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, given
+from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, height, listed
+from supremum.rules.verdicts import given
 
 _ROUNDING = ("ceil", "floor", "trunc")
 # NumPy 1.26 has no integer loops for these.
@@ -37,6 +36,7 @@ _FUNCTIONS = FUNCTIONS | {name: replace(FUNCTIONS[name], own=("float",)) for nam
 _PYTHON = {"bool": ("bool",), "integer": ("int64", "uint64"), "float": ("float64",), "complex": ("complex128",)}
 """The dtypes that Python numbers may take, in order."""
 _SMALL: dict[str, Scalar] = {"bool": True, "integer": 1, "float": 1.0, "complex": 1j}
+_OF_KNOWN_KIND = "float8_e5m2"
 _ABSENT = ("int1", "uint1", "complex32", "bcomplex32")  # new in ml_dtypes 0.6
 _FLOAT16_LIMIT, _FLOAT32_LIMIT = 65000, 3.4e38
 _OF_LONG_LONG = _LARGEST, _ = "uint64", "int64"
@@ -79,20 +79,15 @@ class NumpyLegacyRules(NumpyFunctions):
     def _key(self, operand: Operand) -> Hashable:
         return (operand.is_python_scalar, operand.category, *_possible_views(operand))
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
-        if operation.name == "solve":
-            met = self._settle_operation(
-                as_operation("result_type"), as_arrays(operands)
-            )  # refuses formats that it does not know
-            absent = met.result is None and any(o.format.name in _ABSENT for o in as_arrays(operands))
-            return met if absent else solved(operands)
-        is_question = operation.name in ("result_type", "promote_types", "where")
-        if not is_question and operation.name not in FUNCTIONS:
+        if operation.name not in (*FUNCTIONS, "result_type", "promote_types", "where", "solve"):
             return Verdict.refuse(f"NumPy has no function {operation.name}")
         if absent := [o.format.name for o in operands if o.dtype is not None and o.format.name in _ABSENT]:
             return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
+        if operation.name == "solve":
+            return solved(operands)
         ways = [_possible_views(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
             why = f"{' and '.join(beyond)} does not fit 64 bits, so NumPy would convert it to an object"
@@ -105,7 +100,7 @@ class NumpyLegacyRules(NumpyFunctions):
         why = f"NumPy 1.26 promotes by the value of {unknown}, which is not known here"
         return Verdict.refuse(f"{why}: the result could be {results}")
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         # A reduction has a single operand and nothing to promote it with.
         is_reduction = operation.family is Family.REDUCTION
         return self._settle_operation(as_operation("result_type") if is_reduction else operation, operands)
@@ -118,9 +113,8 @@ def _possible_views(operand: Operand) -> tuple[_Seen, ...]:
     """The ways in which NumPy may see an operand: one if its value is known, none for an int beyond 64 bits."""
     if operand.is_python_scalar:
         value = _SMALL[operand.category] if operand.value is None else operand.value
-        names = [
-            name for name in _PYTHON[operand.category] if not isinstance(value, int) or fits(value, as_format(name))
-        ]
+        rows = map(as_format, _PYTHON[operand.category])
+        names = [row.name for row in rows if not isinstance(value, int) or fits(value, row)]
         return (_Seen(operand.name, names[0], False, True, *_minimal(names[0], value)),) if names else ()
     row = operand.format
     if operand.ndim != 0 or not row.is_builtin:
@@ -148,19 +142,14 @@ def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
 
 
 def _promotes_by_value(seen: Sequence[_Seen]) -> bool:
-    heights = [(each.is_scalar, _height(each.name)) for each in seen]
+    heights = [(each.is_scalar, height(each.name, _OF_KNOWN_KIND)) for each in seen]
     arrays = [height for is_scalar, height in heights if not is_scalar]
     return 0 < len(arrays) < len(seen) and max(arrays) >= max(height for _, height in heights)
 
 
 def _has_unknown_kind(name: str) -> bool:
-    """Whether NumPy does not know the kind of a format, as for all of ml_dtypes but float8_e5m2."""
-    row = as_format(name)
-    return not row.is_builtin and row.dtype.kind != "f"
-
-
-def _height(name: str) -> int:
-    return HEIGHT_OF_EXTENSIONS if _has_unknown_kind(name) else HEIGHT[as_format(name).category]
+    """Whether NumPy does not know the kind of a format, as for all of ml_dtypes but one."""
+    return name != _OF_KNOWN_KIND and not as_format(name).is_builtin
 
 
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
@@ -183,15 +172,10 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
         why = why or f"the common type is {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
         found, why = find_loop(operation.name, names)
-    elif function.search is Search.FLOAT64 and is_own and all(_height(name) < HEIGHT["float"] for name in names):
+    elif function.search is Search.FLOAT64 and is_own and not any(as_format(name).is_inexact for name in names):
         found, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
     else:
-        loops = (
-            loop
-            for loop in candidates(function, names)
-            if all(_casts(each, target) for each, target in zip(seen, loop, strict=True))
-        )
-        found = next(loops, None)
+        found = next((loop for loop in candidates(function, names) if all(map(_casts, seen, loop))), None)
         why = f"{found[0]} is the first loop of {operation.name} with a safe cast from the operands" if found else ""
         why = why or f"{operation.name} has no loop with a safe cast from the operands"
     if found is None:
@@ -220,13 +204,11 @@ def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = Fals
         is_refused = any(map(_is_long_long, seen)) and any(_has_unknown_kind(each.name) for each in seen)
         return None if is_refused else common_of_all([each.name for each in seen])
     ordered = sorted(seen, key=lambda each: each.is_dtype)
-    met = _Met(ordered[0].minimal, ordered[0].is_small, _is_long_long(ordered[0]))
-    for each in ordered[1:]:
-        promoted = _promote(_Met(each.minimal, each.is_small, _is_long_long(each)), met)
-        if promoted is None:
-            return None
-        met = promoted
-    return met.name
+    first, *others = (_Met(each.minimal, each.is_small, _is_long_long(each)) for each in ordered)
+    promoted: _Met | None = first
+    for each in others:
+        promoted = None if promoted is None else _promote(each, promoted)
+    return None if promoted is None else promoted.name
 
 
 def _asked(a: str, b: str) -> str | None:
@@ -281,11 +263,5 @@ NUMPY_LEGACY = NumpyLegacyRules(
     name="numpy-legacy",
     summary="NumPy 1.26: value-based promotion, before NEP 50",
     source="NumPy 1.26.4, ml_dtypes 0.5.4",
-    accepts=LACKING_BOOL,
-    stands_in=LOSSES_AS_DIVISION,
-    follows=FOLLOWS,
-    reductions=REDUCTIONS,
-    library="NumPy",
-    in_place=Storing.SAME_KIND,  # the default of `casting` since NumPy 1.10
-    item=Storing.CAST,  # NumPy wraps a Python int that does not fit around, with a DeprecationWarning
+    **SHARED,
 )

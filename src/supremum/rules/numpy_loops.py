@@ -120,7 +120,7 @@ def find_loop(operation: str, nodes: tuple[str, ...]) -> tuple[Loop | None, str]
         dtype = strong[0] if strong else default_of(nodes[0])
         return (dtype,) * count, f"{operation} compares a Python int with integers by value, however large it is"
     if all(as_format(node).is_builtin for node in strong):
-        if function.search is Search.FLOAT64 and all(_height(node) <= HEIGHT["integer"] for node in nodes):
+        if function.search is Search.FLOAT64 and all(height(node) <= _HEIGHT["integer"] for node in nodes):
             return ("float64",) * count, f"{operation} computes integers and bools in float64"
         if function.search in (Search.PROMOTED, Search.COMPARED):
             return _promoted_loop(operation, function, nodes)
@@ -189,18 +189,21 @@ def _casts(node: str, target: str, weakly: bool) -> bool:
 
 # In a search, a Python number is weak only if an array has the same or a higher category. NumPy does not know the
 # categories of ml_dtypes formats and ranks them above all. It ranks floats and complex numbers alike.
-HEIGHT: dict[str, int] = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
-"""NumPy's ranks of categories, for deciding whether a scalar has a higher category than the arrays."""
-HEIGHT_OF_EXTENSIONS = 3
-"""NumPy's rank of ml_dtypes formats."""
+_HEIGHT = {"bool": 0, "integer": 1, "float": 2, "complex": 2}
 
 
-def _height(node: str) -> int:
-    is_extension = node not in WEAK_NAMES and not as_format(node).is_builtin
-    return HEIGHT_OF_EXTENSIONS if is_extension else HEIGHT[WEAK_NAMES.get(node) or as_format(node).category]
+def height(node: str, known: str = "") -> int:
+    """NumPy's rank of the category of a node, for deciding whether a scalar has a higher one than the arrays.
+
+    Args:
+        node: a format or a weak kind.
+        known: a format of ml_dtypes whose category NumPy knows.
+    """
+    is_unknown = node not in WEAK_NAMES and node != known and not as_format(node).is_builtin
+    return 3 if is_unknown else _HEIGHT[WEAK_NAMES.get(node) or as_format(node).category]
 
 
 def _numbers_are_weak(nodes: Sequence[str]) -> bool:
-    of_numbers = [_height(node) for node in nodes if node in WEAK_NAMES]
-    of_arrays = [_height(node) for node in nodes if node not in WEAK_NAMES]
+    of_numbers = [height(node) for node in nodes if node in WEAK_NAMES]
+    of_arrays = [height(node) for node in nodes if node not in WEAK_NAMES]
     return max(of_arrays, default=-1) >= max(of_numbers, default=-1)

@@ -15,16 +15,15 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from supremum.decisions import Verdict
+from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
-from supremum.operands import TYPE_OF_CATEGORY, Operand
-from supremum.operations import OPERATIONS, REDUCTIONS, Family, Operation
-from supremum.rules.assignment import Storing
-from supremum.rules.lattice_edges import SIGNED
-from supremum.rules.reductions import BITS, NARROW_FLOATS, TRUTH, Reduction, to
+from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
+from supremum.operations import OPERATIONS, REDUCTIONS, Operation
+from supremum.rules.lattices import INEXACT, SIGNED
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, given
+from supremum.rules.verdicts import ALREADY, Storing, given
 
 _ORDER = Lattice(
     {
@@ -32,11 +31,7 @@ _ORDER = Lattice(
         "uint8": ("int16",),
         **SIGNED,
         "int64": ("float16", "bfloat16"),
-        "float16": ("float32",),
-        "bfloat16": ("float32",),
-        "float32": ("float64", "complex64"),
-        "float64": ("complex128",),
-        "complex64": ("complex128",),
+        **INEXACT,
     }
 )
 """`promoteTypes` in the header, whose 144 cells are the joins of this order."""
@@ -92,7 +87,6 @@ _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
 _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING)
 _FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
 _FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
-_REAL = {name: as_format(name).component.name for name in ("complex64", "complex128")}
 _BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
@@ -109,7 +103,7 @@ _TABLE: dict[str, _Row] = (
     | to(_Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR), "where")
     | to(replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING), "copysign")
     | to(replace(_COMPOSED, computes=_FLOAT32), "hypot")
-    | to(replace(_COMPOSED, gives=_REAL), "l1_loss")
+    | to(replace(_COMPOSED, gives=REAL_PARTS), "l1_loss")
     | to(_COMPOSED, "mse_loss poisson_nll_loss")
     | to(_TENSORS, "logical_and logical_or logical_xor maximum minimum fmax fmin nextafter huber_loss")
     | to(replace(_TENSORS, computes=_FLOAT32), "logaddexp")
@@ -130,10 +124,9 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | to(CATEGORIES[1:3], "signbit clip")
     | {"poisson_nll_loss": CATEGORIES[2:], "solve": CATEGORIES[2:3]}
 )
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
 _NUMERIC = Reduction(CATEGORIES[1:], numbers=False)
 _REDUCTIONS = {
-    "sum": Reduction(gives=to("int64", "bool int32"), accumulates=_IN_FLOAT32, numbers=False, source="as measured"),
+    "sum": Reduction(gives=to("int64", "bool int32"), accumulates=IN_FLOAT32, numbers=False, source="as measured"),
     "prod": _NUMERIC,
     "cumulative_sum": replace(_NUMERIC, gives=to("int64", _INTEGERS)),
     "cumulative_prod": _NUMERIC,
@@ -166,27 +159,23 @@ class PaddleRuleSet(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), operand.ndim == 0)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        row = _TABLE.get(operation.name)
-        if row is None:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
+        if operation.name not in _TABLE:
             return Verdict.refuse(f"these rules have no measurement of Paddle's {operation.name}")
-        if operation.family is Family.REDUCTION:
-            return self._reduce(operation, operands)
-        met = self._meet(operation, operands)
-        if met.result is None:
-            return met
-        dtype = met.result.dtype
-        if refusal := self._refusal_of_category(operation, met, dtype):
-            return refusal
+        return super()._settle_operation(operation, operands)
+
+    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
+        row, dtype = _TABLE[operation.name], common.dtype
         if str(dtype) in row.computes:
             target = as_format(row.computes[str(dtype)]).dtype
-            met = Verdict.accept(target, len(operands), *met.reason, f"{operation.name} converts {dtype} to {target}")
+            reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
+            met = Verdict.accept(target, len(met.compute), *reason)
         if str(dtype) in row.gives:
             gives = row.gives[str(dtype)]
             return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")
         return given(operation, met)
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         row = _TABLE[operation.name]
         if operation.name == "clip":
             return _clip(operands)
@@ -227,7 +216,7 @@ def _refusal(name: str, row: _Row, a: Operand, b: Operand) -> str:
     return f"Paddle promotes tensors only if both are floats or one is complex, got {_names((a, b))}"
 
 
-def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict:
+def _meet_tensors(name: str, row: _Row, tensors: Operands) -> Verdict:
     own = tensors[0].format.dtype
     if all(tensor.dtype == own for tensor in tensors):
         return Verdict.accept(own, len(tensors), ALREADY)
@@ -248,9 +237,7 @@ def _meet_tensors(name: str, row: _Row, tensors: tuple[Operand, ...]) -> Verdict
     return Verdict.accept(as_format(met).dtype, len(tensors), *reason)
 
 
-def _meet_scalar(
-    row: _Row, operands: tuple[Operand, ...], category: str, own: DType, reason: tuple[str, ...]
-) -> Verdict:
+def _meet_scalar(row: _Row, operands: Operands, category: str, own: DType, reason: tuple[str, ...]) -> Verdict:
     """The verdict on tensors of the common type `own` beside Python scalars, the highest of which has `category`."""
     python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
@@ -266,7 +253,7 @@ def _meet_scalar(
     return Verdict.accept(as_format(together).dtype, len(operands), *reason, why)
 
 
-def _clip(operands: tuple[Operand, ...]) -> Verdict:
+def _clip(operands: Operands) -> Verdict:
     """The verdict on an array and its bounds, which Paddle reads as numbers, whatever their type."""
     own, *bounds = operands
     if own.is_python_scalar:
@@ -281,7 +268,7 @@ def _clip(operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(target, len(operands), why)
 
 
-def _multiply(operands: tuple[Operand, ...]) -> Verdict:
+def _multiply(operands: Operands) -> Verdict:
     """The verdict on the tensors of a matrix product."""
     if absent := _names(o for o in operands if str(o.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
         return Verdict.refuse(f"Paddle has no {absent} tensors")

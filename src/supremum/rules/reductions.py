@@ -13,7 +13,6 @@ from supremum.formats import CATEGORIES, FORMATS, as_format
 T = TypeVar("T")
 INTEGERS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "integer")
 BITS: tuple[str, ...] = ("bool", *INTEGERS)
-_COMPONENTS: dict[str, str] = {row.name: row.component.name for row in FORMATS if row.category == "complex"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +53,14 @@ class Reduction:
         falls = CATEGORIES.index(gives.category) < CATEGORIES.index(own.category)
         computes = as_format(self.accumulates.get(own.name, (own if falls else gives).name))
         reason = f"{name} of {own} is {gives}" if gives is not own else f"{name} keeps {own}"
-        if name not in _ACCUMULATING:
-            how: tuple[str, ...] = ()
-        elif computes is not gives and not falls:
-            how = (f"it is accumulated in {computes} and rounded once{self.source and f': {self.source}'}",)
-            if not computes.is_inexact or not gives.is_inexact:
-                how = (f"it is accumulated in {computes}, and the result is converted to {gives}",)
+        rest = ""
+        if computes is not gives and not falls:
+            is_rounded = computes.is_inexact and gives.is_inexact
+            once = f" and rounded once{self.source and f': {self.source}'}"
+            rest = once if is_rounded else f", and the result is converted to {gives}"
         elif gives.category == "integer" and name != "mean":
-            how = (f"it is accumulated in {computes}, and wraps around beyond {computes.max}",)
-        else:
-            how = (f"it is accumulated in {computes}",)
+            rest = f", and wraps around beyond {computes.max}"
+        how = (f"it is accumulated in {computes}{rest}",) if name in _ACCUMULATING else ()
         weak = self.keeps_weak and met.result.weak
         return Verdict(ResultType(gives.dtype, weak), (computes.dtype,), (*met.reason, reason, *how))
 
@@ -102,7 +99,9 @@ def to_default(signed: str, unsigned: str, *, least_bits: int = 1) -> dict[str, 
     return {"bool": signed} | {row.name: signed if row.signed else unsigned for row in rows}
 
 
-REAL_PARTS: Mapping[str, str] = _COMPONENTS
+IN_FLOAT32: Mapping[str, str] = to("float32", "float16 bfloat16")
+"""The accumulators of frameworks that add up 16-bit floats in float32."""
+REAL_PARTS: Mapping[str, str] = {row.name: row.component.name for row in FORMATS if row.category == "complex"}
 """The complex formats and the formats of their components, which variances have."""
 
 

@@ -12,17 +12,24 @@ from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, weak_name
+from supremum.number_conversion import Steps, fits, interval, stores, usual_steps
+from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
-from supremum.rules.assignment import Storing, account, is_no_higher, objection, objection_to_loss
-from supremum.rules.custom_lattice import checked_defaults, checked_order
-from supremum.rules.lattice_promotion import held_format, no_join
-from supremum.rules.number_ranges import fits, interval, stores
+from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, climb, disagreement, given, takes_no
+from supremum.rules.verdicts import (
+    LOSSES_AS_DIVISION,
+    Storing,
+    climb,
+    disagreement,
+    given,
+    is_no_higher,
+    objection,
+    objection_to_loss,
+    takes_no,
+)
 
 _REAL = as_operation("real")
 
@@ -161,16 +168,39 @@ class RuleSet(ABC):
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
+        how = Storing.KEPT
         if into is not None or row is ASSIGN:
-            return self._decide_into(row, seen, into, storing, runtime)
-        verdict = self._verdict(row, seen)
-        return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, runtime))
+            if into is None or into.dtype is None:
+                raise ArgumentError(f"{row.name} needs an array to write into; use into=")
+            into = replace(into, weak=False, value=None, held=None)  # it keeps its dtype, weak or not
+            how = storing or (self.item if row is ASSIGN else self.in_place)
+        verdict = self._verdict(row, seen, into, how)
+        return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, into, how, runtime), into)
 
-    def _verdict(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
-        """The cached verdict on a call."""
-        key = (operation.name, *map(self._key, operands))
+    def _verdict(
+        self, operation: Operation, operands: Operands, into: Operand | None = None, how: Storing = Storing.KEPT
+    ) -> Verdict:
+        """The cached verdict on a call whose result is new, or is written into an array."""
+        keys = map(self._key, operands)
+        if into is None:
+            key = (operation.name, *keys)
+        else:
+            values = (None if each.value is None else interval(each.value) for each in operands)
+            key = ("into", operation.name, how, self._key(into), *zip(keys, values, strict=True))
         verdict = self.memory.verdicts.get(key)
-        return verdict or self._remember(key, operation, operands, self._settle(operation, operands))
+        if verdict is None:
+            if into is None:
+                verdict = self._settle(operation, operands)
+            else:
+                verdict = self._settle_into(operation, operands, into, how)
+            if verdict.result is not None and any(operand.is_python_scalar for operand in operands):
+                steps = (
+                    self._number_steps(operation, operands, i, as_format(dtype).component) if o.is_python_scalar else ()
+                    for i, (o, dtype) in enumerate(zip(operands, verdict.compute, strict=False))
+                )
+                verdict = replace(verdict, number_steps=tuple(steps))
+            self.memory.verdicts[key] = verdict
+        return verdict
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
         """Whether `clip` skips a bound because no element can be beyond it.
@@ -182,42 +212,7 @@ class RuleSet(ABC):
         """
         return False
 
-    def _decide_into(
-        self,
-        operation: Operation,
-        operands: tuple[Operand, ...],
-        into: Operand | None,
-        storing: Storing | None,
-        runtime: Runtime,
-    ) -> Decision:
-        if into is None or into.dtype is None:
-            raise ArgumentError(f"{operation.name} needs an array to write into; use into=")
-        # The target keeps its dtype, weak or not.
-        target = replace(into, weak=False, value=None, held=None)
-        how = storing or (self.item if operation is ASSIGN else self.in_place)
-        verdict = self._verdict_into(operation, operands, target, how)
-        fix = partial(self._find_fix_into, operation, target, how, runtime)
-        return Decision(self.name, operation.name, operands, verdict, fix, target)
-
-    def _verdict_into(
-        self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing
-    ) -> Verdict:
-        """The cached verdict on a call whose result is written into an array."""
-        values = (None if each.value is None else interval(each.value) for each in operands)
-        key = ("into", operation.name, how, self._key(into), *zip(map(self._key, operands), values, strict=True))
-        verdict = self.memory.verdicts.get(key)
-        return verdict or self._remember(key, operation, operands, self._settle_into(operation, operands, into, how))
-
-    def _find_fix_into(
-        self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
-    ) -> Fix | None:
-        """Find casts after which the result can be stored; Python numbers keep their fractions."""
-        from supremum.rules.fixes import find_fix_into  # only a refusal imports it
-
-        settle = partial(self._verdict_into, operation, into=into, how=how)
-        return find_fix_into(operation, operands, into, self._may_cast, settle, runtime)
-
-    def _settle_into(self, operation: Operation, operands: tuple[Operand, ...], into: Operand, how: Storing) -> Verdict:
+    def _settle_into(self, operation: Operation, operands: Operands, into: Operand, how: Storing) -> Verdict:
         """The verdict on a call whose result is written into an array."""
         if operation is ASSIGN:
             return self._assigned(operands[0], into, how)
@@ -227,9 +222,12 @@ class RuleSet(ABC):
         source, target = as_format(met.result.dtype), into.format
         if why := objection(how, source, target, self._is_same_kind):
             return Verdict.refuse(*met.reason, why)
-        reason = (*met.reason, *account(how, source, target))
-        stored = None if source is target else source.dtype
-        return replace(met, result=ResultType(target.dtype), reason=reason, stored=stored)
+        met = replace(met, result=ResultType(target.dtype))
+        if source is target:
+            return met
+        checked = () if target.holds(source) else (f"a value outside the range of {target} is an error",)
+        reason = (*met.reason, f"{source} is stored in {target}: {how.value}", *checked)
+        return replace(met, reason=reason, stored=source.dtype)
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         """The verdict on a value that is assigned to elements of an array."""
@@ -243,9 +241,7 @@ class RuleSet(ABC):
                 return Verdict.refuse(*met.reason, why)
             reason = met.reason
         else:
-            if why := self._objection_to_cast(value, target):
-                return Verdict.refuse(why)
-            if why := objection_to_loss(str(value), value.category, target):
+            if why := self._objection_to_cast(value, target) or objection_to_loss(str(value), value.category, target):
                 return Verdict.refuse(why)
             reason = (how.value,)
         if value.is_python_scalar and value.value is not None and not fits(value.value, target):
@@ -271,12 +267,11 @@ class RuleSet(ABC):
                 return " ".join(met.reason)
         return ""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self._values()
-
     def _values(self) -> dict[str, Any]:
         """The attributes by name: the fields, and those that a subclass sets."""
         return {name: value for name, value in vars(self).items() if name != "memory"}
+
+    __getstate__ = _values
 
     def key_of(self, operand: Operand) -> Hashable:
         """The part of an operand that verdicts depend on, as a cache key."""
@@ -286,28 +281,7 @@ class RuleSet(ABC):
         """The part of an operand that verdicts depend on; rule sets that look at more override this."""
         return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar)
 
-    def _remember(
-        self, key: Hashable, operation: Operation, operands: tuple[Operand, ...], verdict: Verdict
-    ) -> Verdict:
-        """Store a verdict under its key, with the steps in which its Python numbers are converted."""
-        if verdict.result is not None and any(operand.is_python_scalar for operand in operands):
-            steps = (
-                self._number_steps(operation, operands, i, as_format(dtype).component)
-                if operands[i].is_python_scalar
-                else ()
-                for i, dtype in enumerate(verdict.compute)
-            )
-            verdict = replace(verdict, number_steps=tuple(steps))
-        self.memory.verdicts[key] = verdict
-        return verdict
-
-    def _number_steps(
-        self,
-        operation: Operation,  # noqa: ARG002 (rule sets whose operations differ override this)
-        operands: tuple[Operand, ...],
-        position: int,
-        target: Format,
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         """The formats that a Python number is converted to, in order.
 
         Args:
@@ -319,7 +293,7 @@ class RuleSet(ABC):
         return usual_steps(operands[position].category, target)
 
     @abstractmethod
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         """The common type of the operands, before the operation changes it."""
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
@@ -334,7 +308,7 @@ class RuleSet(ABC):
         """The refusal of an operation that does not accept the common type of its operands; None if it does."""
         return None if as_format(dtype).category in self._accepts(operation) else takes_no(operation, met, dtype)
 
-    def _settle(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a call; if the framework lacks the function, the verdict on its stand-in."""
         if operation.name in self.agreeing and (why := disagreement(operation, operands)):
             return Verdict.refuse(why)
@@ -355,7 +329,7 @@ class RuleSet(ABC):
         why = f"{self.library} has no {operation.name}, so it is decided like {stand_in}"
         return replace(verdict, reason=(why, *verdict.reason))
 
-    def _follow(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+    def _follow(self, operation: Operation, operands: Operands) -> Verdict | None:
         """The verdict on a function that promotes like another operation; None for all others."""
         followed = self.follows.get(operation.name)
         if followed is None:
@@ -369,7 +343,7 @@ class RuleSet(ABC):
         is_limited = operation.name in self.accepts
         return (is_limited and self._refusal_of_category(operation, verdict, verdict.compute[0])) or verdict
 
-    def _reduce(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _reduce(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a reduction."""
         row = self.reductions.get(operation.name)
         framework = self.library or self.name
@@ -381,32 +355,38 @@ class RuleSet(ABC):
         met = self._meet(operation, operands)
         return met if met.result is None else row.verdict(operation.name, framework, met)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a call; rule sets with irregular operations override this."""
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
         met = self._meet(operation, operands)
         if met.result is None:
             return met
-        dtype = met.result.dtype
-        if refusal := self._refusal_of_category(operation, met, dtype):
-            return refusal
+        refusal = self._refusal_of_category(operation, met, met.result.dtype)
+        return refusal or self._computed(operation, met, met.result)
+
+    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
+        """The verdict on an operation that accepts the common type of its operands."""
+        dtype = common.dtype
         if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
             target = self._float_for(operation, dtype)
             if target is None:
                 return Verdict.refuse(*met.reason, f"{operation.name} does not convert {dtype} to a float")
             reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
-            return Verdict.accept(target, len(operands), *reason, weak=met.result.weak)
+            return Verdict.accept(target, len(met.compute), *reason, weak=common.weak)
         return given(operation, met)
 
-    def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
+    def _find_fix(
+        self, operation: Operation, into: Operand | None, how: Storing, runtime: Runtime, operands: Operands
+    ) -> Fix | None:
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
-        from supremum.rules.fixes import find_fix  # only a refusal imports it
+        from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
 
-        settle = partial(self._verdict, operation)
-        return find_fix(operation, operands, self._targets(operands), self._may_cast, settle, runtime)
+        settle = partial(self._verdict, operation, into=into, how=how)
+        call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)
+        return find_fix(call, self._targets(operands)) if into is None else find_fix_into(call, into)
 
-    def _targets(self, operands: tuple[Operand, ...]) -> Iterable[DType]:
+    def _targets(self, operands: Operands) -> Iterable[DType]:
         """Formats that a fix may cast operands to, best first."""
         from supremum.rules.fixes import targets_for
 
@@ -461,7 +441,7 @@ class LatticeRuleSet(RuleSet):
     held_because: str = ""
     joins_defaults: bool = True
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
         names = [operand.name if operand.dtype is None else str(operand.dtype) for operand in operands]
         held = [held_format(name, self.defaults, held_as) for name in names]
@@ -474,10 +454,8 @@ class LatticeRuleSet(RuleSet):
         # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
         # (jax/_src/dtypes.py, _lattice_result_type).
         by_format = all_weak and (self.joins_defaults or len(operands) == 1)
-        nodes = [
-            weak_name(operand.category) if operand.weak and not by_format else name
-            for operand, name in zip(operands, held, strict=True)
-        ]
+        pairs = zip(operands, held, strict=True)
+        nodes = [weak_name(o.category) if o.weak and not by_format else name for o, name in pairs]
         if unknown := sorted({node for node in nodes if node not in self.lattice.edges}):
             return Verdict.refuse(f"the lattice of these rules does not contain {', '.join(unknown)}")
         met = self.lattice.join(*nodes)

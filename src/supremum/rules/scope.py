@@ -1,20 +1,63 @@
-"""The rules in force: those of an argument, else of the innermost scope, else the default of the process."""
+"""Rule sets by name, and the rules in force: those of an argument, of the innermost scope, or of the process.
+
+The module of a rule set is imported on first use of its name.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from supremum.rules.names import FOLLOWS_JAX, canonical_name
-from supremum.rules.registry import find_rules, memory_of
+from supremum.rules.names import FOLLOWING, FOLLOWS_JAX, HOMES, canonical_name
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.shared_cache import Memory
 from supremum.scoped_values import Block, Blocks, calls_within
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*FOLLOWING, *HOMES)}
+
+
+def memory_of(rules: str | RuleSet) -> Memory:
+    """The caches of a rule set, or of a name, which may stand for several rule sets.
+
+    Args:
+        rules: the rule set or its name.
+
+    Raises:
+        KeyError: for an unknown name.
+    """
+    return _MEMORIES[rules] if isinstance(rules, str) else rules.memory
+
+
+def find_rules(name: str, *, in_jax: bool = True) -> RuleSet:
+    """Find a rule set by name.
+
+    Args:
+        name: the name.
+        in_jax: as for `canonical_name`.
+
+    Raises:
+        UnknownNameError: for an unknown name; the message suggests similar ones.
+
+    >>> find_rules("jax-x32").summary
+    'JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits'
+    >>> find_rules("jax-64")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown rule set 'jax-64': did you mean 'jax-x64'?
+    """
+    return _load(canonical_name(name, in_jax=in_jax))
+
+
+@cache
+def _load(name: str) -> RuleSet:
+    module, attribute = HOMES[name]
+    return getattr(importlib.import_module(f"supremum.rules.{module}"), attribute)
 
 
 class Watcher(Protocol):
@@ -139,7 +182,7 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
 
     def __enter__(self) -> RuleSet:
         """Apply the rules, and return them."""
-        _scopes.enter(Scope(self.rules, SCOPE.get(), owner=self))
+        _scopes.enter_block(Scope(self.rules, SCOPE.get(), owner=self))
         return get_rules(self.rules)
 
     def __exit__(self, *exception: object) -> None:
@@ -152,7 +195,7 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
             function,
             "use_rules",
             lambda: use_rules(self.rules),
-            lambda awaited: _scopes.run(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
+            lambda awaited: _scopes.run_in_block(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
         )
 
 
@@ -166,7 +209,7 @@ def watching(watcher: Watcher) -> Generator[None]:
         watcher: the object to notify.
     """
     outer, owner = SCOPE.get(), object()
-    _scopes.enter(Scope(outer.rules, outer, watcher, owner))
+    _scopes.enter_block(Scope(outer.rules, outer, watcher, owner))
     try:
         yield
     finally:

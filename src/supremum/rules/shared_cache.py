@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from threading import Lock
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -20,13 +20,11 @@ from supremum.decisions import Verdict
 _MOST = 16_384
 
 
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class RulesKey:
     """A key for all equal rule sets, for caches that outlive them."""
 
-    __slots__ = ("__weakref__", "memory")
-
-    def __init__(self) -> None:
-        self.memory: weakref.ref[Memory] | None = None
+    memory: weakref.ref[Memory] | None = None
 
 
 class Memory:
@@ -43,7 +41,7 @@ class Memory:
         self.verdicts: Bounded[Hashable, Verdict] = Bounded(_MOST)
         """Verdicts, by the operation and the keys of its operands."""
         self.pairs: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Result dtypes of two arrays; see `supremum.rules.pair_cache`."""
+        """Result dtypes of two arrays; see `supremum.promotion`."""
         self.prepared: Bounded[Hashable, Any] = Bounded(_MOST)
         """Operations on arrays that are ready to run, by the operation and the keys of its operands."""
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)
@@ -69,9 +67,7 @@ def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
     except TypeError:
         return Memory(RulesKey())
     with _lock:  # two threads may make equal rule sets at the same time
-        key = _KEYS.get(value)
-        if key is None:
-            key = _KEYS[value] = RulesKey()
+        key = _KEYS.setdefault(value, RulesKey())
         memory = key.memory and key.memory()
         if memory is None:
             memory = Memory(key)

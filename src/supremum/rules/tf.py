@@ -15,17 +15,16 @@ import enum
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand
+from supremum.number_conversion import Steps, interval, usual_steps
+from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
-from supremum.rules.lattice_edges import FLOATS, SIGNED, UNSIGNED
-from supremum.rules.number_ranges import fits, interval
+from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb, ints_beyond
 
 _ORDER = Lattice(
     {
@@ -38,9 +37,8 @@ _ORDER = Lattice(
         "int64": ("weak float64",),
         "weak float32": ("weak float64",),
         "weak float64": ("bfloat16", "float16", "weak complex128"),
-        **FLOATS,
+        **INEXACT,
         "weak complex128": ("complex64",),
-        "complex64": ("complex128",),
     }
 )
 _WEAK = "weak "
@@ -51,7 +49,6 @@ _INT32, _INT64, _UINT64, _FLOAT64 = (as_format(name) for name in ("int32", "int6
 # The dtypes to which TensorFlow converts a Python bool, as measured; no reason for this list is known.
 _TAKES_BOOL = ("bool", "uint64", "int32", "int64", "float16", "float32", "float64", "complex128")
 _FLOAT32, _HALVES = as_format("float32"), (as_format("bfloat16"), as_format("float16"))
-_SHORT_FLOAT, _LONG_FLOAT = (as_format(name).dtype for name in ("float32", "float64"))
 _QUESTIONS = ("result_type", "promote_types")
 _PROMOTES = frozenset(
     (*_QUESTIONS, "assign", "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "equal",
@@ -104,15 +101,14 @@ class TensorFlowRules(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), interval(operand.value) if type(operand.value) is int else None)
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is not None and verdict.result.weak and operation.name in _STRENGTHENS:
-            verdict = verdict.resulting_in(
-                verdict.result.dtype, f"{operation.name} returns a strong dtype even for weak operands"
-            )
+            why = f"{operation.name} returns a strong dtype even for weak operands"
+            return verdict.resulting_in(verdict.result.dtype, why)
         return verdict
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = dict.fromkeys(operand.format.name for operand in operands if operand.dtype is not None)
         if unknown := [name for name in names if name not in _STRONG]:
             return Verdict.refuse(f"these rules have no {' and '.join(unknown)} tensors")
@@ -126,13 +122,7 @@ class TensorFlowRules(RuleSet):
         is_alone = len(operands) == 1 and operands[0].weak and self.mode is not Mode.OFF
         return replace(verdict, result=ResultType(verdict.compute[0], weak=True)) if is_alone else verdict
 
-    def _number_steps(
-        self,
-        operation: Operation,  # noqa: ARG002 (all operations convert alike)
-        operands: tuple[Operand, ...],
-        position: int,
-        target: Format,
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         # A number first takes the dtype of the tensor, even if both are then divided as floats.
         tensors = [operand.format for operand in operands if not operand.is_python_scalar]
         if target.is_inexact and tensors and operands[position].category == tensors[0].category == "integer":
@@ -142,11 +132,9 @@ class TensorFlowRules(RuleSet):
     def _brought(self, into: Operand, value: Operand) -> Verdict:
         return self._settle_operation(ASSIGN, (into, value))  # unlike promote_types, ASSIGN checks Python bools
 
-    def _promote(self, operands: tuple[Operand, ...]) -> Verdict:
-        beyond = [letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, _INT32)]
-        if beyond:
-            why = f"{' and '.join(beyond)} does not fit int32, to which TensorFlow converts ints"
-            return Verdict.refuse(why, overflow=True)
+    def _promote(self, operands: Operands) -> Verdict:
+        if beyond := ints_beyond(operands, _INT32):
+            return Verdict.refuse(f"{beyond} does not fit int32, to which TensorFlow converts ints", overflow=True)
         nodes = [_node(operand) for operand in operands]
         met = _ORDER.join(*nodes)
         assert met is not None  # complex128 is above everything, and none of the joins is ambiguous
@@ -160,7 +148,7 @@ class TensorFlowRules(RuleSet):
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
         if operation.name != "divide" or as_format(dtype).category != "integer":
             return None
-        return _SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT
+        return (_FLOAT32 if as_format(dtype).bits <= 16 else _FLOAT64).dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,28 +177,25 @@ def _objection(nodes: list[str], met: str, row: Format) -> str | None:
     return None
 
 
-def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+def _agree(operation: Operation, operands: Operands) -> Verdict:
     """The verdict on tensors that must have one dtype, which Python numbers take if their category allows it."""
     tensors = [operand.format for operand in operands if not operand.is_python_scalar]
     highest = max((operand.category for operand in operands), key=CATEGORIES.index)
     if not tensors:
         row = as_format(_NUMBERS[highest])
-        return Verdict.accept(
-            row.dtype, len(operands), f"Python numbers without a tensor have the default dtype, {row}"
-        )
+        why = f"Python numbers without a tensor have the default dtype, {row}"
+        return Verdict.accept(row.dtype, len(operands), why)
     row = tensors[0]
     if others := [str(each) for each in dict.fromkeys(tensors) if each is not row]:
         return Verdict.refuse(f"{operation.name} needs tensors of one dtype, got {' and '.join((str(row), *others))}")
     if CATEGORIES.index(highest) > CATEGORIES.index(row.category):
         return Verdict.refuse(f"a Python number must fit the tensor, but a Python {highest} does not fit {row}")
-    beyond = [
-        letter(i)
-        for i, o in enumerate(operands)
-        if type(o.value) is int and not fits(o.value, _intermediate_format(row))
-    ]
-    if beyond:
-        why = f"{' and '.join(beyond)} does not fit {_intermediate_format(row)}, to which TensorFlow converts it"
-        return Verdict.refuse(why, overflow=True)
+    # A Python int is first converted to a wider format; a further conversion to its dtype may overflow silently.
+    through = row if row is _UINT64 else _INT64
+    if row.category == "float" and row.is_builtin:
+        through = _FLOAT64
+    if beyond := ints_beyond(operands, through):
+        return Verdict.refuse(f"{beyond} does not fit {through}, to which TensorFlow converts it", overflow=True)
     numbers = [operand for operand in operands if operand.is_python_scalar]
     reason = f"Python numbers take the tensors' dtype, {row}" if numbers else ALREADY
     if row.category != CATEGORIES[0] and any(number.category == CATEGORIES[0] for number in numbers):
@@ -218,14 +203,6 @@ def _agree(operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
     return Verdict.accept(row.dtype, len(operands), reason)
 
 
-def _intermediate_format(row: Format) -> Format:
-    """The format that a Python int is first converted to; a further conversion to its dtype may overflow silently."""
-    if row.category == "float" and row.is_builtin:
-        return _FLOAT64
-    return row if row is _UINT64 else _INT64
-
-
-_SOURCE = "TensorFlow 2.21.0"
 # TensorFlow's NumPy API has some of these as compositions, which promote like NumPy or through a float64 constant.
 _STANDS_IN = (
     to("atan2", "hypot logaddexp copysign")
@@ -240,7 +217,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
     return kind(
         name=f"tf-{mode.name.lower()}",
         summary=summary,
-        source=_SOURCE,
+        source="TensorFlow 2.21.0",
         mode=mode,
         accepts=_ACCEPTS,
         stands_in=_STANDS_IN,
@@ -251,10 +228,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
 
 
 _AS_SHIPPED = "TensorFlow as shipped with dtype_conversion_mode="
-TF_OFF = _in_mode(
-    TensorFlowRules,
-    Mode.OFF,
-    "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
-)
+_OPERATORS = "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype"
+TF_OFF = _in_mode(TensorFlowRules, Mode.OFF, _OPERATORS)
 TF_ALL = _in_mode(WeakTensorFlowRules, Mode.ALL, f"{_AS_SHIPPED}'all': a lattice, weak tensors included")
 TF_SAFE = _in_mode(WeakTensorFlowRules, Mode.SAFE, f"{_AS_SHIPPED}'safe': that lattice where nothing widens or is lost")

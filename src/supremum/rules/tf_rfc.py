@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
-from supremum.operands import Operand, weak_name
+from supremum.number_conversion import fits, interval
+from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import Operation, Result
-from supremum.rules.number_ranges import fits, interval
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import REDUCTIONS
 from supremum.rules.verdicts import ALREADY
@@ -107,7 +107,7 @@ class TensorFlowRfcRuleSet(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), None if operand.value is None else interval(operand.value))
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:  # noqa: ARG002 (one for all)
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:  # noqa: ARG002 (one for all)
         tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
         scalars = {i: operand for i, operand in enumerate(operands) if operand.dtype is None}
         unknown = [str(row) for row in tensors if row not in _FORMATS]
@@ -152,24 +152,22 @@ class TensorFlowRfcRuleSet(RuleSet):
         # Not bool: the RFC does not say which float bool / bool returns.
         return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
 
-    def _targets(self, operands: tuple[Operand, ...]) -> list[DType]:
-        """The result of mode ALL first, then wider formats that a Python number or the operation may need."""
-        first = [row.dtype for row in _fix_targets(operands)]
+    def _targets(self, operands: Operands) -> list[DType]:
+        """The result of mode ALL first, then wider formats that a Python number or the operation may need.
+
+        These are the formats above the result and, unless it is complex, the real ones, nearest in width first.
+        """
+        _, start = _meet_of_all(operands)
+        above = (row for row in _FORMATS if row is not start and meet_of_tensors([start, row]) is row)
+        # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
+        real = () if start.kind is Kind.COMPLEX else _REAL_FORMATS
+        nearest = sorted(real, key=lambda row: (abs(row.bits - start.bits), not row.signed))
+        first = [row.dtype for row in (start, *above, *nearest)]
         return list(dict.fromkeys([*first, *super()._targets(operands)]))
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
         """As in the base class, but no cast drops parts: the RFC never drops imaginary parts or fractions."""
         return not may_cut and super()._is_castable(operand, target, may_cut=may_cut)
-
-
-def _fix_targets(operands: Sequence[Operand]) -> Iterator[Format]:
-    """The result of mode ALL, the formats above it and, unless it is complex, the real ones, nearest in width first."""
-    _, start = _meet_of_all(operands)
-    yield start
-    yield from (row for row in _FORMATS if row is not start and meet_of_tensors([start, row]) is row)
-    # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
-    if start.kind is not Kind.COMPLEX:
-        yield from sorted(_REAL_FORMATS, key=lambda row: (abs(row.bits - start.bits), not row.signed))
 
 
 def _explanation(tensors: Sequence[Format], met: Format) -> str:

@@ -1,32 +1,145 @@
 """PyTorch's rules, operation by operation.
 
-`torch_promotion` has the common types of operands, and this module has the results of operations. The accepted dtypes
-were measured, and the conformance tests compare every cell with the installed PyTorch. If an operation lacks a kernel
-for a format but has one for others in its category, these rules accept the format: the gap is in a build, not a rule.
+Dtypes promote by a table within a rank of operands, and by category between ranks. The accepted dtypes were measured,
+and the conformance tests compare every cell with the installed PyTorch. If an operation lacks a kernel for a format but
+has one for others in its category, these rules accept the format: the gap is in a build, not a rule.
 
-Source: PyTorch 2.13, aten/src/ATen/native/BinaryOps.cpp, Pow.cpp, Loss.cpp; torch/nn/functional.py for the losses.
+Source: PyTorch 2.13, `promoteTypes` in c10/core/ScalarType.cpp; `combine_categories` and `update_result_type_state` in
+aten/src/ATen/native/TypeProperties.cpp; BinaryOps.cpp, Pow.cpp, Loss.cpp there; torch/nn/functional.py for the losses.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
-from supremum.number_conversion import Steps, usual_steps
-from supremum.operands import Operand, Scalar, as_operand
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
+from supremum.lattice import Lattice
+from supremum.number_conversion import Steps, fits, usual_steps
+from supremum.operands import Operand, Operands, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
-from supremum.rules.assignment import Storing
-from supremum.rules.number_ranges import fits
-from supremum.rules.reductions import BITS, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
+from supremum.rules.lattices import INEXACT, SIGNED
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.runtimes import Runtime
-from supremum.rules.torch_promotion import COMPLEX_OF, FLOAT8, KNOWN, SHELL, Rank, meet
-from supremum.rules.verdicts import ALREADY
+from supremum.rules.verdicts import ALREADY, Storing
+
+# Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
+_ORDER = Lattice(
+    {
+        "bool": ("uint8", "int8"),
+        "uint8": ("int16",),
+        **SIGNED,
+        "int64": ("bfloat16", "float16"),
+        **INEXACT,
+        "float16": ("float32", "complex32"),
+        "complex32": ("complex64",),
+    }
+)
+# The other dtypes promote only with themselves. These unsigned ones also promote to the floats of the lattice, but not
+# to the complex dtypes above those, which no order can express.
+_BARE_UNSIGNED = ("uint1", "uint2", "uint4", "uint16", "uint32", "uint64")
+_FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+_SHELL = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
+"""Dtypes that tensors can have but almost no function supports."""
+_KNOWN = frozenset((*_ORDER.nodes, *_BARE_UNSIGNED, *_FLOAT8, *_SHELL))
+_COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
+"""`toComplexType`; its keys are also the dtypes that `torch.set_default_dtype` accepts."""
+
+
+class _Rank(enum.Enum):
+    """The ranks of operands, lowest first."""
+
+    NUMBER = "Python numbers"
+    ZERO_D = "0-d tensors"
+    DIMENSIONED = "tensors with dimensions"
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """The common dtype of some operands (None if torch refuses them), and the reason."""
+
+    name: str | None
+    reason: tuple[str, ...] = ()
+
+
+def _promote(a: str, b: str) -> _Met:
+    """The common dtype of two dtypes of one rank (`promoteTypes`).
+
+    >>> _promote("uint8", "int8").name, _promote("uint16", "float16").name, _promote("uint16", "int64").name
+    ('int16', 'float16', None)
+    """
+    if a == b:
+        return _Met(a)
+    if a in _ORDER.edges and b in _ORDER.edges:
+        joined = _ORDER.join(a, b)
+        return _Met(joined, (f"{a} and {b} promote to {joined}",))
+    if a in _FLOAT8 or b in _FLOAT8:
+        return _Met(None, (f"torch does not promote float8 with another dtype, got {a} and {b}",))
+    unsigned, other = (a, b) if a in _BARE_UNSIGNED else (b, a)
+    if unsigned not in _BARE_UNSIGNED:
+        return _Met(None, (f"torch does not promote int1, int2 or int4 with another dtype, got {a} and {b}",))
+    if as_format(other).kind is not Kind.FLOAT:
+        return _Met(None, (f"torch promotes {unsigned} only with floats of at least 16 bits, got {other}",))
+    return _Met(other, (f"{other} outranks {unsigned}",))
+
+
+def _common_type(operands: Sequence[tuple[_Rank, str]]) -> _Met:
+    """The common dtype of operands of any rank (`result_type`).
+
+    Operands of one rank promote pairwise from left to right. A lower rank changes the result only if its category is
+    higher.
+
+    Args:
+        operands: the rank and dtype name of each operand.
+
+    >>> _common_type([(_Rank.DIMENSIONED, "int8"), (_Rank.ZERO_D, "int64")]).name
+    'int8'
+    """
+    met, below = _Met(None), ""
+    for rank in _Rank:
+        group = [name for its_rank, name in operands if its_rank is rank]
+        if not group:
+            continue
+        met = _combine(_fold(group), met, rank.value, below)
+        if met.name is None:
+            break
+        below = f"{rank.value} ({met.name})"
+    return met
+
+
+def _fold(names: Sequence[str]) -> _Met:
+    met = _Met(names[0])
+    for name in names[1:]:
+        if met.name is None:
+            break
+        step = _promote(met.name, name)
+        met = _Met(step.name, (*met.reason, *step.reason))
+    return met
+
+
+def _combine(higher: _Met, lower: _Met, rank: str, below: str) -> _Met:
+    if higher.name is None or lower.name is None:
+        return higher
+    reason = (*lower.reason, *higher.reason)
+    category, category_below = as_format(higher.name).category, as_format(lower.name).category
+    if CATEGORIES.index(category_below) <= CATEGORIES.index(category):
+        return _Met(higher.name, (*reason, f"{rank} ({higher.name}) outrank {below} of no higher category"))
+    raised = f"{below} are of a higher category than {rank} ({higher.name})"
+    if category_below != "complex":
+        step = _promote(higher.name, lower.name)
+        return _Met(step.name, (*reason, raised, *step.reason))
+    if category != "float":
+        return _Met(lower.name, (*reason, raised))
+    widened = _COMPLEX_OF.get(higher.name)
+    told = f"torch has no complex dtype of {higher.name}" if widened is None else f"{higher.name} becomes {widened}"
+    return _Met(widened, (*reason, raised, told))
+
 
 _UP_TO_FLOAT, _INEXACT = CATEGORIES[:3], CATEGORIES[2:]
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -39,15 +152,14 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
     | to(_INEXACT, "logaddexp l1_loss vecdot")
     | {"round": ("integer", "float")}
 )
-# `at::opmath_type` of the two is float32 (aten/src/ATen/OpMathType.h).
-_IN_FLOAT32 = to("float32", "float16 bfloat16")
+# `at::opmath_type` of float16 and bfloat16 is float32 (aten/src/ATen/OpMathType.h).
 _OPMATH = "`at::opmath_type`"
-_SUMMED = Reduction(gives=to("int64", BITS), accumulates=_IN_FLOAT32, source=_OPMATH)
+_SUMMED = Reduction(gives=to("int64", BITS), accumulates=IN_FLOAT32, source=_OPMATH)
 _REDUCTIONS = (
     to(_SUMMED, "sum cumulative_sum cumulative_prod")
     | {"prod": replace(_SUMMED, accumulates={})}
-    | {"mean": Reduction(_INEXACT, accumulates=_IN_FLOAT32, source=_OPMATH)}
-    | to(Reduction(_INEXACT, gives=REAL_PARTS, accumulates=_IN_FLOAT32, lacks=FLOAT8, source=_OPMATH), "var std")
+    | {"mean": Reduction(_INEXACT, accumulates=IN_FLOAT32, source=_OPMATH)}
+    | to(Reduction(_INEXACT, gives=REAL_PARTS, accumulates=IN_FLOAT32, lacks=_FLOAT8, source=_OPMATH), "var std")
     | to(Reduction(gives=dict(TRUTH) | {"uint8": "uint8"}), "any all")
     | to(Reduction(_UP_TO_FLOAT), "min max")
 )
@@ -74,10 +186,10 @@ _INTEGERS = frozenset(row.name for row in FORMATS if row.category == "integer")
 _CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
     "where": (_INTEGERS | {"float32", "complex32", "complex64"}, (0, 1)),
     "pow": (_INTEGERS | {"float16", "bfloat16"}, (1,)),
-    "clip": (frozenset(KNOWN), (1, 2)),  # `Scalar::to`
+    "clip": (frozenset(_KNOWN), (1, 2)),  # `Scalar::to`
 }
 # These rules treat all numbers of a category alike between two neighbouring bounds.
-_BOUNDS = sorted({bound for row in map(as_format, KNOWN) for bound in (row.min, row.max, -row.max)})
+_BOUNDS = sorted({bound for row in map(as_format, _KNOWN) for bound in (row.min, row.max, -row.max)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +220,8 @@ class TorchRules(RuleSet):
         'torch[float64]'
         """
         default = as_format(dtype).name
-        if default not in COMPLEX_OF:
-            raise ArgumentError(f"torch's default dtype must be one of {', '.join(COMPLEX_OF)}, got {default}")
+        if default not in _COMPLEX_OF:
+            raise ArgumentError(f"torch's default dtype must be one of {', '.join(_COMPLEX_OF)}, got {default}")
         if default == TORCH.default_dtype:
             return TORCH
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
@@ -125,19 +237,19 @@ class TorchRules(RuleSet):
         beyond_int64 = isinstance(operand.value, int) and operand.value > _INT64.max
         integer = _UINT64.name if beyond_int64 else _INT64.name
         default = self.default_dtype
-        return {"integer": integer, "float": default, "complex": COMPLEX_OF[default]}[operand.category]
+        return {"integer": integer, "float": default, "complex": _COMPLEX_OF[default]}[operand.category]
 
-    def _meet(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [self._name_of(operand) for operand in operands]
-        unknown = sorted(set(names) - KNOWN)
+        unknown = sorted(set(names) - _KNOWN)
         if unknown:
             return Verdict.refuse(f"torch has no {', '.join(unknown)}")
         broadcasts = operation.name in _BROADCASTS_FIRST
-        ranks = [Rank.DIMENSIONED if broadcasts else _rank(operand) for operand in operands]
-        met = meet(list(zip(ranks, names, strict=True)))
+        ranks = [_Rank.DIMENSIONED if broadcasts else _rank(operand) for operand in operands]
+        met = _common_type(list(zip(ranks, names, strict=True)))
         if met.name is None:
             return Verdict.refuse(*met.reason)
-        shell = next((name for name in SHELL if name in (met.name, *names)), None)
+        shell = next((name for name in _SHELL if name in (met.name, *names)), None)
         if shell is not None and not _accepts_shell(operation, operands, names, met.name):
             return Verdict.refuse(_shell_objection(shell))
         return Verdict.accept(as_format(met.name).dtype, len(operands), *(met.reason or (ALREADY,)))
@@ -145,7 +257,7 @@ class TorchRules(RuleSet):
     def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
         return as_format(self.default_dtype).dtype
 
-    def _settle_operation(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict:
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if refusal := self._refusal_of_numbers(operation, operands):
             return refusal
         if operation.name == "square":
@@ -169,13 +281,7 @@ class TorchRules(RuleSet):
             return _rounded_once(operation, common, verdict)
         return _within_range(operation, operands, common, verdict)
 
-    def _number_steps(
-        self,
-        operation: Operation,  # noqa: ARG002 (all operations convert alike)
-        operands: tuple[Operand, ...],
-        position: int,
-        target: Format,
-    ) -> Steps:
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         # torch converts to 16 bits through float32 (`c10::Half(float)`), and from int64 directly to float32.
         operand = operands[position]
         if target in _HALVES:
@@ -185,7 +291,7 @@ class TorchRules(RuleSet):
             return (as_format(self._name_of(operand)), target)
         return usual_steps(operand.category, target)
 
-    def _refusal_of_numbers(self, operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+    def _refusal_of_numbers(self, operation: Operation, operands: Operands) -> Verdict | None:
         numbers = [i for i, operand in enumerate(operands) if operand.is_python_scalar]
         if operation.name in _NUMBERS_EVERYWHERE:
             asked = None
@@ -199,28 +305,23 @@ class TorchRules(RuleSet):
             return _refusal_of_values(operation, operands)
         return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
-    def _find_fix(self, operation: Operation, runtime: Runtime, operands: tuple[Operand, ...]) -> Fix | None:
-        if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
-            return None  # torch has no explicit casts of them either
-        return super()._find_fix(operation, runtime, operands)
-
-    def _find_fix_into(
-        self, operation: Operation, into: Operand, how: Storing, runtime: Runtime, operands: tuple[Operand, ...]
+    def _find_fix(
+        self, operation: Operation, into: Operand | None, how: Storing, runtime: Runtime, operands: Operands
     ) -> Fix | None:
-        if any(self._name_of(operand) in SHELL and not runtime.holds(operand) for operand in operands):
-            return None
-        return super()._find_fix_into(operation, into, how, runtime, operands)
+        if any(self._name_of(operand) in _SHELL and not runtime.holds(operand) for operand in operands):
+            return None  # torch has no explicit casts of them either
+        return super()._find_fix(operation, into, how, runtime, operands)
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
-        shell = next((name for name in (self._name_of(value), target.name) if name in SHELL), None)
+        shell = next((name for name in (self._name_of(value), target.name) if name in _SHELL), None)
         return super()._objection_to_cast(value, target) if shell is None else _shell_objection(shell)
 
-    def _square(self, operands: tuple[Operand, ...]) -> Verdict:
+    def _square(self, operands: Operands) -> Verdict:
         # pow(x, 2): the square of a bool is an int64.
         verdict = self._settle_operation(as_operation("pow"), (*operands, as_operand(2)))
         return replace(verdict, compute=verdict.compute[:1])
 
-    def _poisson_nll_loss(self, operands: tuple[Operand, ...]) -> Verdict:
+    def _poisson_nll_loss(self, operands: Operands) -> Verdict:
         # exp(input) - target * input, where each step promotes separately.
         rate = self._settle_operation(as_operation("exp"), operands[:1])
         product = self._settle_operation(as_operation("multiply"), operands)
@@ -232,16 +333,16 @@ class TorchRules(RuleSet):
         return replace(loss, reason=(f"poisson_nll_loss is exp(a) - b * a, here {terms[0]} - {terms[1]}", *loss.reason))
 
 
-def _rank(operand: Operand) -> Rank:
+def _rank(operand: Operand) -> _Rank:
     if operand.is_python_scalar:
-        return Rank.NUMBER
-    return Rank.ZERO_D if operand.ndim == 0 else Rank.DIMENSIONED
+        return _Rank.NUMBER
+    return _Rank.ZERO_D if operand.ndim == 0 else _Rank.DIMENSIONED
 
 
-def _accepts_shell(operation: Operation, operands: tuple[Operand, ...], names: list[str], common: str) -> bool:
+def _accepts_shell(operation: Operation, operands: Operands, names: list[str], common: str) -> bool:
     """Whether a call neither converts its operands nor computes with them."""
     if operation.name == "pow":  # a power of 1 only fills, whatever the exponents
-        return operands[0].is_python_scalar and operands[0].value == 1 and common not in SHELL
+        return operands[0].is_python_scalar and operands[0].value == 1 and common not in _SHELL
     return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
 
 
@@ -254,7 +355,7 @@ def _computed(verdict: Verdict, ndim: int | None) -> Operand:
     return Operand(as_format(verdict.result.dtype).category, verdict.result.dtype, ndim=ndim)
 
 
-def _stays_in_float32(operation: Operation, operands: tuple[Operand, ...], position: int, common: Format) -> bool:
+def _stays_in_float32(operation: Operation, operands: Operands, position: int, common: Format) -> bool:
     """Whether an operand is not rounded to the 16 bits that the result has.
 
     The kernels of the three operations read a second operand in float32 if it is a number or a 0-d tensor of a
@@ -282,12 +383,12 @@ def _with_input_dtype(operand: Operand, verdict: Verdict) -> Verdict:
     return verdict.resulting_in(operand.dtype, "the loss has the dtype of the input")
 
 
-def _values(operands: tuple[Operand, ...]) -> dict[int, Scalar]:
+def _values(operands: Operands) -> dict[int, Scalar]:
     """The known values of Python numbers, by position."""
     return {i: o.value for i, o in enumerate(operands) if o.is_python_scalar and o.value is not None}
 
 
-def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> Verdict | None:
+def _refusal_of_values(operation: Operation, operands: Operands) -> Verdict | None:
     """The refusal of Python numbers that torch cannot read, before it promotes anything."""
     values = _values(operands)
     if any(isinstance(value, int) and not _INT64.min <= value <= _UINT64.max for value in values.values()):
@@ -298,21 +399,18 @@ def _refusal_of_values(operation: Operation, operands: tuple[Operand, ...]) -> V
     return None
 
 
-def _within_range(operation: Operation, operands: tuple[Operand, ...], common: Format, verdict: Verdict) -> Verdict:
+def _within_range(operation: Operation, operands: Operands, common: Format, verdict: Verdict) -> Verdict:
     """The verdict after a check whether Python numbers fit the dtype they are converted to."""
     values = _values(operands)
     if operation.name == "pow" and common.category == "integer" and 1 in values and values[1].real < 0:
         return Verdict.refuse("torch does not raise integers to negative integer powers")
     formats, positions = _CHECKED.get(operation.name, (frozenset[str](), ()))
     if common.name in formats and any(_overflows(common, values[i]) for i in positions if i in values):
-        return Verdict.refuse(
-            f"a Python number does not fit {common}, and {operation.name} checks its range", overflow=True
-        )
-    wraps = common.category == "integer" and any(not common.min <= v.real <= common.max for v in values.values())
-    if wraps:
-        return replace(
-            verdict, reason=(*verdict.reason, f"a Python number does not fit {common}, and torch wraps it around")
-        )
+        why = f"a Python number does not fit {common}, and {operation.name} checks its range"
+        return Verdict.refuse(why, overflow=True)
+    if common.category == "integer" and any(not common.min <= v.real <= common.max for v in values.values()):
+        why = f"a Python number does not fit {common}, and torch wraps it around"
+        return replace(verdict, reason=(*verdict.reason, why))
     return verdict
 
 

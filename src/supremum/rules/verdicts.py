@@ -1,12 +1,18 @@
-"""Verdicts that several rule sets share."""
+"""Parts of verdicts that several rule sets share.
+
+Among them: the dtypes that frameworks store in an existing array, with in-place operators, `out=` and assignment to
+elements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import enum
+from collections.abc import Callable, Iterable, Sequence
 
-from supremum.decisions import Verdict
-from supremum.formats import DType, as_format
-from supremum.operands import Operand
+from supremum.decisions import Verdict, letter
+from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.number_conversion import converts, fits
+from supremum.operands import Operands
 from supremum.operations import Operation, Result
 
 _BOOL = as_format("bool").dtype
@@ -42,15 +48,34 @@ def given(operation: Operation, verdict: Verdict) -> Verdict:
     if computed.component is computed:
         return verdict
     component = computed.component
-    return verdict.resulting_in(
-        component.dtype, f"{operation.name} of {computed} is {component}", weak=verdict.result.weak
-    )
+    why = f"{operation.name} of {computed} is {component}"
+    return verdict.resulting_in(component.dtype, why, weak=verdict.result.weak)
 
 
-def disagreement(operation: Operation, operands: tuple[Operand, ...]) -> str:
+def disagreement(operation: Operation, operands: Operands) -> str:
     """Why an operation that needs arrays of one dtype refuses these; empty if they have one dtype."""
     names = list(dict.fromkeys(str(operand.dtype) for operand in operands if not operand.is_python_scalar))
     return "" if len(names) < 2 else f"{operation.name} needs arrays of one dtype, got {' and '.join(names)}"
+
+
+def ints_beyond(operands: Operands, row: Format) -> str:
+    """The Python ints out of range of a format, for a message; empty if there are none."""
+    return " and ".join(letter(i) for i, o in enumerate(operands) if type(o.value) is int and not fits(o.value, row))
+
+
+def checked_ints(verdict: Verdict, operands: Operands, note: str = "") -> Verdict:
+    """The verdict, or a refusal where a Python int does not fit the dtype it would take.
+
+    Args:
+        verdict: the verdict without regard to values.
+        operands: the operands.
+        note: what to add to the reason.
+    """
+    for position, (operand, target) in enumerate(zip(operands, verdict.compute, strict=False)):
+        if isinstance(operand.value, int) and not converts(operand.value, as_format(target)):
+            why = f"the Python int {letter(position)} is out of range for {target}{note}"
+            return Verdict.refuse(*verdict.reason, why, overflow=True)
+    return verdict
 
 
 def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
@@ -63,3 +88,64 @@ def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
     """
     category = as_format(dtype).category
     return Verdict.refuse(*met.reason, f"{operation.name} does not accept {category} operands, got {dtype}")
+
+
+class Storing(enum.Enum):
+    """What a framework stores in an existing array."""
+
+    KEPT = "these rules store only results of that dtype"
+    SAME_KIND = "the framework casts results within their kind and to higher kinds"
+    CAST = "the framework casts every stored value"
+
+
+_LOST = {"integer": "everything except whether it is zero", "float": "the fraction", "complex": "the imaginary part"}
+
+
+def is_no_higher(source: Format, target: Format) -> bool:
+    """Whether one format has the same category as another or a lower one, as in PyTorch's `can_cast`.
+
+    >>> from supremum.formats import as_format
+    >>> is_no_higher(as_format("float64"), as_format("float16")), is_no_higher(as_format("int8"), as_format("bool"))
+    (True, False)
+    """
+    return CATEGORIES.index(source.category) <= CATEGORIES.index(target.category)
+
+
+def objection(how: Storing, source: Format, target: Format, is_same_kind: Callable[[Format, Format], bool]) -> str:
+    """Why a result cannot be stored in an array; empty if it can.
+
+    Supremum stores less than the frameworks: a result never loses its fraction or its imaginary part.
+
+    Args:
+        how: what the framework stores.
+        source: the format of the result.
+        target: the format of the array.
+        is_same_kind: whether the framework casts the one to the other in place, where kinds matter to it.
+
+    >>> from supremum.formats import as_format
+    >>> float64, float32, int8 = map(as_format, ("float64", "float32", "int8"))
+    >>> objection(Storing.SAME_KIND, float64, float32, is_no_higher)
+    ''
+    >>> objection(Storing.KEPT, float64, float32, is_no_higher)
+    'float64 cannot be stored in float32: these rules store only results of that dtype'
+    >>> objection(Storing.CAST, float64, int8, is_no_higher)
+    'float64 cannot be stored in int8: the framework would silently drop the fraction'
+    """
+    refuses = {Storing.KEPT: source is not target, Storing.SAME_KIND: not is_same_kind(source, target)}
+    if refuses.get(how):
+        return f"{source} cannot be stored in {target}: {how.value}"
+    return objection_to_loss(str(source), source.category, target)
+
+
+def objection_to_loss(source: str, category: str, target: Format) -> str:
+    """Why Supremum refuses a cast that the framework makes; empty if it allows it.
+
+    Args:
+        source: the name of the value, for the message.
+        category: its category.
+        target: the format of the array.
+    """
+    if CATEGORIES.index(category) <= CATEGORIES.index(target.category):
+        return ""
+    lost = _LOST["integer"] if target.category == CATEGORIES[0] else _LOST[category]
+    return f"{source} cannot be stored in {target}: the framework would silently drop {lost}"

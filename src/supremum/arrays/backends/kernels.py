@@ -12,10 +12,10 @@ import numpy as np
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
-from supremum.number_conversion import Steps, usual_steps
+from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, Scalar
 from supremum.operations import as_operation
-from supremum.rules import RuleSet, fits
+from supremum.rules import RuleSet
 
 
 def planned_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:

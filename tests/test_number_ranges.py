@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from supremum.formats import FORMATS, Nan, as_format
-from supremum.rules.number_ranges import converts, fits, interval, stores
+from supremum.number_conversion import converts, fits, interval, stores
 
 FLOATS = [row for row in FORMATS if row.category == "float"]
 INTEGERS = [row for row in FORMATS if row.category == "integer"]

@@ -1,19 +1,59 @@
-"""Checks of the edges and defaults of user-defined rule sets."""
+"""What lattices have in common: edges, the formats that hold weak kinds, and the checks of user-defined ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from supremum.errors import ArgumentError, UnknownDtypeError, shown
-from supremum.formats import CATEGORIES, as_format, format_names
+from supremum.formats import as_format, format_names
 from supremum.lattice import Lattice
-from supremum.operands import WEAK_NAMES, weak_name
+from supremum.operands import WEAK_NAMES
 from supremum.rules.names import rule_names
 
-_DEFAULTS = {
-    weak_name(each): name for each, name in zip(CATEGORIES[1:], ("int32", "float32", "complex64"), strict=True)
+UNSIGNED: dict[str, tuple[str, ...]] = {
+    "uint8": ("int16", "uint16"),
+    "uint16": ("int32", "uint32"),
+    "uint32": ("int64", "uint64"),
 }
+"""Unsigned integers, each below the next wider one and the narrowest signed one that holds it; uint64 has no entry."""
+SIGNED: dict[str, tuple[str, ...]] = {"int8": ("int16",), "int16": ("int32",), "int32": ("int64",)}
+"""Signed integers; frameworks differ in what they put above int64."""
+INEXACT: dict[str, tuple[str, ...]] = {
+    "bfloat16": ("float32",),
+    "float16": ("float32",),
+    "float32": ("float64", "complex64"),
+    "float64": ("complex128",),
+    "complex64": ("complex128",),
+}
+"""Floats of at least 16 bits, and the complex formats that have them as components."""
+
+
+def held_format(name: str, defaults: Mapping[str, str], held_as: Mapping[str, str]) -> str:
+    """The format in which the runtime holds a format or weak kind.
+
+    Args:
+        name: the name of the format or weak kind.
+        defaults: the formats that hold weak kinds.
+        held_as: the formats that the runtime holds differently, and the formats it holds them in.
+    """
+    default = defaults.get(name, name)
+    return held_as.get(name, held_as.get(default, default))
+
+
+def no_join(lattice: Lattice, nodes: Sequence[str]) -> str:
+    """Explain why nodes have no join."""
+    distinct = " and ".join(dict.fromkeys(nodes))
+    common = lattice.upper_bounds(*nodes)
+    if not common:
+        return f"the lattice has no upper bound of {distinct}"
+    candidates = ", ".join(lattice.minimal(common))
+    return f"{distinct} have no least upper bound: {candidates} are all smallest upper bounds"
+
+
+def weak_defaults(*formats: str) -> dict[str, str]:
+    """The default formats of the weak kinds, lowest category first: `weak_defaults("int64", "float64", ...)`."""
+    return dict(zip(WEAK_NAMES, formats, strict=True))
 
 
 def checked_order(name: str, edges: Mapping[str, Iterable[str]]) -> Lattice:
@@ -57,7 +97,8 @@ def checked_defaults(defaults: Mapping[str, str]) -> dict[str, str]:
         ArgumentError: for a format of a different category than its weak kind.
         UnknownDtypeError: for a name that is not a format.
     """
-    return _DEFAULTS | {weak: _default(weak, format_name) for weak, format_name in defaults.items()}
+    checked = {weak: _default(weak, name) for weak, name in defaults.items()}
+    return weak_defaults("int32", "float32", "complex64") | checked
 
 
 def _node(name: object) -> str:
