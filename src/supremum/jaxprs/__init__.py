@@ -20,6 +20,8 @@ from supremum.jaxprs.expressions import UNRESOLVED as UNRESOLVED
 from supremum.jaxprs.expressions import Node as Node
 from supremum.jaxprs.expressions import Source as Source
 from supremum.jaxprs.expressions import Sources as Sources
+from supremum.jaxprs.expressions import literal_of as literal_of
+from supremum.jaxprs.expressions import value_of as value_of
 from supremum.jaxprs.frame_owner import BETWEEN as BETWEEN
 from supremum.jaxprs.frame_owner import OURS as OURS
 from supremum.jaxprs.frame_owner import USER as USER

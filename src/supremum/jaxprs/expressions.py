@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from supremum.jaxprs.positions import Position
 
 Node: TypeAlias = "ast.expr | ast.stmt"
 UNRESOLVED: Any = object()
-"""Stands for the value of a name that only the run can tell."""
+"""Stands for a value that only running the expression would give."""
 
 
 class Source:
@@ -69,19 +69,59 @@ class Source:
         return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
     def value(self, node: ast.AST) -> Any:
-        """The value of a constant, a name or a dotted name of the module; else `UNRESOLVED`.
+        """The value of an expression in the module; see `value_of`."""
+        return value_of(node, self.names)
 
-        Only attributes of modules and classes are read, because those of other objects may run user code.
-        """
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.Name):
-            return self.names.get(node.id, UNRESOLVED)
-        if isinstance(node, ast.Attribute):
-            owner = self.value(node.value)
-            if isinstance(owner, (ModuleType, type)):
-                return getattr(owner, node.attr, UNRESOLVED)
+
+def value_of(node: ast.AST, names: Mapping[str, Any], *, in_objects: bool = False) -> Any:
+    """The value of a constant, a name or a dotted name, read without running user code; else `UNRESOLVED`.
+
+    Only attributes of modules and classes are read, because those of other objects may be properties.
+
+    Args:
+        node: the expression.
+        names: the values of the names.
+        in_objects: whether to read literal containers, elements of dicts, lists and tuples, and attributes in the
+            `__dict__` of an object too.
+
+    >>> names = {"weights": {"w": [1.5, 2.5]}}
+    >>> value_of(ast.parse("weights['w'][-1]", mode="eval").body, names, in_objects=True)
+    2.5
+    >>> value_of(ast.parse("weights.copy()", mode="eval").body, names, in_objects=True) is UNRESOLVED
+    True
+    """
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return names.get(node.id, UNRESOLVED)
+    if isinstance(node, ast.Attribute):
+        owner = value_of(node.value, names, in_objects=in_objects)
+        if isinstance(owner, (ModuleType, type)):
+            return getattr(owner, node.attr, UNRESOLVED)
+        held = getattr(owner, "__dict__", None) if in_objects else None
+        return held.get(node.attr, UNRESOLVED) if isinstance(held, Mapping) else UNRESOLVED
+    if not in_objects:
         return UNRESOLVED
+    if isinstance(node, ast.Subscript):
+        return _element(value_of(node.value, names, in_objects=True), value_of(node.slice, names, in_objects=True))
+    return literal_of(node)
+
+
+def literal_of(node: ast.AST) -> Any:
+    """The value of a literal, such as `-1` or `(1, 2)`; `UNRESOLVED` for other expressions."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return UNRESOLVED
+
+
+def _element(owner: Any, index: Any) -> Any:
+    """An element of a dict, list or tuple."""
+    if type(owner) is dict and isinstance(index, (str, int)):
+        return cast("dict[Any, Any]", owner).get(index, UNRESOLVED)
+    if type(owner) in (list, tuple) and type(index) is int and -len(owner) <= index < len(owner):
+        return cast("Sequence[Any]", owner)[index]
+    return UNRESOLVED
 
 
 def _names_of(file: str) -> Mapping[str, Any]:

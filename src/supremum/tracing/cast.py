@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from supremum import decisions
 from supremum.decisions import Decision
 from supremum.formats import DType, as_format
 from supremum.jaxprs import Position, plain
-from supremum.tracing.classify import CastClass
+
+CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
+CLASSES: tuple[CastClass, ...] = get_args(CastClass)
+"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
+these is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,36 +7,32 @@ class is unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 from jax.extend.core import Literal as Number
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType
+from supremum.formats import DType, as_format
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import EXPLICIT_ENTRIES, OURS, USER, Position, Site, Sources, aval_of, is_of_autocast
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
-from supremum.tracing.expression_operands import Functions
-from supremum.tracing.fixes import fix_of
-from supremum.tracing.origins import Origin
+from supremum.tracing.cast import Cast, CastClass
+from supremum.tracing.origins import Origin, Origins
 from supremum.tracing.source_intent import NO_SOURCE, SourceIntent, source_intent
-
-CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
-CLASSES: tuple[CastClass, ...] = get_args(CastClass)
-"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
-these is known."""
-
 
 _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
 )
+# Expressions that need no parentheses before a method call.
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*(\([^()]*\)|\[[^\[\]]*\])*")
 _METHODS = frozenset(
     f"__{name}__"
     for name in (
@@ -46,74 +42,65 @@ _METHODS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Classification:
-    """Why there is a cast.
-
-    Args:
-        kind: its class.
-        reason: why it is in that class.
-        operands: the operands of the expression, each as `"text: dtype[shape]"`.
-        fix: for a promotion, what to write instead.
-        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
-    """
-
-    kind: CastClass
-    reason: str
-    operands: tuple[str, ...]
-    fix: str = ""
-    decision: Decision | None = None
-
-
 class CastClassifier:
-    """Classifies the casts of one program. Forward passes must come before their backward passes.
+    """Classifies the casts of one program. Forward passes must come before their backward passes."""
 
-    Args:
-        functions: the functions of the program.
-        sources: the source files of the program.
-    """
-
-    def __init__(self, functions: Functions, sources: Sources) -> None:
-        self._functions = functions
-        self._sources = sources
+    def __init__(self) -> None:
+        self._origins = Origins()
+        self._sources = Sources()
         self._forward: dict[Position, CastClass] = {}
+        self._intent_at = cache(self._intent)
 
-        @cache
-        def intent_at(position: Position) -> SourceIntent:
-            return source_intent(sources.node(position), sources.source(position.file))
+    def _intent(self, position: Position) -> SourceIntent:
+        return source_intent(self._sources.node(position), self._sources.source(position.file))
 
-        self._intent_at = intent_at
-
-    def classify(self, site: Site, origin: Origin, source: DType, target: DType) -> Classification:
-        """Find out why there is a cast from one dtype to another.
+    def classify(self, site: Site, operand: Any, target: DType, times: int | None) -> Cast:
+        """Find out why there is a cast.
 
         Args:
             site: the equation that casts.
-            origin: where the equation comes from.
-            source: the dtype before.
+            operand: the abstract value that it casts.
             target: the dtype after.
+            times: how often the cast runs.
         """
-        if is_of_autocast(site.equation):
-            reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
-            return Classification("autocast", reason, ())
-        atoms = self._functions.of(origin.site).operands(origin.site.index)
-        maker, user, intent = origin.maker, origin.user, NO_SOURCE
-        if maker is not None and maker.owner != USER and user is not None:
-            # An operator belongs to the user even if a container forwards it to the array that it holds.
-            of_user = self._intent_at(user)
-            if self._is_forwarded(of_user, origin):
-                intent, origin = of_user, replace(origin, maker=user)
-        elif maker is not None:
-            intent = self._intent_at(maker)
-        called = origin.site.equation.primitive is p.jit_p
-        decision = _decision(intent, atoms, source, target, literals=called)
-        kind, reason = self._class(origin, intent, decision, atoms, source, target)
-        if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
-            self._forward[origin.maker] = kind
-        operands = _described(intent, atoms)
-        if kind != "promotion":
-            return Classification(kind, reason, operands)
-        return Classification(kind, reason, operands, fix_of(decision, intent.operands, source, target), decision)
+        source, origin = operand.dtype, self._origins.of(site)
+        place = origin.place
+        intent, atoms, decision = NO_SOURCE, (), None
+        kind: CastClass = "autocast"
+        reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
+        if not is_of_autocast(site.equation):
+            atoms = self._origins.operands(origin.site)
+            maker, user = origin.maker, origin.user
+            if maker is not None and maker.owner != USER and user is not None:
+                # An operator belongs to the user even if a container forwards it to the array that it holds.
+                of_user = self._intent_at(user)
+                if self._is_forwarded(of_user, origin):
+                    intent, origin = of_user, replace(origin, maker=user)
+            elif maker is not None:
+                intent = self._intent_at(maker)
+            called = origin.site.equation.primitive is p.jit_p
+            decision = _decision(intent, atoms, source, target, literals=called)
+            kind, reason = self._class(origin, intent, decision, atoms, source, target)
+            if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
+                self._forward[origin.maker] = kind
+        return Cast(
+            source=source,
+            target=target,
+            shape=operand.shape,
+            weak=operand.weak_type,
+            times=times,
+            kind=kind,
+            reason=reason,
+            file="" if place is None else place.file,
+            line=0 if place is None else place.line,
+            expression="" if place is None else self._sources.text(place),
+            path=tuple((position, self._sources.text(position)) for position in origin.path),
+            operands=_described(intent, atoms),
+            scope=site.path,
+            operation=site.equation.primitive.name,
+            fix=fix_of(decision, intent.operands, source, target) if kind == "promotion" else "",
+            decision=decision if kind == "promotion" else None,
+        )
 
     def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
         """Whether the user's operator causes the cast, and the methods of the operands only forward it.
@@ -244,3 +231,37 @@ def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
             kind = f"{atom.aval.str_short()}{' (weak)' if getattr(atom.aval, 'weak_type', False) else ''}"
             described.append(f"{text}: {kind}" if text else kind)
     return tuple(described)
+
+
+def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, target: DType) -> str:
+    """What to write instead of a promotion: an explicit cast, or casts of the other operands to the narrower dtype.
+
+    Args:
+        decision: what the rules decide about the operands; None if they do not explain the cast.
+        texts: the source text of each operand; a different number of texts means that they are unknown.
+        source: the dtype that is promoted.
+        target: the dtype that it is promoted to.
+
+    >>> from supremum import explain
+    >>> decided = explain("bfloat16", "float32", rules="jax")
+    >>> fix_of(decided, ("x", "w + 1"), *(operand.dtype for operand in decided.operands))
+    "x.astype('float32') to compute in float32, or (w + 1).astype('bfloat16') to stay in bfloat16"
+    """
+    operands = () if decision is None else decision.operands
+    pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
+    widened = [_cast(text, source, target) for text, operand in pairs if operand.dtype == source]
+    narrow = [
+        _cast(text, operand.dtype, source)
+        for text, operand in pairs
+        if operand.dtype not in (None, source) and not operand.is_python_scalar
+    ]
+    # A cast to another category would drop fractions.
+    same_category = all(operand.category == as_format(source).category for operand in operands)
+    stay = f", or {' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
+    return f"{' and '.join(widened) or _cast('', source, target)} to compute in {target}{stay}"
+
+
+def _cast(text: str, source: DType | None, target: DType) -> str:
+    if not text:
+        return f".astype('{target}') on the {source} operand"
+    return f"{text if _PLAIN.fullmatch(text) else f'({text})'}.astype('{target}')"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import jax
 
+from supremum.argument_checks import chosen, iterable, text
 from supremum.bounded_cache import Bounded
-from supremum.errors import ArgumentError, SupremumError
-from supremum.tracing.allowed_casts import Allowed, Forbidden
-from supremum.tracing.cast import Cast
+from supremum.errors import ArgumentError, SupremumError, UnknownNameError
+from supremum.rules import RuleSet, get_rules, rule_names
+from supremum.tracing.cast import CLASSES, Cast
 from supremum.tracing.find_casts import casts
 from supremum.tracing.report import CastReport
 from supremum.tracing.strict_promotion_errors import promotion_in
@@ -22,6 +25,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _SHOWN = 20
+Allowed: TypeAlias = "str | RuleSet"
+"""A rule set or its name, a class of casts, or a pattern of file names."""
 
 
 class ForbiddenCastError(SupremumError, TypeError):
@@ -71,6 +76,60 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
       ...
     """
     return Forbidding(Forbidden.of(kinds or ("promotion",), allow))
+
+
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """The casts that are forbidden; `cast in forbidden` tests one.
+
+    Args:
+        kinds: the forbidden classes.
+        rules: rule sets; a promotion is allowed if one of them makes the same one.
+        files: shell patterns; casts in matching files are allowed.
+    """
+
+    kinds: frozenset[str]
+    rules: tuple[RuleSet, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, kinds: Iterable[str], allow: Allowed | Iterable[Allowed]) -> Forbidden:
+        """Parse the arguments of `forbid_casts`.
+
+        Args:
+            kinds: classes, or `"all"`.
+            allow: exceptions: rule sets, classes, and file name patterns, which contain a dot, a slash or a star.
+
+        Raises:
+            UnknownNameError: for any other name.
+
+        >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
+        ['autocast', 'library', 'promotion', 'unknown']
+        """
+        wanted = set[str]()
+        for kind in kinds:
+            chosen("class of casts", kind, (*CLASSES, "all"))
+            wanted |= set(CLASSES) if kind == "all" else {kind}
+        rules: list[RuleSet] = []
+        files: list[str] = []
+        allowed: Any = (allow,) if isinstance(allow, (str, RuleSet)) else allow
+        for each in iterable("allow", allowed, "classes of casts, rule sets and file patterns"):
+            if isinstance(each, RuleSet) or text("what is allowed", each) in rule_names():
+                rules.append(get_rules(each))
+            elif each in CLASSES:
+                wanted.discard(each)
+            elif any(mark in each for mark in "./*\\"):
+                files.append(each)
+            else:
+                raise UnknownNameError("class, rule set or file pattern", each, (*CLASSES, *rule_names()))
+        return cls(frozenset(wanted), tuple(rules), tuple(files))
+
+    def __contains__(self, cast: Cast) -> bool:
+        if cast.kind not in self.kinds or cast.times == 0:
+            return False
+        if any(fnmatch(cast.file, pattern) for pattern in self.files):
+            return False
+        return cast.kind != "promotion" or not any(_makes_promotion(rules, cast) for rules in self.rules)
 
 
 class Forbidding(AbstractContextManager["Forbidding"]):
@@ -126,6 +185,13 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         message = None if error is None else promotion_in(error)
         if message is not None:
             raise ForbiddenCastError((), message) from error
+
+
+def _makes_promotion(rules: RuleSet, cast: Cast) -> bool:
+    if cast.decision is None:
+        return False
+    decision = rules.decide(cast.decision.operation, cast.decision.operands)
+    return any(each.source == cast.source and each.target == cast.target for each in decision.casts)
 
 
 def _key(args: Any, kwargs: Any) -> Any:

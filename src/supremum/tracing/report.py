@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from supremum.errors import ArgumentError
 from supremum.jaxprs import largest_first, plain, shown
 from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text
-from supremum.tracing.cast import Cast
-from supremum.tracing.cast_table import HEADINGS, RIGHT, TOTALS, WIDTH, cut, lines_of, places_of, rich_tables
-from supremum.tracing.classify import CLASSES
+from supremum.tracing.cast import CLASSES, Cast
+
+_HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
+_RIGHT = frozenset({0, 1, 2})
+"""The numeric columns of the table of casts."""
+_TOTALS = frozenset({1, 2})
+"""The numeric columns of the tables of totals."""
+_WIDTH = 60
+"""The longest expression that plain text shows, in characters."""
+_SHOWN = 40
+# ANSI colours follow the terminal's theme.
+_COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "autocast": "blue", "unknown": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +151,9 @@ class CastReport:
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet."""
-        tables = [columns_to_html(self.title, [HEADINGS, *lines_of(self.casts)], right=RIGHT)]
+        tables = [columns_to_html(self.title, [_HEADINGS, *_lines_of(self.casts)], right=_RIGHT)]
         if self.casts:
-            tables += [columns_to_html(f"by {head[0]}", [head, *rest], right=TOTALS) for head, *rest in self._totals()]
+            tables += [columns_to_html(f"by {head[0]}", [head, *rest], right=_TOTALS) for head, *rest in self._totals()]
         return "\n".join(tables)
 
     def _repr_html_(self) -> str:
@@ -151,17 +162,17 @@ class CastReport:
     def __str__(self) -> str:
         if not self.casts:
             return self.title
-        tables = [aligned((HEADINGS, *cut(lines_of(self.casts, WIDTH))), right=RIGHT)]
-        tables += [aligned(cut(lines), right=TOTALS) for lines in self._totals()]
+        tables = [aligned((_HEADINGS, *_cut(_lines_of(self.casts, _WIDTH))), right=_RIGHT)]
+        tables += [aligned(_cut(lines), right=_TOTALS) for lines in self._totals()]
         return "\n\n".join([self.title, *tables])
 
     def __rich__(self) -> Any:
         """What `rich.print` prints: the same tables in colour, as wide as the terminal."""
-        return rich_tables(self.title, self.casts, self._totals())
+        return _rich_tables(self.title, self.casts, self._totals())
 
     def _totals(self) -> list[list[tuple[str, ...]]]:
         """The totals of each class and each line, with headings."""
-        places = places_of(self.casts)
+        places = _places_of(self.casts)
         by_line = {places[at]: total for at, total in self.by_line.items()}
         return [
             [(name, "casts", "bytes"), *((key, str(total.casts), shown(total.bytes)) for key, total in totals.items())]
@@ -220,3 +231,63 @@ def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Cast
 
 def _data(total: CastTotal) -> dict[str, int | str]:
     return {"casts": total.casts, "bytes": plain(total.bytes)}
+
+
+def _places_of(casts: Sequence[Cast]) -> dict[str, str]:
+    """Map each line, `file:line`, to its form in tables: only the file's name where that is unambiguous."""
+    names = Counter(Path(file).name for file in {cast.file for cast in casts})
+    short = {cast.where: f"{Path(cast.file).name}:{cast.line}" for cast in casts}
+    unique = {cast.where for cast in casts if cast.file and names[Path(cast.file).name] == 1}
+    return {where: name if where in unique else where for where, name in short.items()}
+
+
+def _lines_of(casts: Sequence[Cast], width: int | None = None) -> list[tuple[str, ...]]:
+    """One row for each cast. Casts that look the same share a row, which has the number of the first."""
+    places = _places_of(casts)
+    merged: dict[tuple[str, ...], list[int]] = {}
+    for index, cast in enumerate(casts):
+        text = cast.expression
+        if width is not None and len(text) > width:
+            text = f"{text[: width - 3]}..."
+        times, shape = "?" if cast.times is None else str(cast.times), f"[{','.join(map(str, cast.shape))}]"
+        key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
+        merged.setdefault(key, []).append(index)
+    lines: list[tuple[str, ...]] = []
+    for (times, *rest), found in merged.items():
+        runs = times if len(found) == 1 else f"{len(found)} x {times}"
+        lines.append((str(found[0]), shown(sum(casts[index].total_bytes for index in found)), runs, *rest))
+    return lines
+
+
+def _cut(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The first rows, followed by the number of the rest."""
+    rest = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([(f"+{rest}", *("..." for _ in lines[0][1:]))] if rest > 0 else [])]
+
+
+def _rich_tables(title: str, casts: Sequence[Cast], totals: Sequence[Sequence[tuple[str, ...]]]) -> Any:
+    """The tables of a report for rich.
+
+    Args:
+        title: the line above the tables.
+        casts: the casts.
+        totals: smaller tables, each with its headings first.
+    """
+    from rich.box import SIMPLE_HEAD  # rich is needed only to print
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn: list[Any] = [Text(title, style="bold")]
+    if not casts:
+        return Group(*drawn)
+    for headings, *lines in ((_HEADINGS, *_lines_of(casts)), *totals):
+        table = Table(box=SIMPLE_HEAD, show_edge=False)
+        numbers = _RIGHT if headings == _HEADINGS else _TOTALS
+        for place, heading in enumerate(headings):
+            table.add_column(heading, justify="right" if place in numbers else "left", overflow="fold")
+        for line in _cut(lines):
+            style = next((_COLOURS[text] for text in line if text in _COLOURS), "")
+            table.add_row(*map(Text, line), style=style)
+        drawn.append(table)
+    return Group(*drawn)

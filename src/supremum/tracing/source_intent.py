@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.formats import DType, as_format, format_names
-from supremum.jaxprs import BETWEEN, UNRESOLVED, Node, Source
+from supremum.jaxprs import BETWEEN, UNRESOLVED, Node, Source, literal_of
 from supremum.operands import Operand, as_operand
 from supremum.operations import Family, as_operation
 
@@ -64,31 +63,39 @@ def source_intent(node: Node | None, source: Source) -> SourceIntent:
     """
     if node is None:
         return NO_SOURCE
-    if isinstance(node, ast.BinOp):
-        return _operator(node.op, (node.left, node.right), source)
-    if isinstance(node, ast.AugAssign):
-        return _operator(node.op, (node.target, node.value), source)
-    if isinstance(node, ast.Compare):
-        # In a chain, only the run tells which comparison it was.
-        both = (node.left, *node.comparators) if len(node.ops) == 1 else ()
-        return _operator(node.ops[0], both, source)
-    if isinstance(node, ast.UnaryOp):
-        return SourceIntent("operator", operands=(source.text(node.operand),), numbers=(None,))
     if isinstance(node, ast.Call):
         return _call(node, source)
+    if isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Compare)):
+        operator = node.ops[0] if isinstance(node, ast.Compare) else node.op
+        operands = operand_nodes(node)
+        texts, numbers = tuple(map(source.text, operands)), tuple(map(_number, operands))
+        return SourceIntent("operator", _OPERATORS.get(type(operator)), operands=texts, numbers=numbers)
     return SourceIntent("index" if isinstance(node, ast.Subscript) else "other")
 
 
-def _operator(operator: ast.AST, operands: Sequence[ast.expr], source: Source) -> SourceIntent:
-    texts, numbers = tuple(map(source.text, operands)), tuple(map(_number, operands))
-    return SourceIntent("operator", _OPERATORS.get(type(operator)), operands=texts, numbers=numbers)
+def operand_nodes(node: Node | None) -> tuple[ast.expr, ...]:
+    """The operands of an operator or the positional arguments of a call; empty for other nodes.
+
+    Args:
+        node: an expression or statement.
+    """
+    match node:
+        case ast.BinOp():
+            return (node.left, node.right)
+        case ast.AugAssign():
+            return (node.target, node.value)
+        case ast.UnaryOp():
+            return (node.operand,)
+        case ast.Compare(ops=[_]):  # in a chain, only the run tells which comparison it was
+            return (node.left, *node.comparators)
+        case ast.Call() if not any(isinstance(each, ast.Starred) for each in node.args):
+            return tuple(node.args)
+        case _:
+            return ()
 
 
 def _number(node: ast.expr) -> Operand | None:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError):
-        return None
+    value = literal_of(node)
     return as_operand(value) if isinstance(value, (bool, int, float, complex)) else None
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from types import FrameType, TracebackType
+from typing import Any
 
 import jax
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError
-from supremum.jaxprs import BETWEEN, USER, Position, Sources, position_of
+from supremum.jaxprs import BETWEEN, UNRESOLVED, USER, Position, Sources, position_of, value_of
 from supremum.operands import as_operand
 from supremum.rules import get_rules
-from supremum.tracing.fixes import fix_of
-from supremum.tracing.frame_operands import UNREADABLE, operand_nodes, read
-from supremum.tracing.source_intent import source_intent
+from supremum.tracing.classify import fix_of
+from supremum.tracing.source_intent import operand_nodes, source_intent
 
 
 def promotion_in(error: BaseException) -> str | None:
@@ -64,8 +65,9 @@ def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[t
     node, source = sources.node(position), sources.source(position.file)
     operation = source_intent(node, source).operation
     nodes = operand_nodes(node)[1 if operation == "where" else 0 :]  # the condition is not promoted
-    values = [read(each, frame) for each in nodes]
-    if not nodes or any(value is UNREADABLE for value in values):
+    names: Any = ChainMap(frame.f_locals, frame.f_globals, frame.f_builtins)
+    values = [value_of(each, names, in_objects=True) for each in nodes]
+    if not nodes or any(value is UNRESOLVED for value in values):
         return (), None
     try:
         operands = tuple(map(as_operand, values))
