@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -20,12 +21,13 @@ from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import EXPLICIT_ENTRIES, OURS, USER, Position, Site, Sources, aval_of, is_of_autocast
+from supremum.jax_compat import type_text
+from supremum.jaxprs import CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, Position, Site, aval_of, scopes_of
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
-from supremum.tracing.cast import Cast, CastClass
+from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources, source_intent
 from supremum.tracing.origins import Origin, Origins
-from supremum.tracing.source_intent import NO_SOURCE, SourceIntent, source_intent
+from supremum.tracing.report import Cast, CastClass
 
 _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
@@ -68,7 +70,7 @@ class CastClassifier:
         intent, atoms, decision = NO_SOURCE, (), None
         kind: CastClass = "autocast"
         reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
-        if not is_of_autocast(site.equation):
+        if CAST_SCOPE not in scopes_of(site.equation):
             atoms = self._origins.operands(origin.site)
             maker, user = origin.maker, origin.user
             if maker is not None and maker.owner != USER and user is not None:
@@ -80,7 +82,9 @@ class CastClassifier:
                 intent = self._intent_at(maker)
             called = origin.site.equation.primitive is p.jit_p
             decision = _decision(intent, atoms, source, target, literals=called)
-            kind, reason = self._class(origin, intent, decision, atoms, source, target)
+            numbers = [atom for atom in atoms if isinstance(atom, Number) and aval_of(atom).weak_type]
+            weak = any(aval_of(atom).dtype == source for atom in numbers)
+            kind, reason = self._class(origin, intent, decision, weak, source, target)
             if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
                 self._forward[origin.maker] = kind
         return Cast(
@@ -110,7 +114,9 @@ class CastClassifier:
         which Python calls the outermost itself, and the innermost uses the same operator, or calls a method or a
         function for it.
         """
-        if intent.kind != "operator" or not all(map(_is_operator_method, origin.between[:-1])):
+        outer = origin.between[:-1]
+        is_of_methods = all(each.owner == OURS or each.function.rpartition(".")[2] in _METHODS for each in outer)
+        if intent.kind != "operator" or not is_of_methods:
             return False
         if all(position.owner == OURS for position in origin.between):
             return True  # our arrays forward every operator
@@ -124,14 +130,9 @@ class CastClassifier:
         return inner.kind == "call" and (name in _METHODS or is_looked_up or is_same)
 
     def _class(
-        self,
-        origin: Origin,
-        intent: SourceIntent,
-        decision: Decision | None,
-        atoms: Sequence[Any],
-        source: DType,
-        target: DType,
+        self, origin: Origin, intent: SourceIntent, decision: Decision | None, weak: bool, source: DType, target: DType
     ) -> tuple[CastClass, str]:
+        """The class of a cast and the reason; `weak` tells whether an operand is a weak number of the source dtype."""
         maker = origin.maker
         if maker is not None and maker.owner != USER:
             return "library", f"{maker.owner} casts at {maker}: {self._sources.text(maker)}"
@@ -146,9 +147,7 @@ class CastClassifier:
         if origin.backward and maker is not None and maker in self._forward:
             return self._forward[maker], f"the backward pass of a cast: its gradient goes back to {target}"
         if intent.kind == "operator":
-            if any(
-                isinstance(atom, Number) and aval_of(atom).weak_type and _dtype_of(atom) == source for atom in atoms
-            ):
+            if weak:
                 return "library", f"JAX passes the number as {source} and then casts it to the other operand's dtype"
             return "unknown", "its operands do not explain it: a transformation may have inserted it"
         if intent.kind == "index":
@@ -160,10 +159,6 @@ class CastClassifier:
         if intent.of_jax or origin.entry:
             return "library", f"a step inside {intent.called or 'JAX'}, whose operands do not mix dtypes"
         return "unknown", "the source does not tell which function is called, and its operands do not mix dtypes"
-
-
-def _is_operator_method(position: Position) -> bool:
-    return position.owner == OURS or position.function.rpartition(".")[2] in _METHODS
 
 
 def _decision(
@@ -178,47 +173,43 @@ def _decision(
         target: the dtype after.
         literals: whether literals are arguments, as of a jitted function, where they stay weak.
     """
-    if not any(_dtype_of(atom) == source for atom in atoms):
+    if not any(getattr(atom.aval, "dtype", None) == source for atom in atoms):
         return None
     if intent.operation == "where" and len(atoms) == 3:
         atoms = atoms[1:]  # the condition is not promoted
     # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there.
     plain = [atom for atom in atoms if not isinstance(atom, Number)]
-    seen, numbers = (
-        (atoms, intent.numbers) if intent.kind == "operator" or intent.operation or literals else (plain, ())
-    )
+    is_clear = intent.kind == "operator" or intent.operation or literals
+    seen, numbers = (atoms, intent.numbers) if is_clear else (plain, ())
     try:
-        choices = [_operands(seen, numbers, weak=not literals), _operands(seen, numbers, weak=False)]
+        choices = [_operands(seen, numbers, weak=weak) for weak in (not literals, False)]
     except OperandError:  # a key or a token, which is never promoted
         return None
     rules = get_rules("jax")
     for operands in choices:
-        for operation in (intent.operation, None) if intent.operation else (None,):
-            try:
+        for operation in dict.fromkeys((intent.operation, None)):
+            with suppress(ArgumentError):
                 decision = rules.decide(operation, operands)
-            except ArgumentError:
-                continue
-            if any(cast.source == source and cast.target == target for cast in decision.casts):
-                return decision
+                if has_cast(decision, source, target):
+                    return decision
     return None
 
 
-def _dtype_of(atom: Any) -> DType | None:
-    return getattr(atom.aval, "dtype", None)
+def has_cast(decision: Decision, source: DType, target: DType) -> bool:
+    """Whether a decision casts an operand from one dtype to another."""
+    return any(cast.source == source and cast.target == target for cast in decision.casts)
 
 
 def _operands(atoms: Sequence[Any], numbers: Sequence[Operand | None], *, weak: bool) -> tuple[Operand, ...]:
-    numbers = numbers if len(numbers) == len(atoms) else (None,) * len(atoms)
-    return tuple(_operand(atom, number, weak=weak) for atom, number in zip(atoms, numbers, strict=True))
-
-
-def _operand(atom: Any, number: Operand | None, *, weak: bool) -> Operand:
-    if isinstance(atom, Number):
-        if number is not None:
-            return number
-        if weak or aval_of(atom).weak_type:
-            return as_operand(np.asarray(atom.val).item())
-    return as_operand(atom.aval)
+    operands: list[Operand] = []
+    for atom, number in zip(atoms, numbers if len(numbers) == len(atoms) else (None,) * len(atoms), strict=True):
+        is_number = isinstance(atom, Number)
+        if is_number and number is not None:
+            operands.append(number)
+        else:
+            is_weak = is_number and (weak or aval_of(atom).weak_type)
+            operands.append(as_operand(np.asarray(atom.val).item() if is_weak else atom.aval))
+    return tuple(operands)
 
 
 def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
@@ -228,7 +219,7 @@ def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
         if isinstance(atom, Number):
             described.append(text or str(np.asarray(atom.val)))
         else:
-            kind = f"{atom.aval.str_short()}{' (weak)' if getattr(atom.aval, 'weak_type', False) else ''}"
+            kind = f"{type_text(atom.aval)}{' (weak)' if getattr(atom.aval, 'weak_type', False) else ''}"
             described.append(f"{text}: {kind}" if text else kind)
     return tuple(described)
 

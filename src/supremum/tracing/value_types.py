@@ -13,9 +13,10 @@ from jax.tree_util import keystr, tree_leaves_with_path, tree_map_with_path
 from supremum.argument_checks import function, pytree
 from supremum.errors import OperandError, shown
 from supremum.formats import DType
-from supremum.jaxprs import Sources, walk
+from supremum.jaxprs import walk
 from supremum.operands import as_operand
 from supremum.promotion import explain
+from supremum.tracing.expressions import Sources
 from supremum.tracing.origins import Origins
 
 
