@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
 
 from supremum.errors import SupremumError, UnsupportedJaxError
 from supremum.jax_compat import (
     CLOSED_IS_OPEN,
+    broadcast_equation,
+    cast_equation,
     function_name,
     is_transposed,
     open_jaxpr,
@@ -19,6 +21,7 @@ from supremum.jax_compat import (
     primitives,
     raw_frames,
     scope_names,
+    type_text,
     with_constants,
     without_constants,
 )
@@ -144,6 +147,24 @@ def test_name_stacks_contain_scopes_and_mark_the_backward_pass():
     stacks = [equation.source_info.name_stack for equation in equations]
     assert {scope_names(stack) for stack in stacks} == {("encoder", "norm")}
     assert [is_transposed(stack) for stack in stacks] == [False, False, True]
+
+
+def test_new_equations_cast_and_broadcast_under_a_scope():
+    closed = jax.make_jaxpr(lambda x: x + 1)(jnp.full((1, 3), 1.5))
+    jaxpr = open_jaxpr(closed)
+    (x,), (equation,) = jaxpr.invars, jaxpr.eqns
+    narrow = Var(x.aval.update(dtype=np.dtype("float16")))
+    full = Var(narrow.aval.update(shape=(4, 3)))
+    made = [cast_equation(x, narrow, "cast", equation), broadcast_equation(narrow, full, equation)]
+    assert [scope_names(each.source_info.name_stack) for each in made] == [("cast",), ()]
+    assert scope_names(cast_equation(x, narrow, "cast", None).source_info.name_stack) == ("cast",)
+    (found,) = jaxpr_as_fun(with_constants(jaxpr.replace(eqns=made, outvars=[full]), ()))(jnp.full((1, 3), 1.5))
+    assert found.dtype == "float16"
+    np.testing.assert_array_equal(found, np.full((4, 3), 1.5))
+
+
+def test_type_text_shows_dtype_and_shape():
+    assert type_text(jax.typeof(X)) == "float32[3,4]"
 
 
 def test_function_name_returns_the_name_of_the_traced_function():

@@ -6,13 +6,14 @@ All other modules use public JAX and `jax.extend` only. The versions are JAX 0.1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend import source_info_util
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from jax.extend.core import primitives as _primitives
 
 from supremum.errors import UnsupportedJaxError, shown
@@ -20,6 +21,7 @@ from supremum.errors import UnsupportedJaxError, shown
 # JAX's annotations describe one version; this file supports several.
 _jax: Any = jax
 _closed: Any = ClosedJaxpr
+_new_equation: Any = _jax.extend.core.new_jaxpr_eqn
 
 CLOSED_IS_OPEN: bool = _closed is Jaxpr
 """Whether JAX has one class for functions with and without the values of their constants.
@@ -43,6 +45,30 @@ class _Primitives:
 
 primitives = _Primitives()
 """JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came after 0.10."""
+
+
+CUSTOM_VMAP = "custom_vmap_call"
+"""The primitive that calls a function with a custom rule for `jax.vmap`; `jax.extend` does not export it."""
+
+# Functions in parameters of other primitives are found by their type, but how operands map to arguments is unknown.
+CALLS: Mapping[str, str] = {
+    primitives.jit_p.name: "jaxpr",
+    primitives.closed_call_p.name: "call_jaxpr",
+    primitives.call_p.name: "call_jaxpr",
+    primitives.remat_p.name: "jaxpr",
+    "shard_map": "jaxpr",
+}
+"""Primitives that call one function with exactly their operands, and the parameter that holds the function.
+
+JAX documents neither the names of parameters nor that of `shard_map`, which `jax.extend` does not export.
+"""
+
+WITH_RULE: Mapping[str, str] = {
+    primitives.custom_jvp_call_p.name: "call_jaxpr",
+    primitives.custom_vjp_call_p.name: "call_jaxpr",
+    CUSTOM_VMAP: "call",
+}
+"""The same for primitives whose function has a custom rule for derivatives or `vmap`."""
 
 
 INLINE: Any = _jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
@@ -128,6 +154,52 @@ def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
     source: Any = equation.source_info
     frames: Any = getattr(source.traceback, "raw_frames", None)
     return iter(()) if frames is None else zip(*frames(), strict=True)
+
+
+def cast_equation(operand: Var, result: Var, scope: str, like: JaxprEqn | None) -> JaxprEqn:
+    """Make an equation that casts a variable to the dtype of another.
+
+    `jax.extend` makes an equation from all parameters of its primitive, which JAX does not document, and from the
+    position and the name stack of another equation.
+
+    Args:
+        operand: the variable.
+        result: the variable that holds the result.
+        scope: the `jax.named_scope` to put around the equation.
+        like: the equation whose position and scopes the new one has; None for none.
+    """
+    aval: Any = result.aval
+    params = {"new_dtype": aval.dtype, "weak_type": False, "sharding": None}
+    place: Any = source_info_util.new_source_info() if like is None else like.source_info
+    place = place.replace(name_stack=place.name_stack.extend(scope))
+    ctx = None if like is None else like.ctx
+    return _new_equation([operand], [result], primitives.convert_element_type_p, params, set(), place, ctx)
+
+
+def broadcast_equation(operand: Var, result: Var, like: JaxprEqn) -> JaxprEqn:
+    """Make an equation that broadcasts a variable of the same number of dimensions to the shape of another.
+
+    Args:
+        operand: the variable.
+        result: the variable that holds the result.
+        like: as for `cast_equation`.
+    """
+    aval: Any = result.aval
+    sharding = aval.sharding if any(axis is not None for axis in aval.sharding.spec) else None
+    params = {"shape": aval.shape, "broadcast_dimensions": tuple(range(len(aval.shape))), "sharding": sharding}
+    place = like.source_info
+    return _new_equation([operand], [result], primitives.broadcast_in_dim_p, params, set(), place, like.ctx)
+
+
+def type_text(aval: Any) -> str:
+    """The dtype and the shape of an abstract value as JAX prints them, such as `float32[8,128]`.
+
+    `str_short` is not documented.
+
+    Args:
+        aval: the abstract value.
+    """
+    return aval.str_short()
 
 
 @lru_cache(maxsize=4096)

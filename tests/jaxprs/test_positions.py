@@ -7,8 +7,7 @@ from jax import lax
 from jax.extend.core import primitives as p
 
 from supremum.jaxprs import walk
-from supremum.jaxprs.frame_owner import BETWEEN, USER, owner_of
-from supremum.jaxprs.positions import NO_FRAMES, Position, frames_of
+from supremum.jaxprs.positions import BETWEEN, USER, Frames, Position, frames_of, owner_of
 
 X, Y = jnp.ones(3, jnp.bfloat16), jnp.ones(3)
 
@@ -101,7 +100,7 @@ def test_without_a_traceback_there_are_no_frames():
     assert frames_of(bare).positions == frames_of(equation).positions
     del bare
     nothing = type(equation.source_info)(None, equation.source_info.name_stack)
-    assert frames_of(equation.replace(source_info=nothing)) == NO_FRAMES
+    assert frames_of(equation.replace(source_info=nothing)) == Frames((), "", False)
 
 
 def test_every_file_has_an_owner():

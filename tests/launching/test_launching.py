@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from supremum.cli.app import app
 from supremum.errors import ArgumentError
 from supremum.launching import ProcessPlace, launch, launcher, orphan_guard
-from supremum.launching.exit_report import cause
+from supremum.launching.launcher import cause
 from supremum.launching.orphan_guard import Guard
 
 LAUNCH = [sys.executable, "-m", "supremum", "launch"]

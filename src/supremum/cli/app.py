@@ -12,13 +12,9 @@ from typer.core import TyperGroup
 
 from supremum.cli.casts import casts
 from supremum.cli.demo import demo
-from supremum.cli.diff import diff
 from supremum.cli.exit_codes import FAILURE, INTERRUPTED, USAGE_ERROR, Interrupts
-from supremum.cli.explain import explain, rules
-from supremum.cli.explore import explore
-from supremum.cli.lattice import lattice
 from supremum.cli.launch import launch
-from supremum.cli.table import table
+from supremum.cli.rule_sets import diff, explain, explore, lattice, rules, table
 from supremum.errors import SupremumError
 from supremum.version import __version__
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import runpy
 import sys
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from supremum.argument_checks import chosen
 from supremum.atomic_files import is_file
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.output import STANDARD_OUTPUT, Output, checked_format, put_text
+from supremum.cli.output import STANDARD_OUTPUT, Output, json_text, put_text
 from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def casts(
     with loading():  # JAX, which most commands do not need
         from supremum.tracing import Forbidden, ForbiddenCastError
 
-    checked_format(format, _FORMATS)
+    chosen("format", format, _FORMATS)
     forbidden = Forbidden.of(fail_on or (), allow or ())
     if args is None and ":" in target and not target.endswith(".py"):
         raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
@@ -70,16 +70,17 @@ def casts(
             console.print(each.report)
     else:
         put_text(_written(recorded, format), output)
-    if error is not None:
-        _show(error)
-        raise typer.Exit(FAILURE)
-    if fail_on and not recorded:
-        typer.echo(f"supremum: --fail-on checked nothing: {shortened(target)} called no jitted function", err=True)
-        raise typer.Exit(FAILURE)
     found = tuple(cast for each in recorded for cast in each.report if cast in forbidden)
-    if found:
-        typer.echo(str(ForbiddenCastError(found)), err=True)
-        raise typer.Exit(FAILURE)
+    if error is not None:
+        problem = _shown(error)
+    elif fail_on and not recorded:
+        problem = f"supremum: --fail-on checked nothing: {shortened(target)} called no jitted function"
+    elif found:
+        problem = str(ForbiddenCastError(found))
+    else:
+        return
+    typer.echo(problem, err=True)
+    raise typer.Exit(FAILURE)
 
 
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
@@ -159,7 +160,7 @@ def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
         functions = [
             {"function": each.name, "arguments": list(each.arguments)} | each.report.to_dict() for each in recorded
         ]
-        return json.dumps({"functions": functions}, indent=2) + "\n"
+        return json_text({"functions": functions})
     if format == "html":
         return "\n".join(f"<h2>{escape(each.name)}</h2>\n{each.report.to_html()}" for each in recorded) + "\n"
     if not recorded:
@@ -167,14 +168,13 @@ def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
     return "\n\n".join(f"{each}: {each.report}" for each in recorded) + "\n"
 
 
-def _show(error: BaseException) -> None:
-    """Print the user's error as Python would, without the frames between this command and the user's program."""
+def _shown(error: BaseException) -> str:
+    """The user's error as Python would print it, without the frames between this command and the user's program."""
     if isinstance(error, SystemExit):
-        typer.echo(f"supremum: the program called sys.exit({shown(error.code)})", err=True)
-        return
+        return f"supremum: the program called sys.exit({shown(error.code)})"
     ours = (str(Path(__file__).parents[1]), "<frozen", runpy.__file__, importlib.__file__)
     first = error.__traceback__
     while first is not None and first.tb_frame.f_code.co_filename.startswith(ours):
         first = first.tb_next
     lines = traceback.format_exception(type(error), error, first or error.__traceback__)
-    typer.echo("".join(lines), err=True, nl=False)
+    return "".join(lines).removesuffix("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,12 +10,13 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
+from supremum.argument_checks import chosen
 from supremum.atomic_files import check_writable
 from supremum.cli.exit_codes import loading
-from supremum.cli.output import STANDARD_OUTPUT, checked_output, put_text
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.cli.output import STANDARD_OUTPUT, checked_output, json_text, put_text
+from supremum.errors import ArgumentError
 
 if TYPE_CHECKING:
     from supremum.demo import Report, Shares
@@ -47,20 +47,18 @@ def demo(
         from supremum import demo
 
     console = Console(stderr=json_file == STANDARD_OUTPUT)  # standard output has only the JSON
-    if case not in demo.CASES:
-        raise UnknownNameError("case", case, demo.CASES)
-    chosen = demo.CASES[case]
+    trained = demo.CASES[chosen("case", case, demo.CASES)]
     if weight is not None and (case != "underflow" or not 0 < weight <= 1):
         raise ArgumentError(f"--weight must be above 0, at most 1, and used with --case underflow, got {weight:g}.")
-    runs = chosen.runs if not policy else tuple((name, "auto") for name in policy)
+    runs = trained.runs if not policy else tuple((name, "auto") for name in policy)
     policies = [demo.demonstration_policy(name, scale) for name, scale in runs]
-    factor = chosen.weight if weight is None else weight
-    length = epochs or chosen.epochs
-    picture = out / chosen.picture
+    factor = trained.weight if weight is None else weight
+    length = epochs or trained.epochs
+    picture = out / trained.picture
     check_writable(picture)
     digits = demo.load_digits()
     sizes = f"{len(digits.x_train)} to learn from, {len(digits.x_test)} to test"
-    console.print(f"Handwritten digits, {chosen.summary}: {sizes}.")
+    console.print(f"Handwritten digits, {trained.summary}: {sizes}.")
 
     reports: list[Report] = []
     columns = (
@@ -78,7 +76,7 @@ def demo(
                 progress.update(task, completed=epoch + 1, status=f"loss {logs['loss']:.2e}{suffix}")
 
             options: Any = {"seed": seed, "epochs": length, "weight": factor, "on_epoch": show}
-            reports.append(demo.train_classifier(digits, each, chosen, **options))
+            reports.append(demo.train_classifier(digits, each, trained, **options))
 
     console.print(_result_table(reports))
     figures: dict[str, Any] = {"case": case, "runs": [report.figures() for report in reports]}
@@ -94,7 +92,7 @@ def demo(
         demo.draw_training(picture, reports)
     console.print(f"\nPicture: {picture}", soft_wrap=True)
     if json_file is not None:
-        put_text(json.dumps(figures, indent=2) + "\n", json_file)
+        put_text(json_text(figures), json_file)
         if json_file != STANDARD_OUTPUT:
             console.print(f"Figures: {json_file}", soft_wrap=True)
 
@@ -117,9 +115,8 @@ def _result_table(reports: list[Report]) -> Table:
 
 
 def _share_table(title: str, first: str, rows: dict[str, Shares]) -> Table:
-    table = Table(first, title=f"\n{title}", title_justify="left", box=SIMPLE_HEAD, show_edge=False)
-    for heading in ("float32", "float16", "float16, loss scaled"):
-        table.add_column(heading, justify="right")
-    for name, shares in rows.items():
-        table.add_row(name, *(f"{100 * share:.1f} %" for share in shares))
+    shares = [Column(heading, justify="right") for heading in ("float32", "float16", "float16, loss scaled")]
+    table = Table(first, *shares, title=f"\n{title}", title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    for name, row in rows.items():
+        table.add_row(name, *(f"{100 * share:.1f} %" for share in row))
     return table

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from supremum.argument_checks import chosen
 from supremum.atomic_files import as_path, check_writable, whole_file, writing_error
-from supremum.errors import UnknownNameError
 
 STANDARD_OUTPUT = Path("-")
 
@@ -37,18 +38,7 @@ Output = Annotated[
 ]  # fmt: skip
 
 
-def checked_format(name: str, formats: Mapping[str, object] | tuple[str, ...]) -> str:
-    """Return the name of a format if it is one of the given formats.
-
-    Raises:
-        UnknownNameError: if it is not.
-    """
-    if name not in formats:
-        raise UnknownNameError("format", name, formats)
-    return name
-
-
-def chosen_format(name: str | None, output: Path | None, formats: Mapping[str, object] | tuple[str, ...]) -> str:
+def chosen_format(name: str | None, output: Path | None, formats: tuple[str, ...]) -> str:
     """The given format; otherwise that of the file's ending, or the first one.
 
     Args:
@@ -60,9 +50,14 @@ def chosen_format(name: str | None, output: Path | None, formats: Mapping[str, o
         UnknownNameError: for an unknown format.
     """
     if name is not None:
-        return checked_format(name, formats)
+        return chosen("format", name, formats)
     ending = "" if output is None else output.suffix.lower().removeprefix(".")
-    return ending if ending in formats else next(iter(formats))
+    return ending if ending in formats else formats[0]
+
+
+def json_text(data: Any) -> str:
+    """Plain data as JSON, ending with a newline."""
+    return json.dumps(data, indent=2) + "\n"
 
 
 def put_text(text: str, output: Path | None) -> None:

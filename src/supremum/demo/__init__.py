@@ -6,17 +6,6 @@ from supremum.demo.figures import draw_training, draw_underflow
 from supremum.demo.underflow import UNDERFLOW_WEIGHTS, Shares, Underflow, measure_underflow
 
 __all__ = [
-    "CASES",
-    "UNDERFLOW_WEIGHTS",
-    "Digits",
-    "Report",
-    "Shares",
-    "Underflow",
-    "demonstration_policy",
-    "draw_training",
-    "draw_underflow",
-    "label_of",
-    "load_digits",
-    "measure_underflow",
-    "train_classifier",
-]
+    "CASES", "UNDERFLOW_WEIGHTS", "Digits", "Report", "Shares", "Underflow", "demonstration_policy", "draw_training",
+    "draw_underflow", "label_of", "load_digits", "measure_underflow", "train_classifier",
+]  # fmt: skip

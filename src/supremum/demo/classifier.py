@@ -14,14 +14,14 @@ from supremum.demo.digits import Digits
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import DynamicLossScale, HardwareWarning, LossScale, Policy
 from supremum.optimizers import SGD, Adam, Optimizer
-from supremum.training import History, LossFunction, Sequential, SparseCategoricalCrossentropy
+from supremum.training import History, Sequential, SparseCategoricalCrossentropy
 
 POLICIES: tuple[str, ...] = ("float32", "mixed_bfloat16", "mixed_float16")
 # Training without float32 variables is worse, which is worth showing. Other formats do not suit this network.
 _TRAINABLE = (*POLICIES, "bfloat16", "float16")
 # By default the scale rises after 2,000 good steps, which is longer than a demonstration.
 SCALE = DynamicLossScale(increment_period=50)
-_BATCH = 64
+BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -149,16 +149,6 @@ class Report:
         }
 
 
-def weighted_loss(weight: float) -> LossFunction:
-    """Cross entropy times a weight."""
-    loss = SparseCategoricalCrossentropy(from_logits=True)
-
-    def weighted(y_true: Any, y_pred: Any) -> jax.Array:
-        return loss(y_true, y_pred) * weight
-
-    return weighted
-
-
 def train_classifier(
     digits: Digits,
     policy: Policy,
@@ -180,17 +170,21 @@ def train_classifier(
         weight: the weight of the loss; the learning rate is divided by it.
         on_epoch: called after every epoch with its number, from 0, and its results.
     """
-    model = case.network(policy)
+    model, loss = case.network(policy), SparseCategoricalCrossentropy(from_logits=True)
+
+    def weighted(y_true: Any, y_pred: Any) -> jax.Array:
+        return loss(y_true, y_pred) * weight
+
     model.compile(
-        case.optimizer(weight), weighted_loss(weight), ["accuracy"],
+        case.optimizer(weight), weighted, ["accuracy"],
         steps_per_execution=case.steps_per_execution, seed=seed,
     )  # fmt: skip
     with warnings.catch_warnings():
         # The demonstration compares how policies learn on any machine; their speed does not matter here.
         warnings.simplefilter("ignore", HardwareWarning)
         history = model.fit(
-            digits.x_train, digits.y_train, batch_size=_BATCH, epochs=epochs,
-            steps_per_epoch=len(digits.x_train) // _BATCH,  # a smaller last batch would have to be compiled too
+            digits.x_train, digits.y_train, batch_size=BATCH, epochs=epochs,
+            steps_per_epoch=len(digits.x_train) // BATCH,  # a smaller last batch would have to be compiled too
             callbacks=[] if on_epoch is None else [on_epoch], verbose=0,
         )  # fmt: skip
         test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0)

@@ -27,7 +27,22 @@ def draw_training(path: Path, reports: Sequence[Report]) -> None:
     """
     figure, (losses, scales) = _new_figure()
     _draw_losses(losses, reports)
-    _draw_scales(scales, reports)
+    for report, (colour, line) in zip(reports, _STYLES, strict=False):
+        if report.loss_scale is None:
+            continue
+        scale = np.asarray(report.history.loss_scale)
+        steps = np.arange(1, len(scale) + 1)
+        skipped = np.asarray(report.history.skipped)
+        scales.step(steps, scale, where="mid", color=colour, linestyle=line, label=report.label)
+        label = f"skipped steps: {skipped.sum()}"
+        scales.plot(steps[skipped], scale[skipped], "x", color=_SKIPPED, markersize=9, markeredgewidth=2, label=label)
+    scales.set(xlabel="step", ylabel="loss scale")
+    scales.set_title("Loss scale", loc="left")
+    if scales.lines:
+        scales.set_yscale("log", base=2)
+        scales.legend(frameon=False)
+    else:
+        scales.text(0.5, 0.5, "no policy shown here scales its loss", ha="center", transform=scales.transAxes)
     _save(figure, path)
 
 
@@ -85,25 +100,6 @@ def _running_mean(values: Any) -> tuple[Any, Any]:
     window = min(_SMOOTHING, len(values))
     means = np.convolve(values, np.ones(window) / window, mode="valid")
     return np.arange(len(means)) + (window + 1) / 2, means
-
-
-def _draw_scales(axis: Any, reports: Sequence[Report]) -> None:
-    for report, (colour, line) in zip(reports, _STYLES, strict=False):
-        if report.loss_scale is None:
-            continue
-        scale = np.asarray(report.history.loss_scale)
-        steps = np.arange(1, len(scale) + 1)
-        skipped = np.asarray(report.history.skipped)
-        axis.step(steps, scale, where="mid", color=colour, linestyle=line, label=report.label)
-        label = f"skipped steps: {skipped.sum()}"
-        axis.plot(steps[skipped], scale[skipped], "x", color=_SKIPPED, markersize=9, markeredgewidth=2, label=label)
-    axis.set(xlabel="step", ylabel="loss scale")
-    axis.set_title("Loss scale", loc="left")
-    if axis.lines:
-        axis.set_yscale("log", base=2)
-        axis.legend(frameon=False)
-    else:
-        axis.text(0.5, 0.5, "no policy shown here scales its loss", ha="center", transform=axis.transAxes)
 
 
 def _save(figure: Any, path: Path) -> None:

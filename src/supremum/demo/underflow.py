@@ -9,16 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 
 from supremum import nn
-from supremum.demo.classifier import SCALE, network
+from supremum.demo.classifier import BATCH, SCALE, network
 from supremum.demo.digits import Digits
 from supremum.mixed_precision import FixedLossScale, Policy, scaled_value_and_grad
 from supremum.training import SparseCategoricalCrossentropy
 
 UNDERFLOW_WEIGHTS: tuple[float, ...] = (1.0, 1e-2, 1e-4, 1e-5, 4e-6, 2e-6, 1e-6)
 """The weights of the loss, from those that float16 can train with to those that it cannot."""
-_BATCH = 64
-
-
 _Zeros: TypeAlias = dict[str, tuple[int, int]]
 
 
@@ -97,7 +94,7 @@ def _zero_counter(digits: Digits, policy: Policy, seed: int) -> Callable[[FixedL
     nn.initialize(model, digits.x_train[:1], seed=seed)
     trainable, other = nn.split_variables(model)
     loss = SparseCategoricalCrossentropy(from_logits=True)
-    x, y = digits.x_train[:_BATCH], digits.y_train[:_BATCH]
+    x, y = digits.x_train[:BATCH], digits.y_train[:BATCH]
 
     def loss_of(variables: dict[str, jax.Array], weight: float) -> jax.Array:
         return loss(y, nn.functional_call(model, variables | other, x, training=True)[0]) * weight

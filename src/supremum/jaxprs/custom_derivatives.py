@@ -8,40 +8,50 @@ names, and tests notice a change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax.extend import linear_util
 from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
-from supremum.jax_compat import open_jaxpr, parameter, with_constants, without_constants
+from supremum.jax_compat import CUSTOM_VMAP, open_jaxpr, parameter, with_constants, without_constants
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs.equations import CUSTOM_VMAP
-from supremum.jaxprs.rewrite_rules import Rewrites, Value
+from supremum.jaxprs.rewrite_rules import RewriteRule, Rewritten, Value
 
 
 def with_rewritten_rule(
-    rewriter: Rewrites, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
+    equation: JaxprEqn,
+    values: Sequence[Value],
+    results: Sequence[Value],
+    rule: RewriteRule,
+    rewrite: Callable[..., Rewritten],
 ) -> dict[str, Any]:
     """Rewrite the parameters of an equation that hold its rule.
 
     Args:
-        rewriter: the rewriter.
         equation: a call of a function with a custom rule.
         values: the operands.
         results: the results.
-        context: passed to the rewrite rule.
+        rule: the rewrite rule.
+        rewrite: rewrites a function by that rule, given the operands and the dtypes of the `results`.
     """
+
+    def keeping_dtypes(function: ClosedJaxpr) -> Any:
+        """Rewrite a function so that its inputs and outputs keep their declared dtypes."""
+        jaxpr = open_jaxpr(function)
+        declared = [rule.value(var.aval) for var in jaxpr.invars]
+        return rewrite(function, declared, results=[rule.value(atom.aval).dtype for atom in jaxpr.outvars]).function
+
     if equation.primitive is p.custom_jvp_call_p:
-        return _forward_rule(rewriter, equation, values[parameter(equation, "num_consts") :], results, context)
+        return _forward_rule(equation, values[parameter(equation, "num_consts") :], results, rewrite)
     if equation.primitive.name == CUSTOM_VMAP:
-        return {"rule": _of_arrays(parameter(equation, "rule"), rewriter, context)}
-    return _backward_rule(rewriter, equation, context)
+        return {"rule": _of_arrays(parameter(equation, "rule"), keeping_dtypes)}
+    return _backward_rule(equation, keeping_dtypes)
 
 
 def _forward_rule(
-    rewriter: Rewrites, equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], context: Hashable
+    equation: JaxprEqn, values: Sequence[Value], results: Sequence[Value], rewrite: Callable[..., Rewritten]
 ) -> dict[str, Any]:
     rule = parameter(equation, "jvp_jaxpr_fun")
 
@@ -51,37 +61,29 @@ def _forward_rule(
         given = [*values, *(Value(value.dtype) for value in tangents)]
         ends = [value.dtype for value in results]
         ends += [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
-        rewritten = rewriter.rewrite(with_constants(jaxpr, consts), given, context, ends)
+        rewritten = rewrite(with_constants(jaxpr, consts), given, results=ends)
         return without_constants(rewritten.function), consts, zero_results
 
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}
 
 
-def _backward_rule(rewriter: Rewrites, equation: JaxprEqn, context: Hashable) -> dict[str, Any]:
+def _backward_rule(equation: JaxprEqn, keeping_dtypes: Callable[[ClosedJaxpr], Any]) -> dict[str, Any]:
     forward, backward = parameter(equation, "fwd_jaxpr_thunk"), parameter(equation, "bwd")
 
     def rewritten_forward(*wanted: bool) -> Any:
         jaxpr, consts = forward.call_wrapped(*wanted)
-        return without_constants(_inside(with_constants(jaxpr, consts), rewriter, context)), consts
+        return without_constants(keeping_dtypes(with_constants(jaxpr, consts))), consts
 
     # Inputs and outputs need not be arrays: a cotangent may be a symbolic zero. The output is a list of cotangents, or
     # from JAX 0.12 on a pair of that list and what the rule logged.
-    rewritten_backward = _of_arrays(backward.call_wrapped, rewriter, context)
+    rewritten_backward = _of_arrays(backward.call_wrapped, keeping_dtypes)
     return {
         "fwd_jaxpr_thunk": linear_util.wrap_init(rewritten_forward, debug_info=forward.debug_info),
         "bwd": linear_util.wrap_init(rewritten_backward, debug_info=backward.debug_info),
     }
 
 
-def _inside(function: ClosedJaxpr, rewriter: Rewrites, context: Hashable) -> Any:
-    """Rewrite a function so that its inputs and outputs keep their declared dtypes."""
-    jaxpr = open_jaxpr(function)
-    declared = [rewriter.rule.value(var.aval) for var in jaxpr.invars]
-    ends = [rewriter.rule.value(atom.aval).dtype for atom in jaxpr.outvars]
-    return rewriter.rewrite(function, declared, context, ends).function
-
-
-def _of_arrays(rule: Callable[..., Any], rewriter: Rewrites, context: Hashable) -> Callable[..., Any]:
+def _of_arrays(rule: Callable[..., Any], keeping_dtypes: Callable[[ClosedJaxpr], Any]) -> Callable[..., Any]:
     """Rewrite a rule that is called with trees of arrays and other values; the arrays keep their declared dtypes."""
 
     def rewritten(*args: Any) -> Any:
@@ -93,7 +95,7 @@ def _of_arrays(rule: Callable[..., Any], rewriter: Rewrites, context: Hashable) 
             results, replace_results = _arrays_of(rule(*replace_arguments(arrays)))
             return results
 
-        function = _inside(jax.make_jaxpr(of_arrays)(*given), rewriter, context)
+        function = keeping_dtypes(jax.make_jaxpr(of_arrays)(*given))
         return replace_results(jaxpr_as_fun(function)(*given))
 
     return rewritten

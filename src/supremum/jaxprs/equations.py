@@ -1,9 +1,12 @@
-"""The properties of a jaxpr's equations: their named scopes, the functions they call, and how often those run."""
+"""The equations of a jaxpr and of the functions that it calls: their scopes, how often they run, which are used.
+
+JAX drops equations that the results do not depend on before the program runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jax.extend import source_info_util
@@ -11,30 +14,13 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from supremum.argument_checks import instance
 from supremum.errors import OperandError, shown
-from supremum.jax_compat import function_name, is_transposed, open_jaxpr, parameter, scope_names
+from supremum.jax_compat import CALLS, WITH_RULE, function_name, is_transposed, open_jaxpr, parameter, scope_names
 from supremum.jax_compat import primitives as p
 
 CAST_SCOPE: Final = "supremum.autocast.cast"
 """The `jax.named_scope` of the casts that autocast inserts, and of their gradients."""
-CUSTOM_VMAP = "custom_vmap_call"
-"""The primitive that calls a function with a custom rule for `jax.vmap`; `jax.extend` does not export it."""
-
-# Functions in parameters of other primitives are found by their type, but how operands map to arguments is unknown.
-CALLS: Mapping[str, str] = {
-    p.jit_p.name: "jaxpr",
-    p.closed_call_p.name: "call_jaxpr",
-    p.call_p.name: "call_jaxpr",
-    p.remat_p.name: "jaxpr",
-    "shard_map": "jaxpr",
-}
-"""Primitives that call one function with exactly their operands, and the parameter that holds the function."""
-
-WITH_RULE: Mapping[str, str] = {
-    p.custom_jvp_call_p.name: "call_jaxpr",
-    p.custom_vjp_call_p.name: "call_jaxpr",
-    CUSTOM_VMAP: "call",
-}
-"""The same for primitives whose function has a custom rule for derivatives or `vmap`."""
+# Calls whose function has the same results as the equation.
+_SAME_RESULTS = frozenset({*CALLS, p.cond_p.name, p.custom_jvp_call_p.name, p.custom_vjp_call_p.name})
 
 
 def as_equation(equation: Any) -> JaxprEqn:
@@ -70,11 +56,6 @@ def is_backward(equation: JaxprEqn) -> bool:
     [False, False, True]
     """
     return is_transposed(equation.source_info.name_stack)
-
-
-def is_of_autocast(equation: JaxprEqn) -> bool:
-    """Whether autocast inserted an equation."""
-    return CAST_SCOPE in scopes_of(equation)
 
 
 def name_of_call(equation: JaxprEqn) -> str:
@@ -185,3 +166,109 @@ def _unstacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
 def line_of(equation: JaxprEqn) -> str:
     """The user's line that an equation comes from, as `file:line:column (function)`."""
     return source_info_util.summarize(as_equation(equation).source_info)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An equation and its place in the program.
+
+    Args:
+        equation: the equation.
+        scopes: the `jax.named_scope` blocks around it, those of the calling equations first.
+        callers: the equations that call the function that contains it, outermost first.
+        trips: how often it runs when the whole program runs once; None if only the run can tell.
+        function: the function that contains it.
+        index: its index in the equations of that function.
+        caller: the site of the innermost caller; None in the program itself.
+    """
+
+    equation: JaxprEqn
+    scopes: tuple[str, ...]
+    callers: tuple[JaxprEqn, ...]
+    trips: int | None
+    function: Jaxpr = field(repr=False, compare=False)
+    index: int = field(compare=False)
+    caller: Site | None = field(repr=False, compare=False)
+
+    @property
+    def path(self) -> str:
+        """The scopes as one path, such as `"encoder/0/norm"`."""
+        return "/".join(scope for scope in self.scopes if scope != CAST_SCOPE)
+
+
+def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
+    """Iterate over the equations of a jaxpr; the equations of a called function follow the one that calls it.
+
+    A function that is called twice is walked twice, because its equations run twice.
+
+    >>> import jax, jax.numpy as jnp
+    >>> looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5))(1.0)
+    >>> [(site.equation.primitive.name, site.trips) for site in walk(looped)]
+    [('scan', 1), ('sin', 5)]
+    """
+    # Not recursive, because programs nest deeper than Python recurses.
+    pending = [_sites(open_jaxpr(function), None, 1)]
+    while pending:
+        site = next(pending[-1], None)
+        if site is None:
+            pending.pop()
+            continue
+        yield site
+        for callee in reversed(callees(site.equation)):
+            trips = None if site.trips is None or callee.trips is None else site.trips * callee.trips
+            pending.append(_sites(callee.jaxpr, site, trips))
+
+
+def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None) -> Iterator[Site]:
+    instance("program", jaxpr, Jaxpr, "a jaxpr, such as jax.make_jaxpr(function)(*args)")
+    scopes, callers = ((), ()) if caller is None else (caller.scopes, (*caller.callers, caller.equation))
+    for index, equation in enumerate(jaxpr.eqns):
+        yield Site(equation, (*scopes, *scopes_of(equation)), callers, trips, jaxpr, index, caller)
+
+
+class Liveness:
+    """Tells which equations of a program are used; ask in the order of `walk`.
+
+    An equation that it calls unused is unused. The converse may not hold: every operand of a used call counts as used,
+    even if the called function ignores it.
+    """
+
+    def __init__(self) -> None:
+        # Keeping the sites alive keeps their ids unique.
+        self._callers: dict[int, tuple[Site, bool, set[Var]]] = {}
+        self._needed: dict[tuple[int, tuple[bool, ...]], set[Var]] = {}
+
+    def used(self, site: Site) -> bool:
+        """Whether anything depends on an equation."""
+        used, wanted = True, (True,) * len(site.function.outvars)
+        if site.caller is not None:
+            _, used, needed_outside = self._callers[id(site.caller)]
+            wanted = _wanted(site.caller.equation, needed_outside, wanted)
+        key = id(site.function), wanted
+        if key not in self._needed:
+            self._needed[key] = _needed(site.function, wanted)
+        needed = self._needed[key]
+        used = used and (bool(site.equation.effects) or any(var in needed for var in site.equation.outvars))
+        if callees(site.equation):
+            self._callers[id(site)] = site, used, needed
+        return used
+
+
+def _wanted(equation: JaxprEqn, needed: set[Var], every: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which results of the called function the equation needs."""
+    results = tuple(var in needed for var in equation.outvars)
+    if equation.primitive.name in _SAME_RESULTS and len(results) == len(every):
+        return results
+    if equation.primitive is p.scan_p:
+        carries = loop_operands(equation).carries
+        return (True,) * carries + results[carries:]
+    return every
+
+
+def _needed(function: Jaxpr, wanted: tuple[bool, ...]) -> set[Var]:
+    results = zip(function.outvars, wanted, strict=True)
+    needed = {atom for atom, want in results if want and isinstance(atom, Var)}
+    for equation in reversed(function.eqns):
+        if equation.effects or any(var in needed for var in equation.outvars):
+            needed.update(atom for atom in equation.invars if isinstance(atom, Var))
+    return needed

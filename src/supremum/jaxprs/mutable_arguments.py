@@ -36,8 +36,6 @@ class Adapter:
     update: Callable[[Sequence[Any], Any], None]
 
 
-# The built-in adapters, imported once the library is.
-_OURS = {"flax.nnx": ("supremum.jaxprs.flax_nnx", "NNX")}
 _adapters: dict[str, Adapter | None] = {}
 
 
@@ -75,10 +73,21 @@ def register_adapter(library: str, adapter: Adapter | None) -> None:
     _adapters[text("library", library)] = adapter
 
 
+def nnx_adapter() -> Adapter:
+    """The adapter for modules, optimizers, random streams and variables of Flax nnx."""
+    nnx: Any = importlib.import_module("flax.nnx")  # it is not a dependency
+
+    return Adapter(
+        holds=lambda value: isinstance(value, (nnx.Pytree, nnx.Variable)),
+        split=lambda objects: nnx.split(tuple(objects)),
+        merge=nnx.merge,
+        update=lambda objects, state: nnx.update(tuple(objects), state),
+    )
+
+
 def _adapter_of(value: Any) -> Adapter | None:
-    for library, (module, name) in _OURS.items():
-        if library in sys.modules and library not in _adapters:
-            register_adapter(library, getattr(importlib.import_module(module), name))
+    if "flax.nnx" in sys.modules and "flax.nnx" not in _adapters:
+        register_adapter("flax.nnx", nnx_adapter())
     known = tuple(_adapters.values())  # a copy, because another thread may register one
     return next((adapter for adapter in known if adapter is not None and adapter.holds(value)), None)
 
@@ -142,13 +151,11 @@ def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     return Lifted(call, ([state for _, state in apart], callee, *args), kwargs, put_back)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A placeholder for an object."""
+    """A placeholder for an object, equal only to itself."""
 
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
+    index: int
 
 
 def _objects(tree: Any) -> list[Any]:

@@ -75,22 +75,6 @@ class RewriteRule(Protocol):
         ...
 
 
-class Rewrites(Protocol):
-    """Rewrites functions by a rule."""
-
-    rule: RewriteRule
-
-    def rewrite(
-        self,
-        function: Jaxpr | ClosedJaxpr,
-        values: Sequence[Value],
-        context: Hashable,
-        results: Sequence[DType | None] | None = None,
-    ) -> Rewritten:
-        """Rewrite the equations of a function as the rule says; see `Rewriter.rewrite`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RewriteRecord:
     """The record of one rewritten equation.

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jax.extend import source_info_util
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, new_jaxpr_eqn
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 
 from supremum.formats import DType
-from supremum.jax_compat import open_jaxpr, parameter, with_constants
+from supremum.jax_compat import (
+    CALLS,
+    WITH_RULE,
+    broadcast_equation,
+    cast_equation,
+    open_jaxpr,
+    parameter,
+    with_constants,
+)
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs.custom_derivatives import with_rewritten_rule
-from supremum.jaxprs.equations import CALLS, CAST_SCOPE, WITH_RULE, aval_of, loop_operands
+from supremum.jaxprs.equations import CAST_SCOPE, aval_of, loop_operands
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
+
+_Call: TypeAlias = tuple[Sequence[Value], Sequence[Value], dict[str, Any], Sequence[Rewritten]]
+"""A rewritten call: the operands, the results, the parameters that change, and the called functions."""
 
 
 class Rewriter:
@@ -75,14 +85,13 @@ class Rewriter:
 def _narrowed_only(jaxpr: Jaxpr) -> dict[int, DType]:
     """The operands that are only used in casts to one smaller dtype, by index, with that dtype."""
     uses: dict[Any, set[DType | None]] = {var: set() for var in jaxpr.invars}
+    used: list[tuple[Any, DType | None]] = [(atom, None) for atom in jaxpr.outvars]
     for equation in jaxpr.eqns:
         dtype = parameter(equation, "new_dtype") if equation.primitive is p.convert_element_type_p else None
-        for atom in equation.invars:
-            if isinstance(atom, Var) and atom in uses:
-                uses[atom].add(dtype)
-    for atom in jaxpr.outvars:
+        used += [(atom, dtype) for atom in equation.invars]
+    for atom, dtype in used:
         if isinstance(atom, Var) and atom in uses:
-            uses[atom].add(None)
+            uses[atom].add(dtype)
     narrowed: dict[int, DType] = {}
     for index, (var, dtypes) in enumerate(uses.items()):
         dtype = dtypes.pop() if len(dtypes) == 1 else None
@@ -132,21 +141,21 @@ class _Writer:
             return new
         if (new, dtype) not in self.casts:
             self.casts[new, dtype] = Var(_in_dtype(new.aval, dtype))
-            params, result = {"new_dtype": dtype, "weak_type": False, "sharding": None}, self.casts[new, dtype]
-            place = source_info_util.new_source_info() if equation is None else equation.source_info
-            ctx = None if equation is None else equation.ctx
-            place = place.replace(name_stack=place.name_stack.extend(CAST_SCOPE))
-            self.equations.append(new_jaxpr_eqn([new], [result], p.convert_element_type_p, params, set(), place, ctx))
+            self.equations.append(cast_equation(new, self.casts[new, dtype], CAST_SCOPE, equation))
         return self.casts[new, dtype]
 
     def write(self, results: Sequence[DType | None] | None) -> Rewritten:
         for equation in self.jaxpr.eqns:
             values = [self.value(atom) for atom in equation.invars]
             action = self.rule.action_for(equation, values, self.context)
+            functions: Sequence[Rewritten] = ()
             if action.inside is None:
-                self.record.append(self.emit(equation, action))
+                self.emit(equation, action)
             else:
-                self.record.append(_ENTER[equation.primitive.name](self, equation, values, action))
+                wanted, made, params, functions = _ENTER[equation.primitive.name](self, equation, values, action)
+                pairs = zip(equation.invars, wanted, strict=True)
+                self.append(equation, [self.cast(atom, value.dtype, equation) for atom, value in pairs], made, params)
+            self.record.append(RewriteRecord(equation, action, tuple(functions)))
         outputs = list(self.jaxpr.outvars)
         found = [self.value(atom) for atom in outputs]
         if results is not None:
@@ -162,7 +171,7 @@ class _Writer:
         function = with_constants(jaxpr, self.function.consts) if isinstance(self.function, ClosedJaxpr) else jaxpr
         return Rewritten(function, tuple(found), tuple(self.record))
 
-    def emit(self, equation: JaxprEqn, action: RewriteAction) -> RewriteRecord:
+    def emit(self, equation: JaxprEqn, action: RewriteAction) -> None:
         """Write an equation that calls no functions, or whose functions stay as they are."""
         atoms = list(equation.invars)
         if action.spread is not None:
@@ -172,7 +181,6 @@ class _Writer:
             self.define(equation.outvars[0], action.results[0], operands[0])
         else:
             self.append(equation, operands, action.results, action.params)
-        return RewriteRecord(equation, action)
 
     def spread(self, var: Any, equation: JaxprEqn) -> Var:
         """An operand broadcast to the shape of the result, defined like a variable of the old program."""
@@ -180,11 +188,7 @@ class _Writer:
         if old.shape == result.shape:
             return var
         full = Var(result.update(dtype=old.dtype, weak_type=False))
-        sharding = result.sharding if any(axis is not None for axis in result.sharding.spec) else None
-        axes = tuple(range(len(result.shape)))
-        params = {"shape": result.shape, "broadcast_dimensions": axes, "sharding": sharding}
-        operands, place = [self.atoms[var]], equation.source_info
-        self.equations.append(new_jaxpr_eqn(operands, [full], p.broadcast_in_dim_p, params, set(), place, equation.ctx))
+        self.equations.append(broadcast_equation(self.atoms[var], full, equation))
         self.define(full, self.values[var], full)
         return full
 
@@ -195,7 +199,7 @@ class _Writer:
         merged = None if params is None else {**equation.params, **params}
         self.equations.append(equation.replace(invars=operands, outvars=outvars, params=merged))
 
-    def enter_call(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
+    def enter_call(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         name = CALLS[equation.primitive.name]
         function = parameter(equation, name)
         wanted = _cast_values(values, action.operands)
@@ -209,23 +213,9 @@ class _Writer:
             rewritten = self.rewriter.rewrite(function, wanted, action.inside)
         else:
             rewritten, wanted = self.rewriter.rewrite_hoisting(function, wanted, action.inside)
-        params = {name: rewritten.function}
-        return self.call(equation, wanted, rewritten.results, params, action, [rewritten])
+        return wanted, rewritten.results, {name: rewritten.function}, [rewritten]
 
-    def call(
-        self,
-        equation: JaxprEqn,
-        wanted: Sequence[Value],
-        results: Sequence[Value],
-        params: dict[str, Any],
-        action: RewriteAction,
-        functions: Sequence[Rewritten],
-    ) -> RewriteRecord:
-        operands = [self.cast(atom, value.dtype, equation) for atom, value in zip(equation.invars, wanted, strict=True)]
-        self.append(equation, operands, results, params)
-        return RewriteRecord(equation, action, tuple(functions))
-
-    def enter_scan(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
+    def enter_scan(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a `scan`. The carry keeps its dtype, because it must be the same in every iteration.
 
         Constants are cast inside, so their gradient is summed over the iterations in the dtype of the constants.
@@ -238,9 +228,9 @@ class _Writer:
         rewritten = self.rewriter.rewrite(body, start, action.inside, ends)
         # Literals and explicit casts are known only within one iteration.
         results = [Value(value.dtype) for value in rewritten.results]
-        return self.call(equation, start, results, {"jaxpr": rewritten.function}, action, [rewritten])
+        return start, results, {"jaxpr": rewritten.function}, [rewritten]
 
-    def enter_while(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
+    def enter_while(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a `while`, like `enter_scan`; the condition takes the carry too."""
         condition, body = parameter(equation, "cond_jaxpr"), parameter(equation, "body_jaxpr")
         loop = loop_operands(equation)
@@ -250,7 +240,7 @@ class _Writer:
         asked = self.rewriter.rewrite(condition, [*start[:cut], *start[first:]], action.inside)
         looped = self.rewriter.rewrite(body, start[cut:], action.inside, carried)
         params = {"cond_jaxpr": asked.function, "body_jaxpr": looped.function}
-        return self.call(equation, start, [Value(dtype) for dtype in carried], params, action, [asked, looped])
+        return start, [Value(dtype) for dtype in carried], params, [asked, looped]
 
     def with_declared(self, values: Sequence[Value], atoms: Sequence[Any], carried: range) -> list[Value]:
         return [
@@ -258,7 +248,7 @@ class _Writer:
             for index, (value, atom) in enumerate(zip(values, atoms, strict=True))
         ]
 
-    def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
+    def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a `cond`. The results of its branches are cast to the widest dtype among them."""
         branches = parameter(equation, "branches")
         alone = [self.rewriter.rewrite(branch, values[1:], action.inside).results for branch in branches]
@@ -267,10 +257,9 @@ class _Writer:
             for results in zip(*alone, strict=True)
         ]
         together = [self.rewriter.rewrite(branch, values[1:], action.inside, ends) for branch in branches]
-        params = {"branches": tuple(branch.function for branch in together)}
-        return self.call(equation, values, list(map(Value, ends)), params, action, together)
+        return values, list(map(Value, ends)), {"branches": tuple(branch.function for branch in together)}, together
 
-    def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> RewriteRecord:
+    def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a call of a function with a custom rule for derivatives or `vmap`, which is rewritten when used."""
         name = WITH_RULE[equation.primitive.name]
         function = parameter(equation, name)
@@ -279,13 +268,14 @@ class _Writer:
         if equation.primitive is not p.custom_jvp_call_p:
             # The rule expects the declared dtypes.
             ends = [self.rule.value(var.aval).dtype for var in open_jaxpr(function).outvars]
-        rewritten = self.rewriter.rewrite(function, start, action.inside, ends)
+        rewrite = partial(self.rewriter.rewrite, context=action.inside)
+        rewritten = rewrite(function, start, results=ends)
         params = {name: rewritten.function}
-        params |= with_rewritten_rule(self.rewriter, equation, start, rewritten.results, action.inside)
-        return self.call(equation, start, rewritten.results, params, action, [rewritten])
+        params |= with_rewritten_rule(equation, start, rewritten.results, self.rule, rewrite)
+        return start, rewritten.results, params, [rewritten]
 
 
-_ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], RewriteAction], RewriteRecord]] = {
+_ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], RewriteAction], _Call]] = {
     **dict.fromkeys(CALLS, _Writer.enter_call),
     p.scan_p.name: _Writer.enter_scan,
     p.while_p.name: _Writer.enter_while,

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from supremum.launching.exit_report import Ended
-from supremum.launching.launcher import launch
-from supremum.launching.port import check_port as check_port
+from supremum.launching.launcher import Ended, launch
 from supremum.launching.process_place import HEARTBEATS as HEARTBEATS
 from supremum.launching.process_place import ProcessPlace
+from supremum.launching.process_place import check_port as check_port
 from supremum.launching.process_place import checked_heartbeat as checked_heartbeat
 from supremum.renamed_names import renamed_name
 

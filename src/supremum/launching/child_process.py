@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 from supremum.launching import parent_watch
@@ -43,7 +43,8 @@ class Child:
         assert self._process.stderr is not None
         self.streams: tuple[IO[bytes], IO[bytes]] = (self._process.stdout, self._process.stderr)
         self._unfinished = [b"", b""]
-        self._last_errors: deque[str] = deque(maxlen=_LAST_LINES)
+        # The last lines of standard error, without stack frames of native code.
+        self.last_errors: deque[str] = deque(maxlen=_LAST_LINES)
         for stream in self.streams:
             os.set_blocking(stream.fileno(), False)
 
@@ -82,13 +83,8 @@ class Child:
         lines = [line.decode(errors="replace") for line in complete]
         if stream == 1:
             native = ("    @ ", "*** Check failure stack trace")
-            self._last_errors.extend(line for line in lines if line.strip() and not line.startswith(native))
+            self.last_errors.extend(line for line in lines if line.strip() and not line.startswith(native))
         return lines
-
-    @property
-    def last_errors(self) -> list[str]:
-        """The last lines of its standard error, without stack frames of native code."""
-        return list(self._last_errors)
 
     def returncode(self) -> int | None:
         """The exit code, negative for a signal; None while the process runs. Its children end with it."""
@@ -115,25 +111,3 @@ class Child:
         """Close the pipes."""
         for stream in self.streams:
             stream.close()
-
-
-def end_all(children: Iterable[Child], pause: Callable[[list[Child]], None]) -> list[int]:
-    """Ask all processes to end, wait, and kill those that have not ended.
-
-    Args:
-        children: the processes; those that have ended are ignored.
-        pause: called with the processes that were asked; returns when all have ended or had enough time.
-
-    Returns:
-        The ids of the processes that had to be killed.
-    """
-    asked = [child for child in children if child.returncode() is None]
-    try:
-        for child in asked:
-            child.terminate()
-        pause(asked)
-    finally:
-        left = [child for child in asked if child.returncode() is None]
-        for child in left:
-            child.kill()
-    return [child.process_id for child in left]

@@ -40,9 +40,7 @@ class Guard:
 
     def close(self) -> None:
         """End the guard at the end of the run."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()  # closes the pipe and waits
 
 
 def kill_group(pid: int, number: signal.Signals) -> None:

@@ -7,36 +7,34 @@ class is unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 from jax.extend.core import Literal as Number
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType
+from supremum.formats import DType, as_format
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import EXPLICIT_ENTRIES, OURS, USER, Position, Site, Sources, aval_of, is_of_autocast
+from supremum.jax_compat import type_text
+from supremum.jaxprs import CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, Position, Site, aval_of, scopes_of
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
-from supremum.tracing.expression_operands import Functions
-from supremum.tracing.fixes import fix_of
-from supremum.tracing.origins import Origin
-from supremum.tracing.source_intent import NO_SOURCE, SourceIntent, source_intent
-
-CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
-CLASSES: tuple[CastClass, ...] = get_args(CastClass)
-"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
-these is known."""
-
+from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources, source_intent
+from supremum.tracing.origins import Origin, Origins
+from supremum.tracing.report import Cast, CastClass
 
 _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
 )
+# Expressions that need no parentheses before a method call.
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*(\([^()]*\)|\[[^\[\]]*\])*")
 _METHODS = frozenset(
     f"__{name}__"
     for name in (
@@ -46,74 +44,67 @@ _METHODS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Classification:
-    """Why there is a cast.
-
-    Args:
-        kind: its class.
-        reason: why it is in that class.
-        operands: the operands of the expression, each as `"text: dtype[shape]"`.
-        fix: for a promotion, what to write instead.
-        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
-    """
-
-    kind: CastClass
-    reason: str
-    operands: tuple[str, ...]
-    fix: str = ""
-    decision: Decision | None = None
-
-
 class CastClassifier:
-    """Classifies the casts of one program. Forward passes must come before their backward passes.
+    """Classifies the casts of one program. Forward passes must come before their backward passes."""
 
-    Args:
-        functions: the functions of the program.
-        sources: the source files of the program.
-    """
-
-    def __init__(self, functions: Functions, sources: Sources) -> None:
-        self._functions = functions
-        self._sources = sources
+    def __init__(self) -> None:
+        self._origins = Origins()
+        self._sources = Sources()
         self._forward: dict[Position, CastClass] = {}
+        self._intent_at = cache(self._intent)
 
-        @cache
-        def intent_at(position: Position) -> SourceIntent:
-            return source_intent(sources.node(position), sources.source(position.file))
+    def _intent(self, position: Position) -> SourceIntent:
+        return source_intent(self._sources.node(position), self._sources.source(position.file))
 
-        self._intent_at = intent_at
-
-    def classify(self, site: Site, origin: Origin, source: DType, target: DType) -> Classification:
-        """Find out why there is a cast from one dtype to another.
+    def classify(self, site: Site, operand: Any, target: DType, times: int | None) -> Cast:
+        """Find out why there is a cast.
 
         Args:
             site: the equation that casts.
-            origin: where the equation comes from.
-            source: the dtype before.
+            operand: the abstract value that it casts.
             target: the dtype after.
+            times: how often the cast runs.
         """
-        if is_of_autocast(site.equation):
-            reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
-            return Classification("autocast", reason, ())
-        atoms = self._functions.of(origin.site).operands(origin.site.index)
-        maker, user, intent = origin.maker, origin.user, NO_SOURCE
-        if maker is not None and maker.owner != USER and user is not None:
-            # An operator belongs to the user even if a container forwards it to the array that it holds.
-            of_user = self._intent_at(user)
-            if self._is_forwarded(of_user, origin):
-                intent, origin = of_user, replace(origin, maker=user)
-        elif maker is not None:
-            intent = self._intent_at(maker)
-        called = origin.site.equation.primitive is p.jit_p
-        decision = _decision(intent, atoms, source, target, literals=called)
-        kind, reason = self._class(origin, intent, decision, atoms, source, target)
-        if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
-            self._forward[origin.maker] = kind
-        operands = _described(intent, atoms)
-        if kind != "promotion":
-            return Classification(kind, reason, operands)
-        return Classification(kind, reason, operands, fix_of(decision, intent.operands, source, target), decision)
+        source, origin = operand.dtype, self._origins.of(site)
+        place = origin.place
+        intent, atoms, decision = NO_SOURCE, (), None
+        kind: CastClass = "autocast"
+        reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
+        if CAST_SCOPE not in scopes_of(site.equation):
+            atoms = self._origins.operands(origin.site)
+            maker, user = origin.maker, origin.user
+            if maker is not None and maker.owner != USER and user is not None:
+                # An operator belongs to the user even if a container forwards it to the array that it holds.
+                of_user = self._intent_at(user)
+                if self._is_forwarded(of_user, origin):
+                    intent, origin = of_user, replace(origin, maker=user)
+            elif maker is not None:
+                intent = self._intent_at(maker)
+            called = origin.site.equation.primitive is p.jit_p
+            decision = _decision(intent, atoms, source, target, literals=called)
+            numbers = [atom for atom in atoms if isinstance(atom, Number) and aval_of(atom).weak_type]
+            weak = any(aval_of(atom).dtype == source for atom in numbers)
+            kind, reason = self._class(origin, intent, decision, weak, source, target)
+            if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
+                self._forward[origin.maker] = kind
+        return Cast(
+            source=source,
+            target=target,
+            shape=operand.shape,
+            weak=operand.weak_type,
+            times=times,
+            kind=kind,
+            reason=reason,
+            file="" if place is None else place.file,
+            line=0 if place is None else place.line,
+            expression="" if place is None else self._sources.text(place),
+            path=tuple((position, self._sources.text(position)) for position in origin.path),
+            operands=_described(intent, atoms),
+            scope=site.path,
+            operation=site.equation.primitive.name,
+            fix=fix_of(decision, intent.operands, source, target) if kind == "promotion" else "",
+            decision=decision if kind == "promotion" else None,
+        )
 
     def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
         """Whether the user's operator causes the cast, and the methods of the operands only forward it.
@@ -123,7 +114,9 @@ class CastClassifier:
         which Python calls the outermost itself, and the innermost uses the same operator, or calls a method or a
         function for it.
         """
-        if intent.kind != "operator" or not all(map(_is_operator_method, origin.between[:-1])):
+        outer = origin.between[:-1]
+        is_of_methods = all(each.owner == OURS or each.function.rpartition(".")[2] in _METHODS for each in outer)
+        if intent.kind != "operator" or not is_of_methods:
             return False
         if all(position.owner == OURS for position in origin.between):
             return True  # our arrays forward every operator
@@ -137,14 +130,9 @@ class CastClassifier:
         return inner.kind == "call" and (name in _METHODS or is_looked_up or is_same)
 
     def _class(
-        self,
-        origin: Origin,
-        intent: SourceIntent,
-        decision: Decision | None,
-        atoms: Sequence[Any],
-        source: DType,
-        target: DType,
+        self, origin: Origin, intent: SourceIntent, decision: Decision | None, weak: bool, source: DType, target: DType
     ) -> tuple[CastClass, str]:
+        """The class of a cast and the reason; `weak` tells whether an operand is a weak number of the source dtype."""
         maker = origin.maker
         if maker is not None and maker.owner != USER:
             return "library", f"{maker.owner} casts at {maker}: {self._sources.text(maker)}"
@@ -159,9 +147,7 @@ class CastClassifier:
         if origin.backward and maker is not None and maker in self._forward:
             return self._forward[maker], f"the backward pass of a cast: its gradient goes back to {target}"
         if intent.kind == "operator":
-            if any(
-                isinstance(atom, Number) and aval_of(atom).weak_type and _dtype_of(atom) == source for atom in atoms
-            ):
+            if weak:
                 return "library", f"JAX passes the number as {source} and then casts it to the other operand's dtype"
             return "unknown", "its operands do not explain it: a transformation may have inserted it"
         if intent.kind == "index":
@@ -173,10 +159,6 @@ class CastClassifier:
         if intent.of_jax or origin.entry:
             return "library", f"a step inside {intent.called or 'JAX'}, whose operands do not mix dtypes"
         return "unknown", "the source does not tell which function is called, and its operands do not mix dtypes"
-
-
-def _is_operator_method(position: Position) -> bool:
-    return position.owner == OURS or position.function.rpartition(".")[2] in _METHODS
 
 
 def _decision(
@@ -191,47 +173,43 @@ def _decision(
         target: the dtype after.
         literals: whether literals are arguments, as of a jitted function, where they stay weak.
     """
-    if not any(_dtype_of(atom) == source for atom in atoms):
+    if not any(getattr(atom.aval, "dtype", None) == source for atom in atoms):
         return None
     if intent.operation == "where" and len(atoms) == 3:
         atoms = atoms[1:]  # the condition is not promoted
     # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there.
     plain = [atom for atom in atoms if not isinstance(atom, Number)]
-    seen, numbers = (
-        (atoms, intent.numbers) if intent.kind == "operator" or intent.operation or literals else (plain, ())
-    )
+    is_clear = intent.kind == "operator" or intent.operation or literals
+    seen, numbers = (atoms, intent.numbers) if is_clear else (plain, ())
     try:
-        choices = [_operands(seen, numbers, weak=not literals), _operands(seen, numbers, weak=False)]
+        choices = [_operands(seen, numbers, weak=weak) for weak in (not literals, False)]
     except OperandError:  # a key or a token, which is never promoted
         return None
     rules = get_rules("jax")
     for operands in choices:
-        for operation in (intent.operation, None) if intent.operation else (None,):
-            try:
+        for operation in dict.fromkeys((intent.operation, None)):
+            with suppress(ArgumentError):
                 decision = rules.decide(operation, operands)
-            except ArgumentError:
-                continue
-            if any(cast.source == source and cast.target == target for cast in decision.casts):
-                return decision
+                if has_cast(decision, source, target):
+                    return decision
     return None
 
 
-def _dtype_of(atom: Any) -> DType | None:
-    return getattr(atom.aval, "dtype", None)
+def has_cast(decision: Decision, source: DType, target: DType) -> bool:
+    """Whether a decision casts an operand from one dtype to another."""
+    return any(cast.source == source and cast.target == target for cast in decision.casts)
 
 
 def _operands(atoms: Sequence[Any], numbers: Sequence[Operand | None], *, weak: bool) -> tuple[Operand, ...]:
-    numbers = numbers if len(numbers) == len(atoms) else (None,) * len(atoms)
-    return tuple(_operand(atom, number, weak=weak) for atom, number in zip(atoms, numbers, strict=True))
-
-
-def _operand(atom: Any, number: Operand | None, *, weak: bool) -> Operand:
-    if isinstance(atom, Number):
-        if number is not None:
-            return number
-        if weak or aval_of(atom).weak_type:
-            return as_operand(np.asarray(atom.val).item())
-    return as_operand(atom.aval)
+    operands: list[Operand] = []
+    for atom, number in zip(atoms, numbers if len(numbers) == len(atoms) else (None,) * len(atoms), strict=True):
+        is_number = isinstance(atom, Number)
+        if is_number and number is not None:
+            operands.append(number)
+        else:
+            is_weak = is_number and (weak or aval_of(atom).weak_type)
+            operands.append(as_operand(np.asarray(atom.val).item() if is_weak else atom.aval))
+    return tuple(operands)
 
 
 def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
@@ -241,6 +219,40 @@ def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
         if isinstance(atom, Number):
             described.append(text or str(np.asarray(atom.val)))
         else:
-            kind = f"{atom.aval.str_short()}{' (weak)' if getattr(atom.aval, 'weak_type', False) else ''}"
+            kind = f"{type_text(atom.aval)}{' (weak)' if getattr(atom.aval, 'weak_type', False) else ''}"
             described.append(f"{text}: {kind}" if text else kind)
     return tuple(described)
+
+
+def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, target: DType) -> str:
+    """What to write instead of a promotion: an explicit cast, or casts of the other operands to the narrower dtype.
+
+    Args:
+        decision: what the rules decide about the operands; None if they do not explain the cast.
+        texts: the source text of each operand; a different number of texts means that they are unknown.
+        source: the dtype that is promoted.
+        target: the dtype that it is promoted to.
+
+    >>> from supremum import explain
+    >>> decided = explain("bfloat16", "float32", rules="jax")
+    >>> fix_of(decided, ("x", "w + 1"), *(operand.dtype for operand in decided.operands))
+    "x.astype('float32') to compute in float32, or (w + 1).astype('bfloat16') to stay in bfloat16"
+    """
+    operands = () if decision is None else decision.operands
+    pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
+    widened = [_cast(text, source, target) for text, operand in pairs if operand.dtype == source]
+    narrow = [
+        _cast(text, operand.dtype, source)
+        for text, operand in pairs
+        if operand.dtype not in (None, source) and not operand.is_python_scalar
+    ]
+    # A cast to another category would drop fractions.
+    same_category = all(operand.category == as_format(source).category for operand in operands)
+    stay = f", or {' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
+    return f"{' and '.join(widened) or _cast('', source, target)} to compute in {target}{stay}"
+
+
+def _cast(text: str, source: DType | None, target: DType) -> str:
+    if not text:
+        return f".astype('{target}') on the {source} operand"
+    return f"{text if _PLAIN.fullmatch(text) else f'({text})'}.astype('{target}')"

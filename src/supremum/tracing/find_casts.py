@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+import re
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from supremum.errors import UnknownDtypeError
+from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, as_format
-from supremum.jax_compat import parameter
+from supremum.jax_compat import parameter, type_text
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Liveness, Sources, aval_of, largest_first, program_of, walk
+from supremum.jaxprs import Liveness, aval_of, lifted, walk
 from supremum.promotion import explain
-from supremum.tracing.cast import Cast
 from supremum.tracing.classify import CastClassifier
-from supremum.tracing.expression_operands import Functions
-from supremum.tracing.origins import Origins
-from supremum.tracing.report import CastReport
+from supremum.tracing.expressions import known_dtype
+from supremum.tracing.report import Cast, CastReport, largest_first
+
+_SHOWN = 6
+_KINDS = {"bf": "bfloat", "f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex"}
+_SHORT = re.compile(r"(bf|f|i|s|u|c)(\d.*)")
+_ARRAY = re.compile(r"([A-Za-z]\w*)\[([\d\s,]*)\]")
+# XLA counts the elements of an array in 64 bits.
+_DIGITS = 18
+_SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
 def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
@@ -40,9 +52,49 @@ def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
     """
 
     def report(*args: Any, **kwargs: Any) -> CastReport:
-        return casts_of(program_of(function, args, kwargs))
+        return casts_of(_program_of(function, args, kwargs))
 
     return report
+
+
+def _program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ClosedJaxpr:
+    """Trace a call.
+
+    Arguments other than arrays and numbers, such as strings, functions and layers that are not pytrees, are passed on
+    unchanged; results other than arrays and numbers are dropped. A function made by `jax.jit` is traced as it would be
+    called, with its static arguments.
+
+    Args:
+        function: any function that JAX can trace.
+        args: the positional arguments; a `jax.ShapeDtypeStruct` can replace an array.
+        kwargs: the keyword arguments.
+
+    Raises:
+        Exception: any error that the function raises.
+    """
+    lift = lifted(function, args, kwargs)
+    if lift is not None:
+        function, args, kwargs = lift.function, lift.args, lift.kwargs
+    trace: Any = getattr(function, "trace", None)
+    if trace is not None and hasattr(function, "lower"):
+        return trace(*args, **kwargs).jaxpr
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    traced = [index for index, leaf in enumerate(leaves) if _is_value(leaf)]
+
+    def call(*values: Any) -> Any:
+        given = list(leaves)
+        for index, value in zip(traced, values, strict=True):
+            given[index] = value
+        inner_args, inner_kwargs = jax.tree.unflatten(tree, given)
+        return [leaf for leaf in jax.tree.leaves(function(*inner_args, **inner_kwargs)) if _is_value(leaf)]
+
+    return jax.make_jaxpr(call)(*(leaves[index] for index in traced))
+
+
+def _is_value(leaf: Any) -> bool:
+    """Whether a leaf is an array or a number."""
+    is_number = isinstance(leaf, (bool, int, float, complex, np.generic))
+    return is_number or (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
 
 
 def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
@@ -55,41 +107,17 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
-    functions, sources, liveness = Functions(), Sources(), Liveness()
-    origins, classifier = Origins(functions), CastClassifier(functions, sources)
+    classifier, liveness = CastClassifier(), Liveness()
     found: list[Cast] = []
     for site in walk(program):
-        used = liveness.used(site)
-        for operand, source, target in _conversions(site.equation):
-            origin = origins.of(site)
-            classified = classifier.classify(site, origin, source, target)
-            place = origin.user or origin.maker
-            found.append(
-                Cast(
-                    source=source,
-                    target=target,
-                    shape=operand.shape,
-                    weak=operand.weak_type,
-                    times=site.trips if used else 0,
-                    kind=classified.kind,
-                    reason=classified.reason,
-                    file="" if place is None else place.file,
-                    line=0 if place is None else place.line,
-                    expression="" if place is None else sources.text(place),
-                    path=tuple((position, sources.text(position)) for position in origin.path),
-                    operands=classified.operands,
-                    scope=site.path,
-                    operation=site.equation.primitive.name,
-                    fix=classified.fix,
-                    decision=classified.decision,
-                )
-            )
+        times = site.trips if liveness.used(site) else 0
+        found += [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
     # The sort is stable: casts that move as many bytes stay in program order.
     return CastReport(tuple(sorted(found, key=lambda cast: largest_first(cast.total_bytes))))
 
 
-def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
-    """The operands that an equation converts, each with its dtype before and after."""
+def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
+    """The operands that an equation converts, each with its dtype afterwards."""
     operands = [aval_of(atom) for atom in equation.invars]
     if equation.primitive is p.convert_element_type_p:
         wanted = [(operands[0], aval_of(equation.outvars[0]).dtype)]
@@ -107,13 +135,115 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType, DType]]:
     else:
         return
     for operand, target in wanted:
-        if operand.dtype != target and _is_format(operand.dtype) and _is_format(target):
-            yield operand, operand.dtype, target
+        # A random key and the tangent of an integer have no format.
+        if operand.dtype != target and None not in (known_dtype(operand.dtype), known_dtype(target)):
+            yield operand, target
 
 
-def _is_format(dtype: Any) -> bool:
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A jitted function with the types of its arguments.
+
+    Args:
+        name: the name of the function.
+        arguments: the types of the arrays, such as `"float32[8,128]"`.
+        report: the casts of the function.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    report: CastReport
+
+    def __str__(self) -> str:
+        rest = len(self.arguments) - _SHOWN
+        more = f", and {rest} more" if rest > 0 else ""
+        return f"{self.name}({', '.join(self.arguments[:_SHOWN])}{more})"
+
+
+@contextmanager
+def record_jitted() -> Generator[list[Recorded]]:
+    """Record the functions that are jitted and called in a block.
+
+    The block replaces `jax.jit`, so use it only to run a whole program that has not been imported before. A function
+    that another jitted function calls is part of that function. Functions jitted before the block and code outside
+    jitted functions are not recorded.
+
+    >>> import jax.numpy as jnp
+    >>> with record_jitted() as recorded:
+    ...     _ = jax.jit(lambda x, y: x + y)(jnp.ones(2, "bfloat16"), jnp.ones(2))
+    >>> [(each.arguments, len(each.report)) for each in recorded]
+    [(('bfloat16[2]', 'float32[2]'), 1)]
+    """
+    recorded: list[Recorded] = []
+    original = jax.jit
+
+    def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        if function is None:  # @jax.jit(static_argnames="n")
+            return functools.partial(jit, **options)
+        return _Watched(original(function, **options), recorded)
+
+    jax.jit = jit
     try:
-        as_format(dtype)
-    except UnknownDtypeError:  # a random key, or the tangent of an integer
-        return False
-    return True
+        yield recorded
+    finally:
+        jax.jit = original
+
+
+class _Watched:
+    """A jitted function that records the casts of each of its programs once, before it runs."""
+
+    def __init__(self, function: Any, recorded: list[Recorded]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._recorded = recorded
+        self._seen: dict[int, Any] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+            program = self._function.trace(*args, **kwargs).jaxpr
+            # JAX returns the same program for the same types. Keeping it alive keeps its id unique.
+            if id(program) not in self._seen:
+                self._seen[id(program)] = program
+                name = getattr(self._function, "__name__", "function")
+                types = tuple(type_text(var.aval) for var in program.jaxpr.invars)
+                self._recorded.append(Recorded(name, types, casts_of(program)))
+        return self._function(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+def parse_arguments(text: str) -> tuple[Any, ...]:
+    """Parse the arguments to trace a function with.
+
+    Args:
+        text: arrays as JAX prints them, `f32[8,128]` or `float32[8,128]`, and numbers, separated by commas.
+
+    Raises:
+        ArgumentError: for anything else.
+        UnknownDtypeError: for an unknown dtype.
+
+    >>> parse_arguments("bf16[8,128], f32[], 0.5")
+    (ShapeDtypeStruct(shape=(8, 128), dtype=bfloat16), ShapeDtypeStruct(shape=(), dtype=float32), 0.5)
+    """
+    parts = [part.strip() for part in _SEPARATOR.split(text)]
+    return tuple(_parse(part) for part in parts if part)
+
+
+def _parse(text: str) -> Any:
+    found = _ARRAY.fullmatch(text)
+    if found is None:
+        for number in (int, float, complex):
+            with suppress(ValueError):
+                return number(text)
+        raise ArgumentError(f"Arguments must be arrays such as f32[8,128] or numbers, got {shown(text)}.")
+    name, shape = found.groups()
+    short = _SHORT.fullmatch(name)
+    dtype = as_format(name if short is None else _KINDS[short.group(1)] + short.group(2)).dtype
+    lengths = [length.strip() for length in shape.split(",") if length.strip()]
+    if any(len(length) > _DIGITS for length in lengths):
+        raise ArgumentError(f"The lengths of an array must have at most {_DIGITS} digits, got {shown(text)}.")
+    return jax.ShapeDtypeStruct(tuple(map(int, lengths)), dtype)

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import functools
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from types import FrameType, TracebackType
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import jax
 
+from supremum.argument_checks import chosen, iterable, text
 from supremum.bounded_cache import Bounded
-from supremum.errors import ArgumentError, SupremumError
-from supremum.tracing.allowed_casts import Allowed, Forbidden
-from supremum.tracing.cast import Cast
+from supremum.decisions import Decision
+from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, UnknownNameError
+from supremum.jaxprs import BETWEEN, USER, Position, position_of
+from supremum.operands import as_operand
+from supremum.rules import RuleSet, get_rules, rule_names
+from supremum.tracing.classify import fix_of, has_cast
+from supremum.tracing.expressions import UNRESOLVED, Sources, operand_nodes, source_intent, value_of
 from supremum.tracing.find_casts import casts
-from supremum.tracing.report import CastReport
-from supremum.tracing.strict_promotion_errors import promotion_in
+from supremum.tracing.report import CLASSES, Cast, CastReport
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _SHOWN = 20
+Allowed: TypeAlias = "str | RuleSet"
+"""A rule set or its name, a class of casts, or a pattern of file names."""
 
 
 class ForbiddenCastError(SupremumError, TypeError):
@@ -73,6 +82,63 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
     return Forbidding(Forbidden.of(kinds or ("promotion",), allow))
 
 
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """The casts that are forbidden; `cast in forbidden` tests one.
+
+    Args:
+        kinds: the forbidden classes.
+        rules: rule sets; a promotion is allowed if one of them makes the same one.
+        files: shell patterns; casts in matching files are allowed.
+    """
+
+    kinds: frozenset[str]
+    rules: tuple[RuleSet, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, kinds: Iterable[str], allow: Allowed | Iterable[Allowed]) -> Forbidden:
+        """Parse the arguments of `forbid_casts`.
+
+        Args:
+            kinds: classes, or `"all"`.
+            allow: exceptions: rule sets, classes, and file name patterns, which contain a dot, a slash or a star.
+
+        Raises:
+            UnknownNameError: for any other name.
+
+        >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
+        ['autocast', 'library', 'promotion', 'unknown']
+        """
+        wanted = set[str]()
+        for kind in kinds:
+            chosen("class of casts", kind, (*CLASSES, "all"))
+            wanted |= set(CLASSES) if kind == "all" else {kind}
+        rules: list[RuleSet] = []
+        files: list[str] = []
+        allowed: Any = (allow,) if isinstance(allow, (str, RuleSet)) else allow
+        for each in iterable("allow", allowed, "classes of casts, rule sets and file patterns"):
+            if isinstance(each, RuleSet) or text("what is allowed", each) in rule_names():
+                rules.append(get_rules(each))
+            elif each in CLASSES:
+                wanted.discard(each)
+            elif any(mark in each for mark in "./*\\"):
+                files.append(each)
+            else:
+                raise UnknownNameError("class, rule set or file pattern", each, (*CLASSES, *rule_names()))
+        return cls(frozenset(wanted), tuple(rules), tuple(files))
+
+    def __contains__(self, cast: Cast) -> bool:
+        if cast.kind not in self.kinds or cast.times == 0:
+            return False
+        if any(fnmatch(cast.file, pattern) for pattern in self.files):
+            return False
+        if cast.kind != "promotion" or cast.decision is None:
+            return True
+        asked = cast.decision.operation, cast.decision.operands
+        return not any(has_cast(rules.decide(*asked), cast.source, cast.target) for rules in self.rules)
+
+
 class Forbidding(AbstractContextManager["Forbidding"]):
     """The decorator and context manager that `forbid_casts` returns.
 
@@ -104,8 +170,7 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         Raises:
             ForbiddenCastError: if it has forbidden casts.
         """
-        found = tuple(cast for cast in report if cast in self._forbidden)
-        if found:
+        if found := tuple(cast for cast in report if cast in self._forbidden):
             raise ForbiddenCastError(found)
 
     def __enter__(self) -> Forbidding:
@@ -119,11 +184,9 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         self._strict.append(strict)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._strict.pop().__exit__(kind, error, traceback)
-        message = None if error is None else promotion_in(error)
+        message = None if error is None else _promotion_in(error)
         if message is not None:
             raise ForbiddenCastError((), message) from error
 
@@ -156,3 +219,75 @@ def _message(casts: tuple[Cast, ...]) -> str:
     if len(casts) > _SHOWN:
         lines.append(f"  ... and {len(casts) - _SHOWN} more; the .casts of this error has all of them")
     return "\n".join(lines)
+
+
+def _promotion_in(error: BaseException) -> str | None:
+    """The message for a promotion that JAX refused; None for any other error.
+
+    Args:
+        error: the error, with its traceback.
+    """
+    if not isinstance(error, jax.dtypes.TypePromotionError):
+        return None
+    frames = _frames(error.__traceback__)
+    positions = [position for position, _ in frames]
+    sources = Sources()
+    lines = ["a promotion that is forbidden here:"]
+    if not positions:
+        return f"{lines[0]} {error}"
+    of_user = [position for position in positions if position.owner == USER] or positions
+    lines.append(f"  {of_user[-1]}: {sources.text(of_user[-1])}")
+    if positions[-1] not in of_user:
+        lines.append(f"    in {positions[-1].owner}, at {positions[-1]}: {sources.text(positions[-1])}")
+    lines += [f"    called from {at} ({at.function}): {sources.text(at)}" for at in reversed(of_user[:-1])]
+    texts, decision = _decision(sources, *frames[-1])
+    if decision is None:
+        return "\n".join([*lines, f"    {error}"])
+    shown = [
+        text if operand.value is not None and text == str(operand.value) else f"{text}: {operand}"
+        for text, operand in zip(texts, decision.operands, strict=True)
+    ]
+    lines.append(f"    operands: {', '.join(shown)}")
+    for cast in decision.casts:
+        if cast.changes and cast.source is not None:
+            lines.append(f"    fix: {fix_of(decision, texts, cast.source, cast.target)}")
+            break
+    return "\n".join(lines)
+
+
+def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[tuple[str, ...], Decision | None]:
+    """The source texts of the operands, and what JAX decides about them without strict promotion.
+
+    Args:
+        sources: the source files.
+        position: the position of the expression.
+        frame: the frame that raised there.
+
+    Returns:
+        The texts and the decision. There is no decision if the operands cannot be read or were not what JAX refused.
+    """
+    node, source = sources.node(position), sources.source(position.file)
+    operation = source_intent(node, source).operation
+    nodes = operand_nodes(node)[1 if operation == "where" else 0 :]  # the condition is not promoted
+    names: Any = ChainMap(frame.f_locals, frame.f_globals, frame.f_builtins)
+    values = [value_of(each, names, in_objects=True) for each in nodes]
+    if not nodes or any(value is UNRESOLVED for value in values):
+        return (), None
+    try:
+        operands = tuple(map(as_operand, values))
+        refused = get_rules("jax-strict").decide(operation, operands)
+        decision = get_rules("jax").decide(operation, operands)
+    except (OperandError, UnknownDtypeError, ArgumentError):
+        return (), None
+    return tuple(map(source.text, nodes)), decision if decision and not refused else None
+
+
+def _frames(traceback: TracebackType | None) -> list[tuple[Position, FrameType]]:
+    """The calls in users' and libraries' code that led to an error, outermost first."""
+    found: list[tuple[Position, FrameType]] = []
+    while traceback is not None:
+        position = position_of(traceback.tb_frame.f_code, traceback.tb_lasti)
+        if position.owner != BETWEEN:
+            found.append((position, traceback.tb_frame))
+        traceback = traceback.tb_next
+    return found

@@ -1,12 +1,19 @@
-"""The user's expression that an equation comes from, and the calls that led to it."""
+"""The user's expression that an equation comes from: the calls that led to it, and its operands."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import takewhile
+from typing import Any
 
-from supremum.jaxprs import USER, Position, Site, is_backward
-from supremum.tracing.expression_operands import Functions
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs import USER, Frames, Position, Site, frames_of, is_backward
+
+# Primitives that change only the shape or the dtype: the result is still the same operand.
+_RESHAPES = (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.convert_element_type_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +45,23 @@ class Origin:
         """The user's expression."""
         return self.path[-1] if self.path else None
 
+    @property
+    def place(self) -> Position | None:
+        """The user's expression; without one, the library's."""
+        return self.user or self.maker
+
 
 class Origins:
-    """Finds where the equations of a program come from; results for callers are cached.
+    """Finds where the equations of a program come from. Each function of the program is analysed once."""
 
-    Args:
-        functions: the functions of the program.
-    """
-
-    def __init__(self, functions: Functions) -> None:
-        self._functions = functions
+    def __init__(self) -> None:
+        # Keeping the program and its sites alive keeps their ids unique.
+        self._functions: dict[int, _Function] = {}
         self._of_callers: dict[int, tuple[Site, Origin]] = {}
 
     def of(self, site: Site) -> Origin:
         """Find where an equation comes from."""
-        frames = self._functions.of(site).frames(site.index)
+        frames = self._function(site).frames(site.index)
         outer = None if site.caller is None else self._of_caller(site.caller)
         backward = is_backward(site.equation) or (outer is not None and outer.backward)
         if not frames.positions:
@@ -66,6 +75,21 @@ class Origins:
             between += outer.between
         return Origin(site, frames.positions[0], path, frames.entry, backward, between, frames.in_custom_rule)
 
+    def operands(self, site: Site) -> tuple[Any, ...]:
+        """The operands of the expression that an equation belongs to, as variables and literals.
+
+        Args:
+            site: the equation. For a cast, these are the operands of the equation that uses its result, if both belong
+                to the same expression; otherwise they are the equation's own.
+        """
+        return self._function(site).operands(site.index)
+
+    def _function(self, site: Site) -> _Function:
+        key = id(site.function)
+        if key not in self._functions:
+            self._functions[key] = _Function(site.function)
+        return self._functions[key]
+
     def _of_caller(self, site: Site) -> Origin:
         # Not recursive, because programs nest deeper than Python recurses.
         unknown: list[Site] = []
@@ -74,6 +98,55 @@ class Origins:
             unknown.append(caller)
             caller = caller.caller
         for each in reversed(unknown):
-            # Keeping the site alive keeps its id unique.
             self._of_callers[id(each)] = each, self.of(each)
         return self._of_callers[id(site)][1]
+
+
+class _Function:
+    """A function of a program, with the equations that make and use each value."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.jaxpr = jaxpr
+        self.frames = cache(self._frames)
+        self._maker = {var: index for index, equation in enumerate(jaxpr.eqns) for var in equation.outvars}
+        self._users: dict[Var, list[int]] = {}
+        for index, equation in enumerate(jaxpr.eqns):
+            for atom in equation.invars:
+                if isinstance(atom, Var):
+                    self._users.setdefault(atom, []).append(index)
+
+    def _frames(self, index: int) -> Frames:
+        """The calls that led to an equation."""
+        return frames_of(self.jaxpr.eqns[index])
+
+    def operands(self, index: int) -> tuple[Any, ...]:
+        equation = self.jaxpr.eqns[index]
+        here = self.frames(index).positions
+        if equation.primitive is p.convert_element_type_p:
+            equation = self._user(index, here) or equation
+        return tuple(self._origin(atom, here) for atom in equation.invars)
+
+    def _user(self, index: int, here: tuple[Position, ...]) -> JaxprEqn | None:
+        """The first equation with several operands that uses the result of a cast, possibly reshaped."""
+        equations = self.jaxpr.eqns
+        while True:
+            (result,) = equations[index].outvars
+            uses = self._users.get(result)
+            # If nothing uses the result, it was made for the next operation of the expression.
+            near = range(index + 1, min(index + 3, len(equations))) if uses is None else uses
+            users = [user for user in near if self.frames(user).positions == here]
+            if found := next((equations[user] for user in users if len(equations[user].invars) > 1), None):
+                return found
+            reshapes = [user for user in users if equations[user].primitive in _RESHAPES]
+            if uses is None or not reshapes:
+                return None
+            index = reshapes[0]
+
+    def _origin(self, atom: Var | Literal, here: tuple[Position, ...]) -> Var | Literal:
+        """An operand before the same expression cast and reshaped it."""
+        while isinstance(atom, Var) and (index := self._maker.get(atom)) is not None:
+            equation = self.jaxpr.eqns[index]
+            if equation.primitive not in _RESHAPES or self.frames(index).positions != here:
+                break
+            atom = equation.invars[0]
+        return atom

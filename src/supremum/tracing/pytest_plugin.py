@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from supremum.tracing.allowed_casts import Allowed
-from supremum.tracing.forbid import forbid_casts
+from supremum.tracing.forbid import Allowed, forbid_casts
 
 
 @pytest.fixture(name="forbid_casts")

@@ -1,18 +1,124 @@
-"""The report on the casts of a program: a table, plain data, and an explanation of each cast."""
+"""The casts of a program: each cast, and the report on all of them as tables, plain data and explanations."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
+from supremum.decisions import Decision, OperandCast
 from supremum.errors import ArgumentError
-from supremum.jaxprs import largest_first, plain, shown
+from supremum.formats import DType, as_format
+from supremum.jaxprs import Position
 from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text
-from supremum.tracing.cast import Cast
-from supremum.tracing.cast_table import HEADINGS, RIGHT, TOTALS, WIDTH, cut, lines_of, places_of, rich_tables
-from supremum.tracing.classify import CLASSES
+
+CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
+CLASSES: tuple[CastClass, ...] = get_args(CastClass)
+"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
+these is known."""
+_HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
+_WIDTH = 60
+"""The longest expression that plain text shows, in characters."""
+_SHOWN = 40
+# ANSI colours follow the terminal's theme.
+_COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "autocast": "blue", "unknown": "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion of a value from one dtype to another.
+
+    Args:
+        source: the dtype before.
+        target: the dtype after.
+        shape: the shape of the value; symbolic sizes are expressions.
+        weak: whether the value before was weak, like a Python number.
+        times: how often the cast runs when the program runs once: 0 if nothing depends on it (JAX then drops it); None
+            if only the run can tell.
+        kind: `"promotion"` if the user's expression mixes dtypes, `"explicit"` if it asks for the cast, `"library"`
+            inside JAX or an installed package, `"autocast"` if `autocast` inserted it, or `"unknown"`.
+        reason: why the cast is in that class.
+        file: the file of the user's expression. If no user code led there, a library's file, or empty.
+        line: the line in that file.
+        expression: the source text, on one line.
+        path: the user's calls that led to the cast, outermost first, each with its text. The last one is the
+            expression.
+        operands: the operands of the expression, with dtype and shape.
+        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`.
+        operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
+        fix: for a promotion, what to write instead.
+        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
+    """
+
+    source: DType
+    target: DType
+    shape: tuple[int, ...]
+    weak: bool
+    times: int | None
+    kind: CastClass
+    reason: str
+    file: str
+    line: int
+    expression: str
+    path: tuple[tuple[Position, str], ...]
+    operands: tuple[str, ...]
+    scope: str
+    operation: str
+    fix: str
+    decision: Decision | None = field(repr=False, compare=False)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written by one run."""
+        return math.prod(self.shape) * (self.source.itemsize + self.target.itemsize)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all runs; an unknown number of runs counts as one."""
+        return self.bytes * (1 if self.times is None else self.times)
+
+    @property
+    def widening(self) -> bool:
+        """Whether the target dtype has more bits."""
+        return as_format(self.target).bits > as_format(self.source).bits
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the target dtype cannot represent every value of the source dtype."""
+        return OperandCast(self.source, self.target).lossy
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cast as plain data for JSON."""
+        return {
+            "from": str(self.source),
+            "to": str(self.target),
+            "shape": [plain(length) for length in self.shape],
+            "weak": self.weak,
+            "bytes": plain(self.bytes),
+            "times": None if self.times is None else plain(self.times),
+            "class": self.kind,
+            "reason": self.reason,
+            "file": self.file,
+            "line": self.line,
+            "expression": self.expression,
+            "path": [
+                {"file": at.file, "line": at.line, "function": at.function, "expression": text}
+                for at, text in self.path
+            ],
+            "operands": list(self.operands),
+            "scope": self.scope,
+            "operation": self.operation,
+            "fix": self.fix,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +246,7 @@ class CastReport:
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet."""
-        tables = [columns_to_html(self.title, [HEADINGS, *lines_of(self.casts)], right=RIGHT)]
-        if self.casts:
-            tables += [columns_to_html(f"by {head[0]}", [head, *rest], right=TOTALS) for head, *rest in self._totals()]
-        return "\n".join(tables)
+        return "\n".join(columns_to_html(title, lines, right=right) for title, lines, right in self._tables())
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -151,22 +254,36 @@ class CastReport:
     def __str__(self) -> str:
         if not self.casts:
             return self.title
-        tables = [aligned((HEADINGS, *cut(lines_of(self.casts, WIDTH))), right=RIGHT)]
-        tables += [aligned(cut(lines), right=TOTALS) for lines in self._totals()]
+        tables = [aligned([head, *_cut(lines)], right=right) for _, (head, *lines), right in self._tables(_WIDTH)]
         return "\n\n".join([self.title, *tables])
 
     def __rich__(self) -> Any:
         """What `rich.print` prints: the same tables in colour, as wide as the terminal."""
-        return rich_tables(self.title, self.casts, self._totals())
+        from rich.box import SIMPLE_HEAD  # rich is needed only to print
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
 
-    def _totals(self) -> list[list[tuple[str, ...]]]:
-        """The totals of each class and each line, with headings."""
-        places = places_of(self.casts)
+        drawn: list[Any] = [Text(self.title, style="bold")]
+        for _, (headings, *lines), right in self._tables() if self.casts else ():
+            table = Table(box=SIMPLE_HEAD, show_edge=False)
+            for place, heading in enumerate(headings):
+                table.add_column(heading, justify="right" if place in right else "left", overflow="fold")
+            for line in _cut(lines):
+                style = next((_COLOURS[text] for text in line if text in _COLOURS), "")
+                table.add_row(*map(Text, line), style=style)
+            drawn.append(table)
+        return Group(*drawn)
+
+    def _tables(self, width: int | None = None) -> list[tuple[str, list[tuple[str, ...]], frozenset[int]]]:
+        """Tables of the casts and of the totals: the title, the rows with headings first, and the numeric columns."""
+        tables = [(self.title, [_HEADINGS, *_lines_of(self.casts, width)], frozenset({0, 1, 2}))]
+        places = _places_of(self.casts)
         by_line = {places[at]: total for at, total in self.by_line.items()}
-        return [
-            [(name, "casts", "bytes"), *((key, str(total.casts), shown(total.bytes)) for key, total in totals.items())]
-            for name, totals in (("class", self.by_class), ("line", by_line))
-        ]
+        for name, totals in (("class", self.by_class), ("line", by_line)) if self.casts else ():
+            rows = ((key, str(total.casts), shown(total.bytes)) for key, total in totals.items())
+            tables.append((f"by {name}", [(name, "casts", "bytes"), *rows], frozenset({1, 2})))
+        return tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +337,59 @@ def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Cast
 
 def _data(total: CastTotal) -> dict[str, int | str]:
     return {"casts": total.casts, "bytes": plain(total.bytes)}
+
+
+def _places_of(casts: Sequence[Cast]) -> dict[str, str]:
+    """Map each line, `file:line`, to its form in tables: only the file's name where that is unambiguous."""
+    names = Counter(Path(file).name for file in {cast.file for cast in casts})
+    short = {cast.where: f"{Path(cast.file).name}:{cast.line}" for cast in casts}
+    unique = {cast.where for cast in casts if cast.file and names[Path(cast.file).name] == 1}
+    return {where: name if where in unique else where for where, name in short.items()}
+
+
+def _lines_of(casts: Sequence[Cast], width: int | None = None) -> list[tuple[str, ...]]:
+    """One row for each cast. Casts that look the same share a row, which has the number of the first."""
+    places = _places_of(casts)
+    merged: dict[tuple[str, ...], list[int]] = {}
+    for index, cast in enumerate(casts):
+        text = cast.expression
+        if width is not None and len(text) > width:
+            text = f"{text[: width - 3]}..."
+        times, shape = "?" if cast.times is None else str(cast.times), f"[{','.join(map(str, cast.shape))}]"
+        key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
+        merged.setdefault(key, []).append(index)
+    lines: list[tuple[str, ...]] = []
+    for (times, *rest), found in merged.items():
+        runs = times if len(found) == 1 else f"{len(found)} x {times}"
+        lines.append((str(found[0]), shown(sum(casts[index].total_bytes for index in found)), runs, *rest))
+    return lines
+
+
+def _cut(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The first rows, followed by the number of the rest."""
+    rest = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([(f"+{rest}", *("..." for _ in lines[0][1:]))] if rest > 0 else [])]
+
+
+def shown(size: Any) -> str:
+    """Format a size for reports.
+
+    Args:
+        size: an int, or an expression of `jax.export.symbolic_shape`.
+
+    >>> import jax.export
+    >>> (batch,) = jax.export.symbolic_shape("batch")
+    >>> shown(4096), shown(4 * batch)
+    ('4,096', '4*batch')
+    """
+    return f"{size:,}" if isinstance(size, int) else str(size)
+
+
+def plain(size: Any) -> int | str:
+    """A size as plain data for JSON: a number, or the expression as text."""
+    return size if isinstance(size, int) else str(size)
+
+
+def largest_first(size: Any) -> tuple[bool, int]:
+    """A sort key for sizes. Expressions cannot be compared: they come before all numbers, in their order."""
+    return (True, -size) if isinstance(size, int) else (False, 0)

@@ -12,7 +12,7 @@ from mixed_precision.autocasting.found import W, X, dtypes, products
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.jax_compat import open_jaxpr
 from supremum.jaxprs import Rewriter
-from supremum.jaxprs.flax_nnx import NNX
+from supremum.jaxprs.mutable_arguments import nnx_adapter
 from supremum.mixed_precision import (
     AUTOCAST_OPERATIONS,
     Policy,
@@ -227,7 +227,7 @@ def test_functions_that_change_their_arguments_raise():
         with pytest.raises(ArgumentError, match="the function changes its arguments"):
             autocast(lambda norm, x: norm(x))(norm, X)
     finally:
-        register_adapter("flax.nnx", NNX)
+        register_adapter("flax.nnx", nnx_adapter())
     assert autocast(lambda norm, x: norm(x))(norm, X).shape == X.shape
 
 

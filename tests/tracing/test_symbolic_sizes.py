@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 from jax import export, lax
 
-from supremum.jaxprs.symbolic_sizes import largest_first, plain, shown
 from supremum.mixed_precision import autocast
 from supremum.tracing import casts, forbid_casts
+from supremum.tracing.report import largest_first, plain, shown
 
 (BATCH, LENGTH) = export.symbolic_shape("batch, length")
 
