@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import ArgumentError
@@ -32,6 +32,8 @@ from supremum.rules.verdicts import (
 )
 
 _REAL = as_operation("real")
+Target: TypeAlias = tuple[Operand, Storing]
+"""An array that a result is written into, and what may be stored in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,39 +170,37 @@ class RuleSet(ABC):
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
-        how = Storing.KEPT
-        if into is not None or row is ASSIGN:
-            if into is None or into.dtype is None:
-                raise ArgumentError(f"{row.name} needs an array to write into; use into=")
-            into = replace(into, weak=False, value=None, held=None)  # it keeps its dtype, weak or not
-            how = storing or (self.item if row is ASSIGN else self.in_place)
-        verdict = self._verdict(row, seen, into, how)
-        return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, into, how, runtime), into)
+        if into is None and row is not ASSIGN:
+            verdict = self._verdict(row, seen)
+            return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, runtime))
+        if into is None or into.dtype is None:
+            raise ArgumentError(f"{row.name} needs an array to write into; use into=")
+        into = replace(into, weak=False, value=None, held=None)  # it keeps its dtype, weak or not
+        target = (into, storing or (self.item if row is ASSIGN else self.in_place))
+        fix = partial(self._find_fix, row, runtime, target=target)
+        return Decision(self.name, row.name, seen, self._verdict(row, seen, target), fix, into)
 
-    def _verdict(
-        self, operation: Operation, operands: Operands, into: Operand | None = None, how: Storing = Storing.KEPT
-    ) -> Verdict:
+    def _verdict(self, operation: Operation, operands: Operands, target: Target | None = None) -> Verdict:
         """The cached verdict on a call whose result is new, or is written into an array."""
-        keys = map(self._key, operands)
-        if into is None:
-            key = (operation.name, *keys)
-        else:
+        key = (operation.name, *map(self._key, operands))
+        if target is not None:
             values = (None if each.value is None else interval(each.value) for each in operands)
-            key = ("into", operation.name, how, self._key(into), *zip(keys, values, strict=True))
+            key = ("into", target[1], self._key(target[0]), *key, *values)
         verdict = self.memory.verdicts.get(key)
         if verdict is None:
-            if into is None:
-                verdict = self._settle(operation, operands)
-            else:
-                verdict = self._settle_into(operation, operands, into, how)
-            if verdict.result is not None and any(operand.is_python_scalar for operand in operands):
-                steps = (
-                    self._number_steps(operation, operands, i, as_format(dtype).component) if o.is_python_scalar else ()
-                    for i, (o, dtype) in enumerate(zip(operands, verdict.compute, strict=False))
-                )
-                verdict = replace(verdict, number_steps=tuple(steps))
-            self.memory.verdicts[key] = verdict
+            verdict = self.memory.verdicts[key] = self._settled(operation, operands, target)
         return verdict
+
+    def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        """The verdict on a call, with the steps in which its Python numbers are converted."""
+        verdict = self._settle_into(operation, operands, *target) if target else self._settle(operation, operands)
+        if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
+            return verdict
+        steps = (
+            self._number_steps(operation, operands, i, as_format(dtype).component) if o.is_python_scalar else ()
+            for i, (o, dtype) in enumerate(zip(operands, verdict.compute, strict=False))
+        )
+        return replace(verdict, number_steps=tuple(steps))
 
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
         """Whether `clip` skips a bound because no element can be beyond it.
@@ -377,12 +377,12 @@ class RuleSet(ABC):
         return given(operation, met)
 
     def _find_fix(
-        self, operation: Operation, into: Operand | None, how: Storing, runtime: Runtime, operands: Operands
+        self, operation: Operation, runtime: Runtime, operands: Operands, target: Target | None = None
     ) -> Fix | None:
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
         from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
 
-        settle = partial(self._verdict, operation, into=into, how=how)
+        settle, into = partial(self._verdict, operation, target=target), target and target[0]
         call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)
         return find_fix(call, self._targets(operands)) if into is None else find_fix_into(call, into)
 

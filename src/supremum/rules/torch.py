@@ -25,7 +25,7 @@ from supremum.operands import Operand, Operands, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
-from supremum.rules.rule_set import RuleSet
+from supremum.rules.rule_set import RuleSet, Target
 from supremum.rules.runtimes import Runtime
 from supremum.rules.verdicts import ALREADY, Storing
 
@@ -306,11 +306,11 @@ class TorchRules(RuleSet):
         return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
     def _find_fix(
-        self, operation: Operation, into: Operand | None, how: Storing, runtime: Runtime, operands: Operands
+        self, operation: Operation, runtime: Runtime, operands: Operands, target: Target | None = None
     ) -> Fix | None:
         if any(self._name_of(operand) in _SHELL and not runtime.holds(operand) for operand in operands):
             return None  # torch has no explicit casts of them either
-        return super()._find_fix(operation, into, how, runtime, operands)
+        return super()._find_fix(operation, runtime, operands, target)
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in _SHELL), None)
