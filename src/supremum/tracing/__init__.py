@@ -6,6 +6,7 @@ from typing import Any
 
 from supremum.jaxprs import Adapter, register_adapter
 from supremum.renamed_names import renamed_name
+from supremum.tracing.carries import CarryMismatch, carry_mismatches
 from supremum.tracing.find_casts import Recorded as Recorded
 from supremum.tracing.find_casts import casts, casts_of
 from supremum.tracing.find_casts import parse_arguments as parse_arguments
@@ -13,15 +14,8 @@ from supremum.tracing.find_casts import record_jitted as record_jitted
 from supremum.tracing.forbid import Forbidden as Forbidden
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
 from supremum.tracing.report import Cast, CastReport, CastTotal, Explanation
-from supremum.tracing.value_types import (
-    CarryMismatch,
-    SourcePlace,
-    ValueType,
-    WeakReport,
-    WeakValue,
-    carry_mismatches,
-    weak_types,
-)
+from supremum.tracing.value_types import SourcePlace, ValueType
+from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 
 __all__ = [
     "Adapter", "CarryMismatch", "Cast", "CastReport", "CastTotal", "Explanation", "ForbiddenCastError", "SourcePlace",
