@@ -8,7 +8,7 @@ import pytest
 
 import supremum
 
-FLOORS = [
+PACKAGES = [
     "supremum",
     *(f"supremum.{name}" for name in sorted(supremum._FLOORS)),
     "supremum.launching",
@@ -18,9 +18,9 @@ FLOORS = [
 HEAVY = ["jax", "torch", "matplotlib", "optax", "rich", "typer", "sklearn"]
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_every_exported_name_exists(floor):
-    module = importlib.import_module(floor)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_exported_name_exists(package):
+    module = importlib.import_module(package)
     names = getattr(module, "__all__", [])
     assert sorted(set(names)) == sorted(names)
     for name in names:

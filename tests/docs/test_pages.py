@@ -38,7 +38,7 @@ from supremum.operands import WEAK_NAMES
 from supremum.operations import TABLED
 from supremum.render.table import PALETTE
 from supremum.rules.names import HOMES
-from test_public_names import FLOORS
+from test_public_names import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -159,7 +159,7 @@ def test_a_link_to_a_missing_page_is_not_rewritten():
 
 @pytest.mark.slow
 def test_every_public_name_has_a_page():
-    assert set(FLOORS) <= set(MODULES)
+    assert set(PACKAGES) <= set(MODULES)
     described = {
         f"{path.removeprefix('api/').removesuffix('.rst')}.{line.rpartition(':: ')[2].rpartition('.')[2]}"
         for path, text in site().items()
@@ -168,9 +168,9 @@ def test_every_public_name_has_a_page():
         if re.match(r"\.\. (auto\w+|data):: ", line)
     }
     assert missing_names(described) == []
-    for floor in FLOORS:
-        for name in getattr(importlib.import_module(floor), "__all__", []):
-            assert name in site()[f"api/{floor}.rst"]
+    for package in PACKAGES:
+        for name in getattr(importlib.import_module(package), "__all__", []):
+            assert name in site()[f"api/{package}.rst"]
 
 
 def test_a_public_name_without_a_page_is_reported():

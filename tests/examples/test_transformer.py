@@ -28,7 +28,7 @@ def trained():
 def test_it_learns_and_prints():
     _, bits, printed = trained()
     assert bits < 4  # characters by their frequency alone take 4.24
-    assert "bits per character, and then it writes:" in printed.getvalue()
+    assert "bits per character; the model writes:" in printed.getvalue()
 
 
 def test_weights_and_logits_are_float32_and_caches_bfloat16():
