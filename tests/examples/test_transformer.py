@@ -1,4 +1,4 @@
-"""The program of examples/transformer learns, in the dtypes that it says, and its caches change nothing."""
+"""The program examples/transformer/characters.py learns, uses the right dtypes, and has caches that change nothing."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ def trained():
 
 def test_it_learns_and_prints():
     _, bits, printed = trained()
-    assert bits < 4  # characters by their frequency alone take 4.24
+    assert bits < 4  # a model of character frequencies alone needs 4.24
     assert "bits per character; the model writes:" in printed.getvalue()
 
 
