@@ -1,32 +1,35 @@
-# make run       installs everything and shows the demonstration
-# make test      installs everything, then lint, types, layering and the tests but the slow ones: five minutes on two cores
-# make test-all  make test, then the documentation, the slow tests, and the tests that depend on XLA's optimizations
-# make test-rest what make test-all adds to make test
-# make test-newest  those of make test that JAX touches, on the newest Python there is, with the newest JAX, Flax and the like
-# make torch     adds PyTorch, whose rules the tests then compare with it live
-# make browser   adds Chromium (Debian's), in which the slow tests then look at the pages that are drawn
-# make coverage  the share of lines that make test runs, beside that of make test-all
-# make bench     ratios against the peers
-# make docs      the documentation, out/docs/index.html; warnings are errors
-# make conformance  gradients of layers in every combination of dtypes, and the fix of every refusal; takes hours
+# make run          installs everything and runs the demonstration
+# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes five
+#                   minutes on two cores
+# make test-all     runs everything: make test, then make test-rest
+# make test-rest    builds the documentation and runs the slow tests and those that depend on XLA's optimizations
+# make test-newest  runs the tests of make test that depend on JAX's version, with the newest Python on this machine and
+#                   the newest JAX, Flax and Equinox
+# make torch        installs PyTorch; the tests then compare its rule set with it
+# make browser      installs Debian's Chromium; the slow tests then open the generated pages in it
+# make coverage     prints the line coverage of make test and of make test-all
+# make bench        compares times with other libraries and writes them to docs/figures.md; takes 20 minutes
+# make docs         builds the documentation, out/docs/index.html; warnings are errors
+# make conformance  tests gradients of layers in every combination of dtypes, and the fix of every refusal; takes hours
+# make clean        removes the environments, the caches and everything that was built
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Left where it is when nothing has changed: a second make installs nothing.
+# These files say that everything is installed, so that a second make installs nothing.
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
-# A worker that has run out of tests takes some of another's.
+# With worksteal, a worker that has no tests left takes some from another.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-# PyTorch is compared with live where it is installed; continuous integration installs it, and first, so that nothing
-# that depends on it brings another build.
+# The tests compare with PyTorch if it is installed. Continuous integration installs it before anything that depends on
+# it, so that pip keeps this version.
 TORCH := torch==2.13.0
-# All tests in several runs, so that no test process grows beyond 1.5 GB: what Python keeps is given back between them.
+# Several pytest runs keep each test process below 1.5 GB, because Python does not return all memory before it exits.
 JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
-# Of the other tests those that JAX's version touches most; a weekly workflow runs them all with the newest JAX.
+# The tests outside of JAX_TESTS that depend most on JAX's version. A weekly workflow runs all tests with the newest JAX.
 NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
 # Tests whose results depend on how XLA compiles: see tests/conftest.py.
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
@@ -83,8 +86,8 @@ tests: $(DEVELOPED)
 	$(PYTEST) -m "not slow" $(OTHER_TESTS)
 	$(PYTEST) -m "not slow" $(JAX_TESTS)
 
-# Slow tests share long fixtures: a worker runs all of a file. The longest files are begun first, as tests/conftest.py
-# says, so that no worker waits for another in the end.
+# Slow tests share long fixtures, so one worker runs all tests of a file. tests/conftest.py puts the longest files first,
+# so that the workers finish at about the same time.
 test-slow: $(DEVELOPED)
 	$(PYTEST) --dist=loadfile --no-loadscope-reorder -m slow $(ARRAY_TESTS)
 	$(PYTEST) --dist=loadfile -m slow $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
@@ -93,16 +96,16 @@ test-slow: $(DEVELOPED)
 test-xla: $(DEVELOPED)
 	SUPREMUM_XLA=default SUPREMUM_SHARE=3 $(PYTEST) -m "not slow" $(COMPILED)
 
-# An environment of its own, so that the other one stays as it is. PyTorch is compared with in the other one.
+# This uses a separate environment without PyTorch. CI is empty, because with CI set a missing PyTorch fails the tests.
 test-newest:
 	CI= SUPREMUM_SHARE=2 $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
 
-# make test-all compares gradients of layers with Flax's in some combinations of dtypes, and types the fixes of some
-# refusals of each kind; here it is all of them, for hours.
+# make test-all compares gradients of layers with Flax's in some combinations of dtypes, and tries the fixes of some
+# refusals of each kind. This target does so for all of them.
 conformance: $(DEVELOPED)
 	SUPREMUM_EVERY_GRADIENT=1 SUPREMUM_EVERY_FIX=1 $(PYTEST) tests/conformance tests/arrays/test_fixes.py
 
-# Of all processes that tests start as well, from their first import on: pyproject.toml says so.
+# The settings in pyproject.toml measure the processes that tests start, too, from their first import.
 coverage: $(DEVELOPED)
 	mkdir -p out
 	rm -f out/coverage*

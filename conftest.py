@@ -1,4 +1,4 @@
-"""What all tests have in common, the doctests of the sources included."""
+"""Settings for all tests, including the doctests in `src/` and the documents."""
 
 import signal
 from importlib.util import find_spec
@@ -7,17 +7,17 @@ import pytest
 
 import memory
 
-# PyTorch is no dependency; continuous integration installs it.
+# This module imports PyTorch, which is optional; continuous integration installs it.
 collect_ignore = [] if find_spec("torch") else ["src/supremum/arrays/backends/torch.py"]
-# Sphinx's settings, and pages that are made of what is tested where it lies.
+# Sphinx's settings, and generated pages, whose examples are tested in the files that they come from.
 collect_ignore += ["docs/conf.py", "docs/generated"]
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and with them the programs that they start.
+# A shell makes programs in the background ignore Ctrl-C, and so would every program that the tests start. Undo that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def memory_is_given_back():
-    """Keep the test process small; see `tests/memory.py`."""
+def limit_memory():
+    """Limit the memory of the test process; see `tests/memory.py`."""
     yield
     memory.give_back()

@@ -1,4 +1,4 @@
-"""Figures of benchmarks are collected, and written to docs/figures.md in the end."""
+"""Collect the figures that benchmarks report, and write them to docs/figures.md after the last benchmark."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _FIGURES: dict[str, Figures] = {}
 
 @pytest.fixture
 def figures(request):
-    """Where a benchmark puts its figures."""
+    """The figures of a benchmark's file, to which the benchmark adds its own."""
     title = request.path.stem.removeprefix("test_").replace("_", " ").capitalize()
     return _FIGURES.setdefault(title, Figures())
 

@@ -1,4 +1,4 @@
-"""Figures of benchmarks: what was measured, beside what, and the page that shows them, docs/figures.md."""
+"""The figures of benchmarks: what was measured and compared, and the page that lists them, docs/figures.md."""
 
 import os
 import platform
@@ -11,11 +11,11 @@ from importlib import metadata
 _PACKAGES = ("numpy", "jax", "torch", "optax", "flax", "keras", "array-api-strict")
 _INTRO = """# Figures
 
-`make bench` writes this page: what Supremum takes, what others take for the same, and the ratio of the two. Times are
-medians of rounds in which both take turns; the last column has the ratios of 80 % of the rounds. Running one file of
-`benchmarks/` replaces its section only.
+`make bench` writes this page. It compares the times of Supremum with those of other libraries, or of code written by
+hand, for the same work. The times are medians over many rounds, in which both run in turn; the ratios of 80 % of the
+rounds are in the range in the last column. If you run a single file of `benchmarks/`, only its section is replaced.
 """
-_HEAD = "| what | Supremum | beside | ratio | 80 % of rounds |\n|---|---|---|---|---|"
+_HEAD = "| what | Supremum | compared with | ratio | 80 % of rounds |\n|---|---|---|---|---|"
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Figure:
 
     Args:
         what: what was measured.
-        ours: what Supremum takes, with its unit.
-        peer: what the peer takes, with its unit and name; empty for none.
-        ratio: ours divided by the peer's; empty for none.
-        spread: the ratios of 80 % of the rounds; empty for none.
+        ours: Supremum's time or size, with its unit.
+        peer: the peer's name, and its time or size; empty if there is no peer.
+        ratio: ours divided by the peer's; empty if there is no peer.
+        spread: the range of the ratios of 80 % of the rounds; empty if there is no peer.
     """
 
     what: str
@@ -37,17 +37,17 @@ class Figure:
     spread: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.what}: {self.ours}"
+        text = f"{self.what}: {self.ours}"
         if self.peer:
-            told += f", {self.peer}"
+            text += f", {self.peer}"
         if self.ratio:
-            told += f"; {self.ratio}"
-        return told + (f" ({self.spread} in 80 % of rounds)" if self.spread else "")
+            text += f"; {self.ratio}"
+        return text + (f" ({self.spread} in 80 % of rounds)" if self.spread else "")
 
 
 @dataclass
 class Figures:
-    """The figures of one file of benchmarks, printed as they come."""
+    """The figures of one file of benchmarks; each is printed when it is added."""
 
     rows: list[Figure] = field(default_factory=list)
 
@@ -62,13 +62,13 @@ class Figures:
         print(f"\n{self.rows[-1]}")
 
     def compare(self, what: str, ours: Sequence[float], theirs: Sequence[float], peer: str) -> None:
-        """Add a row of two times.
+        """Add a row that compares two times.
 
         Args:
             what: what was measured.
-            ours: seconds of each round.
-            theirs: seconds of the peer in the same rounds.
-            peer: its name.
+            ours: Supremum's seconds in each round.
+            theirs: the peer's seconds in the same rounds.
+            peer: the peer's name.
         """
         mine, their = statistics.median(ours), statistics.median(theirs)
         ratios = sorted(a / b for a, b in zip(ours, theirs, strict=True))
@@ -83,7 +83,7 @@ class Figures:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
+    """Format a time in seconds, milliseconds or microseconds.
 
     >>> duration(2.5e-7), duration(0.0123), duration(4)
     ('0.25 us', '12.3 ms', '4.0 s')
@@ -94,23 +94,23 @@ def duration(seconds: float) -> str:
 
 
 def setup() -> str:
-    """What the figures were measured with: versions and number of cores."""
+    """Return a sentence that names the machine's cores and the versions of the packages."""
     versions = {"Python": platform.python_version()}
     for package in _PACKAGES:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return f"Measured on {os.cpu_count()} cores of {platform.machine()} with {told}."
+    text = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return f"Measured on {os.cpu_count()} cores of {platform.machine()} with {text}."
 
 
 def page_with(page: str, measured: Mapping[str, Sequence[Figure]]) -> str:
-    """The page with new sections in place of the old ones of the same titles.
+    """Return the page with its sections replaced by new ones of the same title.
 
     Args:
-        page: the page so far; may be empty.
-        measured: figures by title.
+        page: the current page; may be empty.
+        measured: the figures of each section, by title.
     """
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL))
     sections |= {title: _section(rows) for title, rows in measured.items()}

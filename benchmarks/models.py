@@ -1,4 +1,4 @@
-"""A residual network with layer norms, written plainly and with casts by hand, as one does for mixed precision."""
+"""A residual network with layer norms, without casts and with the casts of mixed precision written by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def plain(layers, x, labels):
 
 
 def by_hand(dtype):
-    """The same, each product and its bias in a dtype and the rest in float32."""
+    """Return the same loss with each product and its bias in the given dtype, and the rest in float32."""
 
     def cast(layers, x, labels):
         for layer in layers:
@@ -42,7 +42,7 @@ def by_hand(dtype):
 
 
 def train_step(function):
-    """One step of gradient descent."""
+    """Return a function that makes one step of gradient descent."""
 
     def step(layers, x, labels):
         value, gradients = jax.value_and_grad(function)(layers, x, labels)

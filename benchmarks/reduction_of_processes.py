@@ -1,4 +1,4 @@
-"""The program that `test_reduction.py` starts in several processes; it prints the times of all-reduces as JSON."""
+"""Measure all-reduces and print their times as JSON; `test_reduction.py` starts this program in several processes."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The cost of an eager operator of an `Array` beside the library's own.
+"""The time of an eager operator of `Array` compared with the library's own.
 
 make bench
 """
@@ -23,7 +23,7 @@ NARROW, WIDE, WHOLE = np.ones(3, "float32"), np.ones(3), np.ones(3, "int8")
 
 
 def _scope(make, narrow="float32", wide="float64", whole="int8"):
-    """Arrays of a library, and the same as `Array`s with a capital letter."""
+    """Return arrays of a library under lower-case names, and the same ones as `Array`s under upper-case names."""
     own = {"x": make(NARROW, narrow), "y": make(NARROW, narrow), "z": make(WIDE, wide), "i": make(WHOLE, whole)}
     return own | {name.upper(): Array(raw) for name, raw in own.items()}
 
@@ -38,7 +38,7 @@ NUMPY = _scope(lambda array, dtype: array.astype(dtype))
 STRICT = NUMPY | {name: array_api_strict.asarray(NUMPY[name]) for name in "xyzi"}
 JAX = _scope(lambda array, dtype: jnp.asarray(array, dtype), wide="bfloat16")
 TORCH = _scope(_tensor) if find_spec("torch") else None
-# Case: rules, ours, theirs, with what, calls per round.
+# For each case: rules, our expression, their expression, the variables, and the number of calls in a round.
 CASES = {
     "NumPy, one dtype": ("numpy", "X + Y", "x + y", NUMPY, 20000),
     "NumPy, one dtype, rules jax": ("jax", "X + Y", "x + y", NUMPY, 20000),
@@ -68,13 +68,13 @@ def test_add(benchmark, figures, case):
             with supremum.use_rules(rules) if statement is ours else contextlib.nullcontext():
                 seconds.append(timeit.timeit(statement, globals=scope, number=calls) / calls)
 
-    benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=5)  # the first case wakes the processor up
+    benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=5)  # until the processor runs at full speed
     peer = "array-api-strict" if scope is STRICT else "the library's `+`"
     figures.compare(f"`+` of 3 elements, {case}", taken[ours], taken[theirs], peer)
 
 
 def test_every_rule_set_costs_the_same(benchmark, figures):
-    """A small program of float32 arrays, which nothing has to cast, under every rule set."""
+    """Measure a small program of float32 arrays, in which nothing is cast, under every rule set."""
     program = "(X * Y + X - Y) * (X + Y)"
     names = list(HOMES)
     taken = {name: [] for name in names}

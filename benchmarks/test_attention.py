@@ -1,4 +1,4 @@
-"""The memory and accuracy of attention over long sequences; each case runs in a separate process.
+"""The memory, time and accuracy of attention over long sequences; each case runs in a separate process.
 
 make bench
 """

@@ -1,4 +1,4 @@
-"""Autocast beside casts by hand: the compiled step, and what it costs to trace.
+"""The times of a compiled step under autocast compared with casts by hand, and of tracing with and without autocast.
 
 make bench
 """
@@ -15,7 +15,7 @@ from supremum.mixed_precision import autocast
 
 
 def interleaved(calls, rounds):
-    """Seconds of each call, round after round."""
+    """Return the seconds of each call in each round; in a round every call runs once."""
     taken = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
@@ -27,7 +27,7 @@ def interleaved(calls, rounds):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("width", [256, 1024])
-def test_the_step_beside_casts_by_hand(benchmark, figures, dtype, width):
+def test_a_step_compared_with_casts_by_hand(benchmark, figures, dtype, width):
     args = init(width, 4), jax.random.normal(jax.random.key(1), (width, width)), jnp.zeros(width, int)
     steps = {"autocast": autocast(plain, f"mixed_{dtype}"), "by hand": by_hand(dtype), "by hand again": by_hand(dtype)}
     compiled = {name: jax.jit(train_step(function)).lower(*args).compile() for name, function in steps.items()}
@@ -45,7 +45,7 @@ def test_the_step_beside_casts_by_hand(benchmark, figures, dtype, width):
 
 
 def chain(equations):
-    """A new function with this many equations, which JAX has not traced yet."""
+    """Return a new function with this many equations, so that JAX has not traced it before."""
 
     def function(w, x):
         for _ in range(equations // 4):

@@ -1,4 +1,4 @@
-"""The size of the explorer's page and the time it takes to answer what is typed.
+"""The size of the explorer's page, and the time from a key press to the answers.
 
 make bench
 """
@@ -11,8 +11,7 @@ from supremum.formats import format_names
 from supremum.operands import WEAK_NAMES
 
 LARGEST_PAGE = 1_000_000
-# Measures the time from the event of a key press until the answers are laid out, for each text in turn, with a pause
-# after each.
+# For each text: measure the time from the input event until the browser has laid out the answers, then pause.
 TYPE = """async (texts) => {
     await window.explorer;
     const input = document.getElementById("operands");
@@ -41,8 +40,8 @@ def test_the_page_is_small_and_answers_every_pair(benchmark, figures, tmp_path):
     size = len(page.encode())
     figures.note("the explorer's page", f"{size:,} bytes")
     figures.note(
-        f"answering what is typed, {len(times):,} pairs",
+        f"the explorer's answers to {len(times):,} pairs, from the key press to the layout",
         f"{median(times):.1f} ms",
-        peer=f"99 of 100 in {times[len(times) * 99 // 100]:.1f} ms, all in {times[-1]:.1f} ms",
+        peer=f"99 % within {times[len(times) * 99 // 100]:.1f} ms, all within {times[-1]:.1f} ms",
     )
     assert size < LARGEST_PAGE

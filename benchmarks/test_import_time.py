@@ -1,8 +1,6 @@
-"""The time `import supremum` adds to `import numpy` in a new process, beside the time ml_dtypes alone adds.
+"""The time of `import supremum` after `import numpy`, compared with that of `import ml_dtypes`, in new processes.
 
-    make bench
-
-The rounds of the two are interleaved by hand: both are read from the same children.
+make bench
 """
 
 import subprocess

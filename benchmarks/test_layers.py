@@ -1,4 +1,4 @@
-"""A training step of layers beside Flax nnx and Keras 3 on JAX.
+"""The time of a training step compared with Flax nnx and with Keras 3 on JAX.
 
 make bench
 """
@@ -25,7 +25,7 @@ DTYPES = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
 
 
 class Block(nn.Layer):
-    """A transformer block: attention and a perceptron, each after a norm and around a residual."""
+    """A transformer block: attention and a perceptron, each with a norm before it and a residual connection."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -106,7 +106,7 @@ def example(kind):
 
 
 def training_step(values, forward, x):
-    """A compiled step of gradient descent."""
+    """Return a compiled step of gradient descent."""
 
     def loss(values, x):
         return jnp.mean(jnp.square(forward(values, x).astype("float32")))
@@ -120,7 +120,7 @@ def training_step(values, forward, x):
 
 @pytest.mark.parametrize("policy", DTYPES)
 @pytest.mark.parametrize("kind", ["mlp", "transformer"])
-def test_a_step_beside_flax_and_keras(benchmark, figures, kind, policy):
+def test_a_step_compared_with_flax_and_keras(benchmark, figures, kind, policy):
     x = example(kind)
     built = {"ours": ours(kind, policy), "Flax nnx": flax(kind, policy), "Keras 3": in_keras(kind, policy)}
     steps = {name: (training_step(values, forward, x), values) for name, (values, forward) in built.items()}

@@ -1,4 +1,4 @@
-"""The cost of dynamic loss scaling in a compute-bound step, beside the same step without it.
+"""The time of a compute-bound step with dynamic loss scaling, compared with the same step without it.
 
 make bench
 """
@@ -17,8 +17,9 @@ WIDTH = 1024
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_the_step_with_and_without_scaling(benchmark, figures, optimizer):
-    """Both behind an optimization barrier after the gradients: else XLA fuses the update of the plain step into the
-    products of its backward pass, and what is compared is that.
+    """Compare the steps with an optimization barrier after the gradients.
+
+    Without the barrier XLA fuses the update into the backward pass of the unscaled step, and only of that one.
     """
     function, scale = autocast(plain, "mixed_float16"), DynamicLossScale()
     update = {"sgd": optax.sgd(1e-3), "adam": optax.adam(1e-3)}[optimizer]

@@ -1,4 +1,4 @@
-"""The cost of a decision on two arrays beside the frameworks' own.
+"""The time of `result_type` on two arrays, compared with the same function of NumPy and JAX.
 
 make bench
 """

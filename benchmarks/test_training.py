@@ -1,4 +1,4 @@
-"""Training by `fit` beside Keras 3 on JAX, and beside a loop written by hand.
+"""The time of a step of `fit` compared with Keras 3 on JAX and with a loop written by hand.
 
 make bench
 """
@@ -107,7 +107,10 @@ def fitted(model, x, y):
 
 
 def by_hand(kind, policy, x, y):
-    """A loop as one writes it: shuffled batches, loss and accuracy of the epoch; in float16 a dynamic loss scale."""
+    """Return a training loop written by hand.
+
+    It shuffles batches, sums the loss and accuracy of the epoch, and has a dynamic loss scale in float16.
+    """
     with use_policy(policy):
         model = nn.SequentialNetwork(our_layers(kind))
     nn.initialize(model, x[:1])
@@ -157,7 +160,7 @@ def by_hand(kind, policy, x, y):
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_an_epoch_beside_keras_and_a_loop_by_hand(benchmark, figures, kind, policy):
+def test_a_step_compared_with_keras_and_a_loop_by_hand(benchmark, figures, kind, policy):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(EXAMPLES[kind], *SHAPES[kind])).astype("float32")
     y = rng.integers(0, CLASSES, len(x)).astype("int32")
@@ -169,13 +172,11 @@ def test_an_epoch_beside_keras_and_a_loop_by_hand(benchmark, figures, kind, poli
         "by hand": by_hand(kind, policy, x, y),
         "by hand again": by_hand(kind, policy, x, y),
     }
-    if (kind, policy) != (
-        "transformer",
-        "mixed_float16",
-    ):  # JAX's attention, which Keras calls, takes no float16 on CPU
+    # Keras calls JAX's attention, which does not support float16 on CPU.
+    if (kind, policy) != ("transformer", "mixed_float16"):
         runs["Keras"] = fitted(in_keras(kind, policy, 1), x, y)
         runs["Keras, 4 at once"] = fitted(in_keras(kind, policy, 4), x, y)
-    if kind == "convolutional":  # on CPU a loop over convolutions takes seconds
+    if kind == "convolutional":  # several steps at once are a loop, and XLA's convolutions in loops are slow on CPU
         del runs["ours, 4 at once"], runs["Keras, 4 at once"]
     taken = {name: [] for name in runs}
 

@@ -31,7 +31,7 @@ html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
 
 nitpicky = True
-# The build has no network, and therefore no inventory of other libraries and Python.
+# The build works offline, so Sphinx has no inventories of Python and other libraries.
 nitpick_ignore_regex = [
     ("py:.*", rf"{package}\..*")
     for package in (
@@ -47,8 +47,7 @@ nitpick_ignore_regex = [
         "typing",
     )
 ]
-# Types in signatures that are not public: keyword arguments that classes share, type variables, and aliases of Any with
-# a telling name.
+# Types in signatures that are not public: keyword arguments that classes share, type variables, and aliases of Any.
 _UNNAMED = (
     "Allowed",
     "GradientDescentOptions",
@@ -95,7 +94,7 @@ _UNNAMED = (
     "supremum.training.metrics.metric.MeanState",
 )
 nitpick_ignore = [("py:class", name) for name in _UNNAMED]
-# A default factory is written `<factory>`, which Sphinx cannot parse and cuts at commas.
+# A default factory is shown as `<factory>`, which Sphinx cannot parse, so it splits these types at commas.
 nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "tuple[str"), ("py:class", "dict[str")]
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
@@ -104,7 +103,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 myst_heading_anchors = 3
-# Copies neither prompts nor output.
+# The copy button leaves out prompts and output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -123,12 +122,12 @@ def _read(_app, _what, _name, _obj, _options, lines):
 
 
 def _name_default_functions(_app, _what, _name, _obj, _options, signature, returned):
-    # Python shows `<function zeros at 0x7f...>`; the address differs from build to build.
+    # Python shows `<function zeros at 0x7f...>`, with an address that changes from build to build.
     return signature and re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", signature), returned
 
 
 def _skip(_app, _what, _name, member, skipped, _options):
-    # Python's docstring of a named tuple's field; the class describes the fields.
+    # Skip the fields of named tuples: Python generates their docstrings, and that of the class describes them.
     return skipped or str(getattr(member, "__doc__", "")).startswith("Alias for field number")
 
 

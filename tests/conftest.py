@@ -1,9 +1,9 @@
-"""How JAX and XLA are set up for the tests, and which tests `make test` leaves out.
+"""Set up JAX and XLA for the tests, and choose the tests that `make test` leaves out.
 
-Compiled programs are kept between tests and workers: the same network is trained many times over. They are compiled
-without LLVM's optimizations, and on JAX 0.10 without XLA's fusion emitters, which takes a third of the time: most
-programs run once. XLA's own passes stay. Users have both, so `make test-xla` runs the tests whose results depend on
-them with SUPREMUM_XLA=default, which leaves XLA as it is.
+Tests and workers share a cache of compiled programs, because many tests train the same network. Programs are compiled
+without LLVM's optimizations, and on JAX 0.10 without XLA's fusion emitters. This takes a third of the time, because
+most programs run once. XLA's own passes stay on. Users have all optimizations, so `make test-xla` sets
+SUPREMUM_XLA=default, which leaves XLA as it is, and runs the tests whose results depend on them.
 """
 
 import gc
@@ -17,23 +17,23 @@ import pytest
 import xla
 from supremum.mixed_precision.autocasting import skipped_products
 
-# JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
+# JAX keeps millions of small objects. With Python's default thresholds, garbage collection takes a third of the time.
 gc.set_threshold(200_000, 50, 100)
 
 
 def xla_flags():
-    """Flags for XLA, which ends the process when it is given one that it does not know, an empty one included."""
+    """Return the flags for XLA, which ends the process if a flag is unknown or empty."""
     given = os.environ.get("XLA_FLAGS", "").split()
     if not xla.OPTIMIZES:
         given.append("--xla_backend_optimization_level=0")
-        if jax.__version_info__ < (0, 11):  # the older emitters are gone from 0.11 on
+        if jax.__version_info__ < (0, 11):  # since 0.11 XLA does not have the older emitters
             given.append("--xla_cpu_use_fusion_emitters=false")
     return " ".join(given)
 
 
 if xla_flags():
     os.environ["XLA_FLAGS"] = xla_flags()  # read when JAX first computes
-# Tests of many devices run beside those of one, which use the first.
+# Tests of several devices need eight; all other tests use the first one.
 jax.config.update("jax_num_cpu_devices", 8)
 CACHE = {
     "jax_compilation_cache_dir": str(Path(__file__).parent.parent / ".pytest_cache/jax"),
@@ -41,25 +41,27 @@ CACHE = {
 }
 for name, value in CACHE.items():
     jax.config.update(name, value)
-    os.environ[name.upper()] = str(value)  # programs that tests start share it
+    os.environ[name.upper()] = str(value)  # for the processes that tests start
 
 
 LONGEST = "test_every_format.py", "test_fixes.py", "test_without_jax.py", "test_flax_attention.py", "test_operators.py"
-"""Files of slow tests that take minutes, begun first, so that no worker waits for another one's in the end."""
+"""Files of slow tests that take minutes. They start first, so that the workers finish at about the same time."""
 
 
 TURN = os.environ.get("SUPREMUM_TURN")
-"""Which part of the longest products to run, a whole number; None for all of them."""
+"""An integer that says which part of the longest products to run; None runs all of them."""
 SHARE = int(os.environ.get("SUPREMUM_SHARE", "1"))
-"""With a turn, one of how many tests that are not slow runs, where others have run them all in another environment."""
+"""With a turn, one in this many fast tests runs. Set if another environment has run the same tests completely."""
 _MANY_SETS = 10
+"""A slow test with at least this many sets of parameters runs half of them in each turn."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
 def pytest_collection_modifyitems(config, items):
-    """Mark slow pages of the documentation, and of a test marked `one_in(n)` all sets of parameters but every nth.
+    """Mark tests as slow, and deselect the tests that do not run in this turn.
 
-    Sets that are marked slow already are not counted.
+    Pages of the documentation are slow. Of a test marked `one_in(n)`, all sets of parameters except every nth are slow;
+    sets that already have the mark are not counted.
     """
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     counted = Counter()
@@ -79,10 +81,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def not_in_turn(items, turn):
-    """The tests of other turns.
+    """Yield the tests that run in other turns.
 
-    Of slow tests marked `in_turns(n)` all sets of parameters but every nth; of other slow tests with many sets every
-    second one; of tests that are not slow all but a share.
+    These are: of slow tests marked `in_turns(n)`, all sets of parameters except every nth; of other slow tests with
+    many sets of parameters, every second set; of fast tests, all except one in `SHARE`.
     """
     slow = Counter(item.nodeid.partition("[")[0] for item in items if item.get_closest_marker("slow"))
     counted = Counter()
@@ -100,6 +102,6 @@ def not_in_turn(items, turn):
 
 
 @pytest.fixture(autouse=True)
-def autocast_warns_in_every_test():
-    """Autocast warns once of a function; what one test was told is not kept from the next."""
+def repeat_autocast_warnings():
+    """Let autocast repeat in each test the warnings that it gives once per function."""
     skipped_products._said.clear()

@@ -1,4 +1,4 @@
-"""The public callables that `test_junk_arguments` calls, the valid values for their arguments, and the junk."""
+"""The public callables that `test_junk_arguments` calls, with valid and invalid values for their arguments."""
 
 import enum
 import functools
@@ -17,11 +17,11 @@ import optax
 import supremum
 from supremum import formats, mixed_precision, nn, operations, optimizers, rules, training
 
-FLOORS = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS)), "supremum.nn.functional"]
+PACKAGES = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS)), "supremum.nn.functional"]
 
 
 class Broken:
-    """An object without a working repr, comparison or hash."""
+    """An object whose repr and comparison raise, and that has no hash."""
 
     __hash__ = None
 
@@ -33,7 +33,7 @@ class Broken:
 
 
 class Pretender:
-    """An object with a shape and a dtype that is not an array."""
+    """An object that has a shape and a dtype but is not an array."""
 
     shape, dtype = (2,), "nonsense"
 
@@ -60,7 +60,7 @@ def recursive_dict():
     return loop
 
 
-# Functions, because a call may change its argument: each call gets a new one.
+# Each value is made by a function, so that every call gets a new one: a call may change its argument.
 JUNK = {
     "None": lambda: None, "True": lambda: True, "0": lambda: 0, "-1": lambda: -1, "2**100": lambda: 2**100,
     "1.5": lambda: 1.5, "nan": lambda: math.nan, "inf": lambda: math.inf, "1j": lambda: 1j, "''": lambda: "",
@@ -68,13 +68,14 @@ JUNK = {
     "a NUL": lambda: "a\0b", "bytes": lambda: b"ab", "[]": list, "a list": lambda: [1, "a", None],
     "a long list": lambda: ["a" * 100] * 10_000,
     "a dict of long names": lambda: {f"{'k' * 300}{index}": index for index in range(300)},
-    "a deep list": deep_list, "a list in itself": recursive_list, "a dict in itself": recursive_dict, "()": tuple,
+    "a deep list": deep_list, "a list that contains itself": recursive_list,
+    "a dict that contains itself": recursive_dict, "()": tuple,
     "{}": dict,
-    "a dict of an object": lambda: {"a": object()}, "keys without order": lambda: {1: 2, "b": 3},
+    "a dict of an object": lambda: {"a": object()}, "keys that cannot be sorted": lambda: {1: 2, "b": 3},
     "a set": lambda: {1, 2}, "an object": object, "a class": lambda: Pretender,
     "a function": lambda: lambda *args, **kwargs: None, "a module": lambda: math,
     "an array of texts": lambda: np.array(["a"]), "an array of objects": lambda: np.array([None, "a"], dtype=object),
-    "an array of nothing": lambda: np.zeros((0, 3), "float32"), "records": lambda: np.zeros(2, "i4,f4"),
+    "an empty array": lambda: np.zeros((0, 3), "float32"), "records": lambda: np.zeros(2, "i4,f4"),
     "a key": lambda: jax.random.key(0), "a generator": lambda: (number for number in (1,)),
     "float16": lambda: np.ones((2, 3), "float16"), "an array of NaN": lambda: np.array([[math.nan]]),
     "a broken object": Broken, "a pretender": Pretender,
@@ -82,11 +83,11 @@ JUNK = {
 
 
 ENDLESS = {("Model.fit", "epochs", "2**100"), ("Model.fit", "epochs", "inf")}
-"""Valid arguments that make the call run forever."""
+"""Arguments that are valid but make the call run forever."""
 LONGEST_MESSAGE = 3000
-"""The character limit of our error messages: a few values of at most 200 each, and the accepted values."""
+"""How many characters an error message may have: enough for a few values of 200 characters and the accepted values."""
 TAKES_CODE = {("tracing.carry_mismatches", "body"), ("Optimizer.minimize", "loss")}
-"""Arguments that are functions; their errors are passed on to the caller."""
+"""Arguments that take a function, whose errors reach the caller."""
 
 
 def ones(*shape):
@@ -122,7 +123,7 @@ IMAGE = ones(1, 4, 4, 3)
 
 
 def good_values(folder: Path) -> dict[str, typing.Any]:
-    """Return valid values by argument name, or by callable and argument name; functions are called to make a value."""
+    """Return valid values by argument name, or by callable and argument name; a value that is a function is called."""
 
     def saved():
         training.save_arrays(folder / "saved.safetensors", {"a": ones(2)})
@@ -241,15 +242,15 @@ def _is_plain_container(thing):
 def public_callables():
     """Return every exported function and class by name, except for classes that do not check their arguments."""
     found = {}
-    for floor in FLOORS:
-        module = importlib.import_module(floor)
+    for package in PACKAGES:
+        module = importlib.import_module(package)
         for name in getattr(module, "__all__", None) or [each for each in vars(module) if not each.startswith("_")]:
             thing = getattr(module, name)
             if not callable(thing) or _is_plain_container(thing) or thing in found.values():
                 continue
             if not getattr(thing, "__module__", "").startswith("supremum"):
                 continue
-            found[f"{floor.removeprefix('supremum.')}.{name}"] = thing
+            found[f"{package.removeprefix('supremum.')}.{name}"] = thing
     return found
 
 

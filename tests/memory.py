@@ -1,8 +1,8 @@
-"""Limits the memory of a test process: eight processes run on eight cores.
+"""Limit the memory of a test process, because as many run at once as the machine has cores.
 
 XLA compiles in separate threads. The C library keeps the memory that these threads free, up to 4 GB, until
-`malloc_trim` returns it to the system. Compiled programs remain and, after full products, a million decisions.
-Making these again takes longer than most tests, so they are dropped only when they take much memory.
+`malloc_trim` returns it to the system. The caches of compiled programs and of decisions also grow, to a million
+decisions. To fill them again takes longer than most tests, so they are cleared only when they use much memory.
 """
 
 import ctypes
@@ -33,7 +33,10 @@ def resident_bytes():
 
 
 def give_back():
-    """Return memory to the system if much was taken; called after every test, and inside tests that compile a lot."""
+    """Return unused memory to the system if this process has grown.
+
+    A fixture calls this after every test. Tests that compile many programs also call it themselves.
+    """
     global _after_trim, _after_forgetting
     if _LIBC is None or resident_bytes() < _after_trim + GROWTH_BEFORE_TRIM:
         return

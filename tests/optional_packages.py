@@ -1,4 +1,4 @@
-"""Optional packages that tests compare with; tests of a package that is not installed are skipped."""
+"""Import optional packages that tests compare with, or skip the tests that need them."""
 
 import importlib
 import os
@@ -21,4 +21,4 @@ def import_or_skip(module):
     package = module.partition(".")[0]
     if package == "torch" and os.environ.get("CI"):  # in CI a missing PyTorch is a failure
         return importlib.import_module(module)
-    return pytest.importorskip(module, reason=f"{NAMES[package]} is not installed; what needs it is tested where it is")
+    return pytest.importorskip(module, reason=f"needs {NAMES[package]}, which is not installed")

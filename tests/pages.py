@@ -1,4 +1,4 @@
-"""Read the tables of a page from its HTML with the standard library."""
+"""Read the tables of an HTML page with the standard library."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser

@@ -50,6 +50,14 @@ def assert_program_valid(text, dtypes):
     assert [name for name in _CUSTOM_CALL.findall(text) if not _CALLS.search(name)] == []
 
 
+def test_the_check_of_lowered_programs_rejects_other_custom_calls_and_dtypes():
+    eye = jnp.eye(3)
+    with pytest.raises(AssertionError, match="cusolver"):
+        assert_program_valid(lowered(jnp.linalg.cholesky, eye, platform="cuda"), set())
+    with pytest.raises(AssertionError, match="f32"):
+        assert_program_valid(lowered(jnp.matmul, eye, eye, platform="cuda"), {"f16"})
+
+
 def data(*shape, dtype="float32"):
     return jnp.asarray(np.random.default_rng(0).normal(size=shape), dtype)
 

@@ -140,6 +140,7 @@ def test_names_do_not_break_markdown_columns(documents):
 def test_names_are_quoted_in_dot():
     rules = RuleSet.from_lattice(NAME + "\\", EDGES)
     drawn = diagrams.lattice_dot(rules)
+    assert NAME.replace('"', '\\"') in drawn
     for line in drawn.splitlines():
         assert line.replace('\\"', "").count('"') % 2 == 0
 

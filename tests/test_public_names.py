@@ -8,20 +8,23 @@ import pytest
 
 import supremum
 
-FLOORS = [
+PACKAGES = [
     "supremum",
     *(f"supremum.{name}" for name in sorted(supremum._FLOORS)),
     "supremum.launching",
     "supremum.render",
     "supremum.demo",
 ]
+WITHOUT_ALL = {"supremum.formats", "supremum.operations"}
+"""Modules whose public names are those without an underscore."""
 HEAVY = ["jax", "torch", "matplotlib", "optax", "rich", "typer", "sklearn"]
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_every_exported_name_exists(floor):
-    module = importlib.import_module(floor)
-    names = getattr(module, "__all__", [])
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_exported_name_exists(package):
+    module = importlib.import_module(package)
+    names = [name for name in vars(module) if name[0] != "_"] if package in WITHOUT_ALL else module.__all__
+    assert names
     assert sorted(set(names)) == sorted(names)
     for name in names:
         assert getattr(module, name) is not None

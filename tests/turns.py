@@ -1,4 +1,4 @@
-"""Run two tasks that take turns in every order, to test scopes in each task."""
+"""Run the steps of two asyncio tasks in a chosen order, to test values that are set for one task."""
 
 import asyncio
 import itertools
@@ -7,7 +7,7 @@ STEPS = 4
 ORDERS = [
     tuple(index in first for index in range(2 * STEPS)) for first in itertools.combinations(range(2 * STEPS), STEPS)
 ]
-"""All orders in which two tasks of four steps each may take turns."""
+"""All orders in which the steps of two tasks can run: True is a step of the second task, False one of the first."""
 
 
 def take_turns(order, tasks):

@@ -1,4 +1,4 @@
-"""Whether XLA optimizes as it does for users: only `make test-xla` keeps the default XLA flags."""
+"""Tells whether XLA optimizes as it does for users; only `make test-xla` keeps its default flags."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""Refuse binary files, and files over 1 MB that are not oracles, in the repository.
+"""Check that git tracks no binary files, and no files over 1 MB except oracles.
 
-`make lint` runs this: `git add -A` once added 22 wheels.
+`make lint` runs this, because `git add -A` once added 22 wheels.
 
     python tools/check_tracked_files.py [FOLDER]
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 
 MAX_BYTES = 1_000_000
 ORACLES = "tests/conformance/oracles/"
-"""Tables measured from other frameworks: text of any size."""
+"""The folder of the tables that were measured from other frameworks, which may have any size."""
 
 
 def tracked_files(root: Path) -> list[str]:
-    """Return the paths of the files that git tracks, relative to the root, staged ones included.
+    """Return the paths of the files that git tracks, relative to the root; staged files count.
 
     Args:
         root: a folder in a git checkout.
@@ -43,7 +43,7 @@ def faults(root: Path) -> list[str]:
 
 
 def main(root: Path) -> int:
-    """Print the faults; 1 if there are any."""
+    """Print the faults, and return 1 if there are any, else 0."""
     if not (root / ".git").exists():
         print("This is not a git checkout, so nothing is tracked.")
         return 0

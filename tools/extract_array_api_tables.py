@@ -1,10 +1,10 @@
-"""Turn the promotion table of the Python array API standard's own test suite into JSON for the conformance tests.
+"""Convert the promotion table in the test suite of the Python array API standard to JSON, for the conformance tests.
 
     python tools/extract_array_api_tables.py PATH/TO/array-api-tests
 
-The path is a checkout of https://github.com/data-apis/array-api-tests. It writes
-tests/conformance/oracles/array-api-promotion.json: the commit, and the result of every ordered pair of dtypes that
-the standard defines one for; the suite has each pair in one order and mirrors it.
+The argument is a checkout of https://github.com/data-apis/array-api-tests. The program writes
+tests/conformance/oracles/array-api-promotion.json: the commit, and the result of every pair of dtypes, in both orders,
+that the standard defines. The suite has each pair in one order only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TARGET = Path(__file__).parent.parent / "tests/conformance/oracles/array-api-pro
 
 
 def pairs_of(source: str) -> dict[tuple[str, str], str]:
-    """Return the literal table in a module's source, which is not imported because that needs a library to test."""
+    """Return the table from a module's source; to import the module, a library to test would have to be installed."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_promotion_table" and node.value:
             return ast.literal_eval(node.value)
@@ -27,7 +27,7 @@ def pairs_of(source: str) -> dict[tuple[str, str], str]:
 
 
 def main() -> None:
-    """Read the checkout named on the command line, write the JSON."""
+    """Read the checkout that the command line names, and write the JSON."""
     checkout = Path(sys.argv[1])
     commit = subprocess.run(
         ["git", "-C", str(checkout), "rev-parse", "HEAD"], check=True, capture_output=True, text=True

@@ -1,18 +1,21 @@
-"""Measure what frameworks do when a result is written into an existing array, and write it as JSON.
+"""Measure what frameworks do when a result is written into an existing array, and write the results as JSON.
 
     venv/bin/python tools/extract_assignments.py paddle
 
-It writes tests/conformance/oracles/assignment-FRAMEWORK.json, for the frameworks and in the environments that
-`extract_oracles` names: `numpy-legacy`, `paddle`, `tensorflow` and `keras`. The tests measure other frameworks live.
+The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
+`tensorflow` and `keras`, in the environments that `extract_oracles` describes. The tests measure the other frameworks
+directly.
 
-The document is one of `extract_oracles`: the rows of a table are what is written into, the columns what is written or
-computed with, and `measured` says with which operations ("add in_place", "assign item"). A cell is the code of the
-dtype afterwards, `x` for a refusal, `n` where only a kernel is missing, `c` where the process was aborted, or `.`
-where nothing was asked. `values` has Python numbers, as {"TYPE,NUMBER": {OPERATION: outcome}}, with what stands there
-afterwards. TensorFlow has tables for each of its modes.
+The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
+value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
+A cell is the code of the dtype after the write, `x` for a refusal, `n` if only a kernel is missing, `c` if the call
+aborts the process, or `.` if the cell was not measured. `values` has Python numbers, as
+{"TYPE,NUMBER": {OPERATION: outcome}}, with the value after the write. TensorFlow has tables for each of its modes.
+
+The forms:
 
     in_place   the operator or method that writes the result of an operation into its left operand
-    operator   `a += b`, if that differs from in_place
+    operator   `a += b`, if it differs from in_place
     item       assignment to elements
     variable   methods of the framework's variable
 """
@@ -35,12 +38,12 @@ from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
 
 NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
-"""Numbers that are measured with the value they have afterwards."""
+"""Numbers for which the value after the write is measured too."""
 TARGETS = ("bool", "uint8", "int8", "int32", "float16", "float32", "complex64")
 REFUSALS = {"x": "refused", "n": "no-kernel", "c": "aborted"}
 NO_KERNEL = re.compile(r"OpKernel|could not find|is not registered|not implemented for|not accept dtype|CPU, ", re.I)
 Write = Callable[[Any, Any], Any]
-"""It writes the second into the first and returns what then holds it."""
+"""A function that writes its second argument into its first, and returns the object that then holds the result."""
 
 IN_PLACE: dict[str, Write] = {
     "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
@@ -50,15 +53,15 @@ IN_PLACE: dict[str, Write] = {
 
 
 def written(write: Write, target: Any, value: Any) -> Any:
-    """What holds the result, or the sign of a refusal."""
+    """Return the object that holds the result, or the sign of a refusal."""
     try:
         return write(target, value)
-    except Exception as error:  # frameworks raise half a dozen kinds for the same reason
+    except Exception as error:  # frameworks refuse with many kinds of exceptions
         return "n" if NO_KERNEL.search(str(error)) else "x"
 
 
 def assign_in(method: str) -> Write:
-    """What a method of a variable does."""
+    """Return a function that writes with a method of a variable."""
 
     def write(target: Any, value: Any) -> Any:
         getattr(target, method)(value)
@@ -75,15 +78,15 @@ def measured(
     code: Callable[[Any], str],
     targets: list[str] | None = None,
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """{WHAT: {INTO: {VALUE: CELL}}}.
+    """Return the cells, as {OPERATION AND FORM: {INTO: {VALUE: CELL}}}.
 
     Args:
-        writes: by operation and form.
+        writes: functions that write, by operation and form.
         keys: the operands.
-        target: what is written into, of its key, a new one each time.
-        value: what is written, likewise.
-        code: the code of the dtype of what holds a result.
-        targets: the keys of what is written into; None for all but the Python numbers.
+        target: makes a new object to write into from its key.
+        value: makes a value to write from its key.
+        code: returns the code of the dtype of an object that holds a result.
+        targets: the keys of the objects to write into; None for all keys except Python numbers.
     """
     into = [key for key in keys if key not in SCALARS] if targets is None else targets
 
@@ -100,12 +103,12 @@ def measured(
 def numbers(
     writes: dict[str, Write], make: Callable[[str], Any], show: Callable[[Any], str]
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """What becomes of Python numbers, as text.
+    """Return what Python numbers become when they are written, as text.
 
     Args:
-        writes: by operation and form.
-        make: what is written into, by the name of its dtype.
-        show: the dtype and the value of what holds a result.
+        writes: functions that write, by operation and form.
+        make: makes an object to write into from the name of its dtype.
+        show: returns the dtype and value of an object that holds a result, as text.
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
     for name in TARGETS:
@@ -118,7 +121,7 @@ def numbers(
 
 
 def numpy_legacy() -> dict[str, Any]:
-    """NumPy before NEP 50, which warns of Python ints out of range and wraps them around."""
+    """Measure NumPy before NEP 50, which warns about Python ints that are out of range and wraps them around."""
     import numpy as np
 
     warnings.simplefilter("ignore")
@@ -148,9 +151,9 @@ def numpy_legacy() -> dict[str, Any]:
 
 
 def paddle() -> dict[str, Any]:
-    """Paddle's CPU build. Its `a.add_(b)` changes the dtype of `a` where the result has another one.
+    """Measure Paddle's CPU build, in which `a.add_(b)` changes the dtype of `a` to that of the result.
 
-    A Python complex number assigned to items of a real tensor aborts the process: those cells are `c`, unasked.
+    Assigning a Python complex number to items of a real tensor aborts the process. These cells are `c` without a call.
     """
     os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
     import paddle as pd
@@ -180,7 +183,7 @@ def paddle() -> dict[str, Any]:
     writes = {f"{name} in_place": assign_in(method) for name, method in methods.items()}
     writes |= {"add operator": operator.iadd, "divide operator": operator.itruediv}
     cells = measured(writes, keys, make, make, code)
-    # A 0-d tensor takes no index, and float8 has no kernel to be assigned to.
+    # A 0-d tensor cannot be indexed.
     cells |= measured({"assign item": set_items_unless_it_aborts}, keys, make, make, code, list(PADDLE_CODES))
     return {
         "framework": "paddle",
@@ -198,13 +201,13 @@ def paddle() -> dict[str, Any]:
 
 
 def keras() -> dict[str, Any]:
-    """Keras' variable on its JAX backend, which holds 64 bits in 32; it has no tensors to be written into."""
+    """Measure Keras' variable on the JAX backend, which narrows 64 bits to 32; tensors cannot be written into."""
     os.environ["KERAS_BACKEND"] = "jax"
     import jax.numpy as jnp
     import keras as k
 
     warnings.simplefilter("ignore")
-    # What JAX holds in 32 bits has no tensors of its own.
+    # Leave out dtypes that JAX narrows: there are no tensors of them.
     codes = {code: name for code, name in KERAS_CODES.items() if jnp.ones((), name).dtype.name == name}
     code_of = {name: code for code, name in codes.items()}
     keys = [*codes, *SCALARS]
@@ -233,9 +236,9 @@ def keras() -> dict[str, Any]:
 
 
 def measure_tensorflow(mode: str) -> dict[str, Any]:
-    """One mode of TensorFlow, in this process; its operators on variables refuse to assign.
+    """Measure one mode of TensorFlow, in this process. Variables have methods only, since they reject `+=`.
 
-    `np.` before a code is an array of NumPy.
+    `np.` before a code stands for a NumPy array.
     """
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import numpy as np
@@ -284,7 +287,7 @@ def measure_tensorflow(mode: str) -> dict[str, Any]:
 
 
 def tensorflow() -> dict[str, Any]:
-    """TensorFlow as shipped, mode by mode."""
+    """Measure all modes of TensorFlow as shipped."""
     version, modes = by_mode(__file__)
     return {
         "framework": "tensorflow",
@@ -304,11 +307,11 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Measure the framework named on the command line, write the JSON."""
+    """Measure the framework that the command line names, and write the JSON."""
     parser = argparse.ArgumentParser(description="Measure what a framework does when it writes into arrays.")
     parser.add_argument("framework", choices=[*sorted(FRAMEWORKS), *MODES])
     arguments = parser.parse_args()
-    if arguments.framework in MODES:  # as `tensorflow` runs it
+    if arguments.framework in MODES:  # `tensorflow` starts this program once for each mode
         print(json.dumps(measure_tensorflow(arguments.framework)))
         return
     target = TARGET / f"assignment-{arguments.framework}.json"

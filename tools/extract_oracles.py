@@ -1,31 +1,35 @@
-"""Measure the promotion rules of an installed framework and write them as JSON.
+"""Measure the promotion rules of an installed framework, and write them as JSON.
 
     python -m venv venv
     venv/bin/pip install 'paddlepaddle==3.3.1'
     venv/bin/python tools/extract_oracles.py paddle
 
-It writes tests/conformance/oracles/FRAMEWORK.json. Each framework is one function in FRAMEWORKS, which needs only that
-framework and the standard library, so each can have a separate virtual environment. The others are `numpy-legacy`
-('numpy==1.26.4'), `tensorflow` ('tensorflow-cpu==2.21.0') and `keras` ('keras==3.15.1' with 'jax'); the files
-oracle_*.py say what their documents have beyond this. With `-arrays` after the name, functions of whole
-arrays such as sums are measured.
+The program writes tests/conformance/oracles/FRAMEWORK.json. Each framework has one function in FRAMEWORKS, which needs
+only that framework and the standard library, so that each can have a separate virtual environment. The frameworks:
 
-The document:
+    paddle        'paddlepaddle==3.3.1'
+    numpy-legacy  'numpy==1.26.4'
+    tensorflow    'tensorflow-cpu==2.21.0'
+    keras         'keras==3.15.1' and 'jax'
+
+With `-arrays` after the name, functions of whole arrays such as sums are measured. The files oracle_*.py describe what
+their documents have in addition to this:
 
     framework, version
-    codes      short name -> dtype
-    refusals   sign -> the reason it stands for
+    codes      {CODE: DTYPE}: a short name for each dtype
+    refusals   {SIGN: REASON}: what the sign of a refusal stands for
     columns    the operands, in the order of the cells of a row
-    tables     for each: `measured`, the operations and forms ("add function") that gave it, and `rows`, one per left
-               operand with one cell per column; the rows of operations with one operand are those operations
-    differing  {FORM: {OPERATIONS: {LEFT: "RIGHT=CELL ..."}}}: forms of which only the cells are kept that yield
-               another type than the form they are named after
-    values     {"TYPE,VALUE": {OPERATION: outcome}}: Python scalars the type cannot hold
+    tables     a list of tables. `measured` lists the operations and forms ("add function") with these results. `rows`
+               has a row for each left operand, with a cell for each column. Operations with one operand share a table,
+               which has a row for each operation
+    differing  {FORM: {OPERATIONS: {LEFT: "RIGHT=CELL ..."}}}: forms that mostly agree with the form in their name
+               ("static function" with "function"); only the cells that differ are listed
+    values     {"TYPE,VALUE": {OPERATION: outcome}}: Python scalars that the type cannot hold
 
-An operand is a code for a tensor with a dimension, `code[]` for a zero-dimensional one, and `bool()`, `int*`,
-`float*` or `complex*` for a Python scalar. Every number is a one. A cell is the code of the result, the sign of a
-refusal, `(code)` if only the kernel for the promoted type is missing, `()` if that type is unknown too, or `.` if it
-was not measured. A table without rows of Python scalars belongs to a function that accepts no Python scalars.
+An operand is a code for a tensor with a dimension, `code[]` for a zero-dimensional tensor, or `bool()`, `int*`,
+`float*` or `complex*` for a Python scalar. Every value is one. A cell is the code of the result, the sign of a refusal,
+`(code)` if only the kernel for the promoted type is missing, `()` if the promoted type is unknown, too, or `.` if the
+cell was not measured. A table without rows for Python scalars belongs to a function that accepts no Python scalars.
 """
 
 from __future__ import annotations
@@ -80,7 +84,7 @@ Table = dict[str, dict[str, str]]
 
 
 def pairs(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """All ordered pairs but those of two Python scalars, which Python itself computes."""
+    """Yield all ordered pairs, except for two Python scalars, which Python itself would combine."""
     for left in operands:
         for right in operands:
             if left not in SCALARS or right not in SCALARS:
@@ -88,13 +92,13 @@ def pairs(operands: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def takes_scalars(table: Table) -> bool:
-    """Whether any call with a Python scalar got as far as a type."""
+    """Return whether any call with a Python scalar got as far as a result type."""
     cells = (cell for left, row in table.items() for right, cell in row.items() if {left, right} & {*SCALARS})
-    return any(len(cell.strip("()")) > 1 for cell in cells)  # one letter is a refusal
+    return any(len(cell.strip("()")) > 1 for cell in cells)  # signs of refusals have one character
 
 
 def without_scalars(table: Table) -> Table:
-    """The table less the rows and columns of Python scalars."""
+    """Return the table without the rows and columns of Python scalars."""
     return {
         left: {right: cell for right, cell in row.items() if right not in SCALARS}
         for left, row in table.items()
@@ -103,7 +107,7 @@ def without_scalars(table: Table) -> Table:
 
 
 def tables(measured: Mapping[str, Table], columns: list[str]) -> list[dict[str, Any]]:
-    """The measured tables as text, each once."""
+    """Return the measured tables as text, operations with the same table together."""
     found: dict[str, list[str]] = {}
     for name, table in measured.items():
         rows = {left: " ".join(row.get(right, ".") for right in columns) for left, row in table.items()}
@@ -112,7 +116,7 @@ def tables(measured: Mapping[str, Table], columns: list[str]) -> list[dict[str, 
 
 
 def differing(measured: Mapping[str, Mapping[str, Table]]) -> dict[str, dict[str, dict[str, str]]]:
-    """{FORM: {OPERATION: few cells}} as text, operations with the same cells together."""
+    """Return {FORM: {OPERATION: cells}} as text, operations with the same cells together."""
     document: dict[str, dict[str, dict[str, str]]] = {}
     for form, operations in measured.items():
         found: dict[str, list[str]] = {}
@@ -124,7 +128,7 @@ def differing(measured: Mapping[str, Mapping[str, Table]]) -> dict[str, dict[str
 
 
 class Fetched(NamedTuple):
-    """A result of which only the type is kept."""
+    """The dtype of a result that was computed."""
 
     dtype: Any
 
@@ -165,8 +169,8 @@ PADDLE_REFUSALS = {
     "()": ("no-kernel", r"kernel output args \(0\) defs should equal op outputs"),
     "t": ("type-check", r"Check data type error|The (data )?type of '.*' in|argument \(position|only accept Tensor"),
 }
-"""Sign -> reason, and what the message says; the first that matches counts. Of promotion itself speak only "promotion"
-(a pair that is refused) and "no-entry" (a type outside the promotion table)."""
+"""Each sign with its reason and a pattern for the message; the first pattern that matches counts. Only "promotion" (the
+pair is refused) and "no-entry" (a type is not in the promotion table) are about promotion."""
 
 PADDLE_KERNEL = re.compile(r"The kernel with key \(CPU, [^,]*, (\w+)\) of kernel `(\w+)` is not")
 PADDLE_MEETING = {
@@ -176,9 +180,9 @@ PADDLE_MEETING = {
     "logaddexp": "maximum",
     "hypot": "add",
 }
-"""The kernels in which the operands of composed functions meet; those of earlier steps say nothing of promotion."""
+"""For functions made of several kernels: the one that takes both operands. Earlier ones tell nothing of promotion."""
 PADDLE_UNPROMOTED = {name for name in PADDLE_BINARY.split() if name.startswith("bitwise_")}
-"""Functions that hand two types to the kernel as they are."""
+"""Functions that pass two types to the kernel unchanged."""
 
 PADDLE_VALUES = [
     *[("bool", 2), ("uint8", 256), ("uint8", -1), ("int8", 1000), ("int16", 40000)],
@@ -188,12 +192,11 @@ PADDLE_VALUES = [
 
 
 def paddle() -> dict[str, Any]:
-    """Paddle's CPU build.
+    """Measure Paddle's CPU build.
 
-    Forms: "function" and "operator" are eager. Where they stop for want of a CPU kernel the message names the type
-    the kernel was looked up for, that is the promoted type. "static function" and "static operator" hold only those
-    cells of two operands for which a static program, once run, yields another type than eager mode yields or promotes
-    to.
+    The forms "function" and "operator" are eager. If a CPU kernel is missing, the message names the type that the
+    kernel was looked up for, which is the promoted type. "static function" and "static operator" list only the cells of
+    two operands in which the result of a static program has a different type than in eager mode.
     """
     os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
     import paddle as pd
@@ -201,32 +204,32 @@ def paddle() -> dict[str, Any]:
     code_of = {name: code for code, name in PADDLE_CODES.items()}
 
     def attempt(call: Callable[..., Any], *arguments: Any, meeting: str | None = None) -> str:
-        """The cell of a call: the code of its result, or what stands for the exception raised instead.
+        """Return the cell of a call: the code of its result, or the sign of the exception that it raised.
 
-        A missing kernel tells the promoted type where it is the one named `meeting`; with None, any does.
+        The error of a missing kernel tells the promoted type only if the kernel is `meeting`; None means any kernel.
         """
         try:
             return code_of[str(call(*arguments).dtype).removeprefix("paddle.")]
-        except KeyError:  # a result of a type that has no code
+        except KeyError:  # the type of the result has no code: PADDLE_CODES is incomplete
             raise
-        except Exception as error:  # Paddle raises half a dozen kinds for the same reason
+        except Exception as error:  # Paddle refuses with many kinds of exceptions
             message = str(error)
         if kernel := PADDLE_KERNEL.search(message):
             return f"({code_of[kernel[1]]})" if meeting in (None, kernel[2]) else "()"
         for sign, (_, pattern) in PADDLE_REFUSALS.items():
             if re.search(pattern, message):
                 return sign
-        raise ValueError(f"a refusal of an unknown kind: {message}")
+        raise ValueError(f"no pattern in PADDLE_REFUSALS matches: {message}")
 
     def operand(key: str) -> Any:
-        """In static mode a constant of the current program."""
+        """Return an operand, which in static mode is a constant of the current program."""
         if key in SCALARS:
             return SCALARS[key]
         return pd.full([] if key.endswith("[]") else [1], 1, PADDLE_CODES[key.removesuffix("[]")])
 
     def loss(name: str) -> Callable[..., Any]:
         function = getattr(pd.nn.functional, name)
-        # The mean over the result would add a kernel that is not the loss's own.
+        # The default, a mean over the result, would add another kernel.
         return lambda left, right: function(left, right, reduction="none")
 
     functions: dict[str, Callable[..., Any]] = {name: getattr(pd, name) for name in PADDLE_BINARY.split()}
@@ -249,7 +252,7 @@ def paddle() -> dict[str, Any]:
     for form, calls in unary.items():
         asked = keys if form == "function" else keys[: -len(SCALARS)]
         measured[f"unary {form}"] = {
-            # The kernel's type is the operand's here: what the result would be it does not tell.
+            # A missing kernel names the operand's type here, not the type of the result.
             name: {key: attempt(call, operands[key], meeting="none") for key in asked}
             for name, call in calls.items()
         }
@@ -272,8 +275,8 @@ def paddle() -> dict[str, Any]:
             result = call(*map(operand, path))
             return Fetched(executor.run(fetch_list=[result], return_numpy=False)[0]._dtype())
 
-    # A program for each cell would take minutes. Programs of all cells of a form declare their types at once; only the
-    # cells that declare another type than eager mode found are then run.
+    # To run a program for each cell would take minutes. One program for all cells of a form declares their types; only
+    # cells that declare a type different from eager mode's are run.
     static: dict[str, dict[str, Table]] = {}
     for form, calls in binary.items():
         found = static[f"static {form}"] = {}
@@ -319,7 +322,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def dump(tree: Any, indent: str = "") -> str:
-    """JSON with one line per row of a table."""
+    """Return JSON with one line for each row of a table."""
     deeper = indent + " "
     if isinstance(tree, list) and any(isinstance(leaf, dict) for leaf in tree):
         return "[\n" + ",\n".join(f"{deeper}{dump(leaf, deeper)}" for leaf in tree) + f"\n{indent}]"
@@ -330,7 +333,7 @@ def dump(tree: Any, indent: str = "") -> str:
 
 
 def main() -> None:
-    """Measure the framework named on the command line, write the JSON."""
+    """Measure the framework that the command line names, and write the JSON."""
     parser = argparse.ArgumentParser(description="Measure the promotion rules of a framework.")
     parser.add_argument("framework", choices=sorted(FRAMEWORKS))
     arguments = parser.parse_args()

@@ -1,11 +1,14 @@
-"""Turn the tables of two documents of docs/sources.md into JSON for the conformance tests.
+"""Convert the tables of two documents in docs/sources.md to JSON, for the conformance tests.
 
     python tools/extract_spec_tables.py PATH/TO/jax-type-promotion.rst
     python tools/extract_spec_tables.py PATH/TO/paddle-type-promotion.md
 
-It writes tests/conformance/oracles/jax-type-promotion-rst.json: every cell of the page in full names, and the cells
-the page marks as different from NumPy; or paddle-type-promotion-md.json: every cell of its two tables, misprints
-included, and for each function of its list the rules it names for two tensors and for a tensor and a scalar.
+The program writes one of two files into tests/conformance/oracles/:
+
+    jax-type-promotion-rst.json    every cell of the page, with full names, and the cells that the page marks as
+                                   different from NumPy
+    paddle-type-promotion-md.json  every cell of the page's two tables, misprints included; and for each function that
+                                   the page lists, its rules for two tensors and for a tensor and a scalar
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ ORACLES = Path(__file__).parent.parent / "tests/conformance/oracles"
 
 
 def jax_page(page: str) -> dict[str, Any]:
-    """The cells of JAX type promotion (JEP 9407)."""
+    """Return the cells of "JAX type promotion" (JEP 9407)."""
     lines = [line for line in page.splitlines() if line.strip().startswith("<tr>")]
     columns = [CODES[code] for code in re.findall(r"<th>([^<]+)</th>", lines[0])]
     table: dict[str, dict[str, str]] = {}
@@ -46,7 +49,7 @@ def jax_page(page: str) -> dict[str, Any]:
 
 
 def paddle_page(page: str) -> dict[str, Any]:
-    """The cells and the list of functions of Paddle type promotion."""
+    """Return the cells and the functions of "Paddle type promotion"."""
     blocks = re.findall(r"^\+/-/\* (.+)\n((?:\w+(?: [\w-]+)+\n)+)", page, re.MULTILINE)
     tables = [
         {
@@ -70,7 +73,7 @@ PAGES = {"jax-type-promotion.rst": jax_page, "paddle-type-promotion.md": paddle_
 
 
 def dump(document: dict[str, Any]) -> str:
-    """JSON with one line per row of a table."""
+    """Return JSON with one line for each row of a table."""
     parts = []
     for key, value in document.items():
         if isinstance(value, dict):
@@ -82,7 +85,7 @@ def dump(document: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Read the page named on the command line, write the JSON."""
+    """Read the page that the command line names, and write the JSON."""
     page = Path(sys.argv[1])
     target = ORACLES / f"{page.name.replace('.', '-')}.json"
     target.write_text(dump(PAGES[page.name](page.read_text())))

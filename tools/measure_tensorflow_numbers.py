@@ -1,11 +1,11 @@
-"""Measure what TensorFlow computes with Python numbers at the limits of dtypes, and write it as JSON.
+"""Measure what TensorFlow computes from Python numbers at the limits of dtypes, and write the results as JSON.
 
     python -m venv venv
     venv/bin/pip install 'tensorflow-cpu==2.21.0'
     venv/bin/python tools/measure_tensorflow_numbers.py
 
-It writes tests/conformance/oracles/tensorflow-numbers.json: for each mode, dtype, operation and number the dtype and
-the elements of the result, or `null` where TensorFlow raises. The tensor is always [3, 10].
+The program writes tests/conformance/oracles/tensorflow-numbers.json. For each mode, dtype, operation and number, it has
+the dtype and the elements of the result, or `null` if TensorFlow raises. The tensor is always [3, 10].
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OPERATIONS = {"add": operator.add, "multiply": operator.mul, "divide": operator.
 
 
 def measure(mode: str) -> dict[str, Any]:
-    """Return all outcomes in a mode; a process can switch to a mode only once."""
+    """Return all results in a mode; a process can enter only one mode."""
     import numpy as np
     import tensorflow as tf
 
@@ -41,13 +41,13 @@ def measure(mode: str) -> dict[str, Any]:
                     result = operation(tensor, json.loads(text))
                     elements = [str(each) for each in np.asarray(result).astype(float).tolist()]
                     found[f"{dtype} {name} {text}"] = [result.dtype.name, *elements]
-                except Exception:  # whatever it raises, it is a refusal
+                except Exception:  # TensorFlow refuses with many kinds of exceptions
                     found[f"{dtype} {name} {text}"] = None
     return found
 
 
 def main() -> None:
-    """Measure one mode for the process that asks, or all of them."""
+    """Print the results in the mode that the command line names, or write those of all modes, each from a process."""
     if len(sys.argv) > 1:
         print(json.dumps(measure(sys.argv[1])))
         return

@@ -1,7 +1,7 @@
-"""Print the newest Python on this machine that can make virtual environments: one line, its path.
+"""Print the path of the newest Python on this machine that can make virtual environments.
 
-Continuous integration runs the tests on it and on the oldest supported Python, because pip installs newer versions of
-JAX on it. Prereleases are ignored, because JAX has no wheels for them.
+Continuous integration runs the tests on this Python, for which pip installs newer versions of JAX, and on the oldest
+supported one. Prereleases are ignored, because JAX has no wheels for them.
 
     python tools/newest_python.py
 """
@@ -22,7 +22,7 @@ _ASK = (
 
 
 def candidates() -> Iterator[Path]:
-    """Yield the interpreters on the path and those of pyenv, whether or not they run."""
+    """Yield the interpreters in the folders of PATH and those of pyenv, whether or not they run."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         for path in sorted(Path(folder or ".").glob("python3*")):
             if re.fullmatch(r"python3(\.\d+)?", path.name):
@@ -35,7 +35,7 @@ def version_of(python: Path) -> tuple[int, ...] | None:
     """Return the version of an interpreter; None if it does not run, has no venv, or is a prerelease.
 
     Args:
-        python: its path.
+        python: the path of the interpreter.
     """
     try:
         asked = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, timeout=60)
@@ -45,7 +45,7 @@ def version_of(python: Path) -> tuple[int, ...] | None:
 
 
 def newest() -> Path:
-    """The newest interpreter; at least the one that runs this."""
+    """Return the newest interpreter, which is at least as new as the one that runs this program."""
     found = {path: version for path in candidates() if (version := version_of(path)) is not None}
     best = max(found, key=lambda path: found[path], default=None)
     return Path(sys.executable) if best is None or found[best] <= sys.version_info[:3] else best

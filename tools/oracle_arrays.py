@@ -1,11 +1,11 @@
 """Measure functions of whole arrays: reductions, and functions of several arrays.
 
-`extract_oracles.py keras-arrays`, `numpy-legacy-arrays`, `paddle-arrays` and `tensorflow-arrays` run it. Beside the
-tables of `extract_oracles`, the document has for each reduction and float format
+`extract_oracles.py keras-arrays`, `numpy-legacy-arrays`, `paddle-arrays` and `tensorflow-arrays` call this module. In
+addition to the tables that `extract_oracles` describes, the document has:
 
-    accumulates  {REDUCTION: {CODE: "own" or "wide"}}: "wide" where three numbers give, in every order, what wider
-                 arithmetic gives once it is rounded
-    foreign      {ORDER: {LEFT: cells}}: the sum of a tensor and NumPy's array, with as many columns as there are codes
+    accumulates  {REDUCTION: {CODE: "own" or "wide"}}, for 16-bit floats: "wide" if a reduction of three numbers gives
+                 in every order what wider arithmetic gives, rounded once
+    foreign      {ORDER: {LEFT: cells}}: the sum of a tensor and a NumPy array, with a column for each code
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from typing import Any, NamedTuple
 MATRICES = ("matmul", "solve")
 """Functions measured with matrices; the others are measured with vectors of three numbers."""
 WITH_NUMBERS = ("clip",)
-"""Functions measured with 0-d arrays and Python numbers, too."""
+"""Functions that are measured with 0-d arrays and Python numbers, too."""
 
-# Three numbers that lose something in every order in which two of them are added, or multiplied, first; and what they
-# come to if nothing is lost.
+# Three numbers whose sum or product depends on the order if each step is rounded to the format; and the exact result.
 PROBES: dict[str, dict[str, tuple[tuple[float, ...], float]]] = {
     "sum": {
         "float16": ((2048.0, 1.0, -2048.0), 1.0),
@@ -42,17 +41,17 @@ PROBED_AS = {"sum": "sum", "prod": "prod", "cumulative_sum": "sum", "mean": "sum
 ORDERS = ("tensor numpy", "numpy tensor")
 
 
-class Asked(NamedTuple):
-    """What a framework is asked with.
+class Framework(NamedTuple):
+    """The functions of a framework that is measured.
 
     Args:
-        codes: short name -> dtype.
-        reductions: by name, of one array.
-        several: by name, of two arrays; `clip` takes the second for both bounds.
-        make: an array of a dtype, of nested lists of numbers.
-        dtype_of: the name of a result's dtype, with `*` where it is weak.
-        floats: the numbers of a result, as Python floats.
-        kernel: the messages, as a pattern, of kernels that are missing.
+        codes: the names of dtypes by code.
+        reductions: functions of one array, by name.
+        several: functions of two arrays, by name; `clip` takes the second array for both bounds.
+        make: makes an array from nested lists of numbers and the name of a dtype.
+        dtype_of: returns the name of a result's dtype, with `*` if it is weak.
+        floats: returns the numbers of a result as Python floats.
+        kernel: a pattern that matches the messages of missing kernels.
     """
 
     codes: Mapping[str, str]
@@ -64,44 +63,46 @@ class Asked(NamedTuple):
     kernel: str = "$^"
 
     def cell(self, call: Callable[..., Any], *operands: Any) -> str:
-        """The cell of a call: the code of its result, `n` where a kernel is missing, `-` for another refusal."""
+        """Return the cell of a call: the code of its result, `n` if a kernel is missing, `-` for other refusals."""
         try:
             name = self.dtype_of(call(*operands))
-        except Exception as error:  # of half a dozen kinds for the same reason
+        except Exception as error:  # frameworks refuse with many kinds of exceptions
             return "n" if re.search(self.kernel, str(error)) else "-"
         found = next((code for code, dtype in self.codes.items() if dtype == name.removesuffix("*")), "-")
         return found + "*" * name.endswith("*")
 
 
-def measured(asked: Asked, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables, and how the reductions accumulate.
+def measured(framework: Framework, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables, and the dtypes that reductions accumulate in.
 
     Args:
-        asked: the framework.
-        numbers: Python numbers by code, and no such numbers where the framework takes none.
+        framework: the framework to measure.
+        numbers: Python numbers by code; empty if the framework accepts none.
     """
-    vectors = {code: asked.make([1, 1, 1], name) for code, name in asked.codes.items()}
-    matrices = {code: asked.make([[1, 0], [0, 1]], name) for code, name in asked.codes.items()}
-    zero_d = {f"{code}[]": asked.make(1, name) for code, name in asked.codes.items()}
+    vectors = {code: framework.make([1, 1, 1], name) for code, name in framework.codes.items()}
+    matrices = {code: framework.make([[1, 0], [0, 1]], name) for code, name in framework.codes.items()}
+    zero_d = {f"{code}[]": framework.make(1, name) for code, name in framework.codes.items()}
     found = {
         "unary function": {
-            # A cumulative sum of a number would have no dimension to go along.
+            # Cumulative functions need a dimension, so they are not measured with numbers.
             name: {
-                key: asked.cell(call, value)
+                key: framework.cell(call, value)
                 for key, value in (vectors | ({} if name.startswith("cumulative") else dict(numbers))).items()
             }
-            for name, call in asked.reductions.items()
+            for name, call in framework.reductions.items()
         }
     }
-    for name, call in asked.several.items():
+    for name, call in framework.several.items():
         operands = dict(matrices if name in MATRICES else vectors)
         if name in WITH_NUMBERS:
             operands |= zero_d | dict(numbers)
         found[f"{name} function"] = {
-            left: {right: asked.cell(call, value, operands[right]) for right in operands}
+            left: {right: framework.cell(call, value, operands[right]) for right in operands}
             for left, value in (matrices if name in MATRICES else vectors).items()
         }
-    accumulates = {name: how for name in PROBED_AS if name in asked.reductions and (how := accumulations(asked, name))}
+    accumulates = {
+        name: how for name in PROBED_AS if name in framework.reductions and (how := accumulations(framework, name))
+    }
     return {
         "columns": " ".join([*vectors, *zero_d, *numbers]),
         "tables": found,
@@ -109,14 +110,14 @@ def measured(asked: Asked, numbers: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def accumulations(asked: Asked, name: str) -> dict[str, str]:
-    """Whether a reduction accumulates 16-bit floats in their own arithmetic, or wider."""
-    call, found = asked.reductions[name], {}
-    for code, dtype in asked.codes.items():
+def accumulations(framework: Framework, name: str) -> dict[str, str]:
+    """Return, by code, whether a reduction accumulates 16-bit floats in their own format or in a wider one."""
+    call, found = framework.reductions[name], {}
+    for code, dtype in framework.codes.items():
         probe, exact = PROBES[PROBED_AS[name]].get(dtype, ((), 0.0))
-        if not probe or len(asked.cell(call, asked.make([1.0], dtype))) < 2:
+        if not probe or len(framework.cell(call, framework.make([1.0], dtype))) < 2:
             continue
-        outcomes = [asked.floats(call(asked.make([*order], dtype))) for order in itertools.permutations(probe)]
+        outcomes = [framework.floats(call(framework.make([*order], dtype))) for order in itertools.permutations(probe)]
         last = {float(each[-1] if isinstance(each, list) else each) for each in outcomes}
         expected = exact / len(probe) if name == "mean" else exact
         is_exact = len(last) == 1 and math.isclose(*last, expected, rel_tol=0.003)
@@ -124,13 +125,13 @@ def accumulations(asked: Asked, name: str) -> dict[str, str]:
     return found
 
 
-def foreign(asked: Asked, arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """The sum of each tensor and each of NumPy's arrays, in both orders."""
-    tensors = {code: asked.make([1, 1, 1], name) for code, name in asked.codes.items()}
+def foreign(framework: Framework, arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the dtypes of the sum of each tensor and each NumPy array, in both orders."""
+    tensors = {code: framework.make([1, 1, 1], name) for code, name in framework.codes.items()}
     sides = {"tensor": tensors, "numpy": arrays}
     return {
         order: {
-            left: " ".join(asked.cell(operator.add, value, other) for other in sides[order.split()[1]].values())
+            left: " ".join(framework.cell(operator.add, value, other) for other in sides[order.split()[1]].values())
             for left, value in sides[order.split()[0]].items()
         }
         for order in ORDERS
@@ -138,7 +139,7 @@ def foreign(asked: Asked, arrays: Mapping[str, Any]) -> dict[str, dict[str, str]
 
 
 def _named(module: Any, names: str) -> dict[str, Callable[..., Any]]:
-    """Functions of a module: `row` or `row:theirs`, those left out that it does not have."""
+    """Return the functions that a module has, by our name, from a list of `name` or `our_name:their_name`."""
     pairs = [name.partition(":") for name in names.split()]
     return {ours: found for ours, _, theirs in pairs if (found := getattr(module, theirs or ours, None)) is not None}
 
@@ -147,16 +148,16 @@ _CUMULATIVE = "cumulative_sum:cumsum cumulative_prod:cumprod"
 
 
 def keras_arrays() -> dict[str, Any]:
-    """Keras on JAX with x64 off, asked of arrays: those of 64 bits are not there."""
+    """Measure Keras on JAX with x64 off, where there are no arrays of 64 bits."""
     os.environ["KERAS_BACKEND"] = "jax"
     import jax.numpy as jnp
     import keras as k
     from extract_oracles import SCALARS, tables
-    from oracle_keras import CODES, HELD
+    from oracle_keras import CODES, NARROWED
 
     ops = k.ops
-    asked = Asked(
-        codes={code: name for code, name in CODES.items() if code not in HELD},
+    framework = Framework(
+        codes={code: name for code, name in CODES.items() if code not in NARROWED},
         reductions=_named(ops, f"sum prod {_CUMULATIVE} mean var std any all min max"),
         several={
             **_named(ops, "matmul outer cross solve"),
@@ -170,21 +171,21 @@ def keras_arrays() -> dict[str, Any]:
         floats=lambda result: jnp.asarray(result, "float32").tolist(),
         kernel="lu does not accept dtype|sub does not accept dtype|Unsupported dtype|Complex values have no ordering",
     )
-    return _document("keras", k.__version__, asked, measured(asked, SCALARS), tables)
+    return _document("keras", k.__version__, framework, measured(framework, SCALARS), tables)
 
 
 def numpy_legacy_arrays() -> dict[str, Any]:
-    """NumPy before NEP 50."""
+    """Measure NumPy before NEP 50."""
     import warnings
 
-    import ml_dtypes  # noqa: F401  (NumPy finds its dtypes by name)
+    import ml_dtypes  # noqa: F401  (registers its dtypes with NumPy)
     import numpy as np
     from extract_oracles import SCALARS, tables
     from oracle_numpy_legacy import CODES, FOREIGN
 
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    asked = Asked(
+    framework = Framework(
         codes=CODES | FOREIGN,
         reductions=_named(np, f"sum prod {_CUMULATIVE} mean var std any all min max"),
         several={
@@ -200,17 +201,17 @@ def numpy_legacy_arrays() -> dict[str, Any]:
         dtype_of=lambda result: np.asarray(result).dtype.name,
         floats=lambda result: np.asarray(result).astype("float64").tolist(),
     )
-    return _document("numpy-legacy", np.__version__, asked, measured(asked, SCALARS), tables)
+    return _document("numpy-legacy", np.__version__, framework, measured(framework, SCALARS), tables)
 
 
 def paddle_arrays() -> dict[str, Any]:
-    """Paddle's CPU build, whose missing kernels are many."""
+    """Measure Paddle's CPU build, which lacks many kernels."""
     os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
     import numpy as np
     import paddle as pd
     from extract_oracles import PADDLE_CODES, SCALARS, tables
 
-    asked = Asked(
+    framework = Framework(
         codes=PADDLE_CODES,
         reductions={
             **_named(pd, "sum prod mean var std any all min max"),
@@ -223,7 +224,7 @@ def paddle_arrays() -> dict[str, Any]:
             "stack": lambda a, b: pd.stack([a, b]),
             "diff": lambda a, b: pd.diff(a, prepend=b),
             "tensordot": lambda a, b: pd.tensordot(a, b, 1),
-            # It takes numbers for bounds, or tensors of one.
+            # The bounds must be numbers or tensors with one element.
             "clip": lambda a, b: pd.clip(a, *[b[:1] if isinstance(b, pd.Tensor) and b.ndim else b] * 2),
             "solve": pd.linalg.solve,
         },
@@ -233,15 +234,15 @@ def paddle_arrays() -> dict[str, Any]:
         kernel="is not registered|Unsupported tensor data type|Invalid tensor data type",
     )
     own = {code: name for code, name in PADDLE_CODES.items() if hasattr(np, name.replace("bool", "bool_"))}
-    beside = foreign(asked, {code: np.ones(3, name) for code, name in own.items()})
-    return _document("paddle", pd.__version__, asked, measured(asked, SCALARS), tables) | {
+    beside = foreign(framework, {code: np.ones(3, name) for code, name in own.items()})
+    return _document("paddle", pd.__version__, framework, measured(framework, SCALARS), tables) | {
         "foreign_columns": " ".join(own),
         "foreign": beside,
     }
 
 
 def measure_tensorflow(mode: str) -> dict[str, Any]:
-    """One of TensorFlow's modes, in this process."""
+    """Measure one mode of TensorFlow, in this process."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import ml_dtypes
     import numpy as np
@@ -251,7 +252,7 @@ def measure_tensorflow(mode: str) -> dict[str, Any]:
     from tensorflow.python.framework.weak_tensor import WeakTensor
 
     tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
-    asked = Asked(
+    framework = Framework(
         codes=CODES,
         reductions={
             **_named(tf, "sum:reduce_sum prod:reduce_prod mean:reduce_mean any:reduce_any all:reduce_all"),
@@ -271,16 +272,16 @@ def measure_tensorflow(mode: str) -> dict[str, Any]:
         kernel="|".join(REFUSALS[sign][1] for sign in "na"),
     )
     arrays = {code: np.ones(3, getattr(ml_dtypes, name, name)) for code, name in CODES.items()}
-    return measured(asked, SCALARS) | {
+    return measured(framework, SCALARS) | {
         "foreign_columns": " ".join(arrays),
-        "foreign": foreign(asked, arrays),
+        "foreign": foreign(framework, arrays),
         "version": tf.__version__,
         "codes": dict(CODES),
     }
 
 
 def tensorflow_arrays() -> dict[str, Any]:
-    """TensorFlow as shipped, mode by mode; none can be left once it is entered."""
+    """Measure all modes of TensorFlow as shipped; a process cannot leave a mode, so each has its own process."""
     from extract_oracles import tables
     from oracle_tensorflow import MODES
 
@@ -304,13 +305,13 @@ REFUSED = {"-": "refused", "n": "no-kernel"}
 
 
 def _document(
-    framework: str, version: str, asked: Asked, document: dict[str, Any], tables: Callable[..., Any]
+    name: str, version: str, framework: Framework, document: dict[str, Any], tables: Callable[..., Any]
 ) -> dict[str, Any]:
     keys = document["columns"].split()
     return {
-        "framework": framework,
+        "framework": name,
         "version": version,
-        "codes": dict(asked.codes),
+        "codes": dict(framework.codes),
         "refusals": REFUSED,
         **document,
         "tables": tables(document["tables"], keys),

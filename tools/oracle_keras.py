@@ -1,4 +1,4 @@
-"""Measure Keras 3's own promotion on its JAX backend; `extract_oracles.py keras` runs it."""
+"""Measure Keras 3's own promotion on its JAX backend; `extract_oracles.py keras` calls this module."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ UNARY = (
     " exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin:arcsin acos:arccos atan:arctan"
     " sinh cosh tanh asinh:arcsinh acosh:arccosh atanh:arctanh"
 )
-HELD = ("u8", "i8", "f8", "c16")
-"""What JAX holds in 32 bits while x64 is off, so that there are no arrays of it."""
+NARROWED = ("u8", "i8", "f8", "c16")
+"""Dtypes that JAX narrows to 32 bits while x64 is off, so that there are no arrays of them."""
 EAGER = (
     "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift hypot nextafter fmax fmin"
     " floor_divide pow atan2 logaddexp"
 )
-"""The operations with two operands that are asked what they do to arrays too."""
+"""The operations with two operands that are measured on arrays, too."""
 REFUSALS = {
     "n": ("no-kernel", r"not accept dtype|not well defined|not support complex|not inexact|only supports"),
     "8": ("float8", "float8"),
@@ -45,10 +45,10 @@ REFUSALS = {
 
 
 def keras() -> dict[str, Any]:
-    """Keras' `keras.backend.result_type`, and what its operations say that symbolic tensors make.
+    """Measure `keras.backend.result_type`, and the dtypes that Keras' operations return.
 
-    Symbolic tensors may have 64 bits, which JAX's own do not while x64 is off. Forms: "function" for `result_type`,
-    "symbolic" for operations, and "eager" for what some of them do to arrays, Python numbers alone included. The
+    The forms are "function" for `result_type`, "symbolic" for operations on symbolic tensors, and "eager" for some
+    operations on arrays and Python numbers. Symbolic tensors can have 64 bits, JAX's arrays with x64 off cannot. The
     backend matters: only TensorFlow's keeps int64 and float64.
     """
     os.environ["KERAS_BACKEND"] = "jax"
@@ -87,14 +87,15 @@ def keras() -> dict[str, Any]:
         measured[f"{name} symbolic"] = {
             a: {b: attempt(call, tensor(a), tensor(b)) for b in keys if {a, b} - SCALARS.keys()} for a in keys
         }
-    held = [key for key in keys if key not in HELD]
+    of_arrays = [key for key in keys if key not in NARROWED]
     for name in EAGER.split():
         measured[f"{name} eager"] = {
-            a: {b: attempt(calls[name], array(a), array(b)) for b in held if {a, b} - SCALARS.keys()} for a in held
+            a: {b: attempt(calls[name], array(a), array(b)) for b in of_arrays if {a, b} - SCALARS.keys()}
+            for a in of_arrays
         }
     names = (name.partition(":") for name in UNARY.split())
     unary = {name: getattr(k.ops, theirs or name) for name, _, theirs in names}
-    for form, operand, asked in (("symbolic", tensor, [*CODES]), ("eager", array, held)):
+    for form, operand, asked in (("symbolic", tensor, [*CODES]), ("eager", array, of_arrays)):
         measured[f"unary {form}"] = {
             name: {key: attempt(call, operand(key)) for key in asked} for name, call in unary.items()
         }

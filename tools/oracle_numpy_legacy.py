@@ -1,11 +1,13 @@
-"""Measure NumPy 1.26's promotion, which looks at values; `extract_oracles.py numpy-legacy` runs it.
+"""Measure NumPy 1.26's promotion, which depends on values; `extract_oracles.py numpy-legacy` calls this module.
 
-Operands are written `i8` for an array with a dimension, `i8[300]` for a 0-d one of that value, and `300`, `1.5`, `1j`
-or `True` for a Python number. NumPy scalars are asked as well:
-`scalars_differ` counts the cells in which one differs from the 0-d array of its value. `reversed` has the cells that
-are others when the operands change places, `scalar_pairs_differ` counts pairs of 0-d arrays and Python numbers that
-answer otherwise than ones of their dtypes do, and `foreign_values_differ` the cells in which it matters what a 0-d
-array of ml_dtypes holds.
+An operand is `i8` for an array with a dimension, `i8[300]` for a 0-d array with that value, and `300`, `1.5`, `1j` or
+`True` for a Python number. The document has in addition:
+
+    reversed               the cells that change when the operands are exchanged
+    scalars_differ         in how many cells a NumPy scalar gives a different result than a 0-d array of its value
+    scalar_pairs_differ    how many pairs of 0-d arrays or Python numbers give a different result than another pair of
+                           the same dtypes
+    foreign_values_differ  in how many cells the result depends on the value of a 0-d array of ml_dtypes
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ FOREIGN = {
     "e2m3": "float6_e2m3fn", "e3m2": "float6_e3m2fn", "e2m1": "float4_e2m1fn", "e8m0": "float8_e8m0fnu",
     "int2": "int2", "uint2": "uint2", "int4": "int4", "uint4": "uint4",
 }  # fmt: skip
-"""Those of ml_dtypes."""
+"""The dtypes of ml_dtypes."""
 _ENDS = (7, 8, 15, 16, 31, 32, 63, 64)
 INTS = sorted(
     {-1, 0, 1, 2**64}
@@ -56,13 +58,13 @@ _IN_TRIPLES = "u1[1] u1[200] i1[-1] i8[300] f4[1.0] f8[1e+39] 1 300 -1 1.0 1e+39
 
 
 def numpy_legacy() -> dict[str, Any]:
-    """NumPy before NEP 50: `np.result_type` and the functions, on this machine's 64-bit Linux."""
+    """Measure `np.result_type` and NumPy's functions before NEP 50, on 64-bit Linux."""
     import ml_dtypes
     import numpy as np
     from extract_oracles import differing, tables
 
     warnings.simplefilter("ignore")
-    np.seterr(all="ignore")  # a warning takes longer than the call
+    np.seterr(all="ignore")  # warnings take longer than the calls
     codes = CODES | FOREIGN
     code_of = {name: code for code, name in codes.items()}
     arrays = {code: np.ones((1,), name) for code, name in codes.items()}
@@ -89,11 +91,11 @@ def numpy_legacy() -> dict[str, Any]:
 
     def attempt(call: Callable[..., Any], *arguments: Any) -> str:
         if any(np.asarray(argument).dtype.hasobject for argument in arguments):
-            return "o"  # an int beyond 64 bits: Python computes with it, and does not come back from a power
+            return "o"  # Python computes with ints beyond 64 bits, and a power of them takes forever
         try:
             result = call(*arguments)
         except ValueError as error:
-            if "negative integer powers" not in str(error):  # which is of the values, not the types
+            if "negative integer powers" not in str(error):  # this error depends on values, not on types
                 raise
             return "v"
         except (TypeError, OverflowError, AttributeError):

@@ -1,8 +1,9 @@
-"""Measure TensorFlow's three dtype conversion modes; `extract_oracles.py tensorflow` runs it.
+"""Measure TensorFlow's three dtype conversion modes; `extract_oracles.py tensorflow` calls this module.
 
-A mode cannot be left once it is entered, so that each is measured in a process of its own. Operands beyond those of
-`extract_oracles`: `code*` for a weak tensor, which the modes "all" and "safe" know and "off" does not. Shapes play no
-part in TensorFlow's rules: `zero_dimensional` counts the cells of `+` in which a 0-d tensor changes the answer.
+A process cannot leave a mode, so each mode is measured in a separate process. The operand `code*`, which
+`extract_oracles` does not describe, is a weak tensor; the modes "all" and "safe" have them, "off" has not.
+`zero_dimensional` counts the cells of `+` in which a 0-d tensor changes the result: none, since TensorFlow's rules do
+not depend on shapes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ UNARY = (
 )
 NUMPY = {"hypot": "hypot", "logaddexp": "logaddexp"}
 NUMPY_UNARY = {"positive": "positive", "trunc": "fix", "signbit": "signbit", "log2": "log2", "log10": "log10"}
-"""What only `tf.experimental.numpy` has."""
+"""Functions that only `tf.experimental.numpy` has."""
 REFUSALS = {
     "d": ("mode", r"implicit dtype promotion between|In promotion mode"),
     "n": ("no-kernel", r"Could not find device for node|No OpKernel|not supported by|could not find valid device"),
@@ -64,7 +65,7 @@ VALUES = [
 
 
 def measure(mode: str) -> dict[str, Any]:
-    """One mode, in this process."""
+    """Measure one mode, in this process."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
     from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
@@ -80,16 +81,16 @@ def measure(mode: str) -> dict[str, Any]:
     def attempt(call: Callable[..., Any], *arguments: Any) -> str:
         try:
             result = call(*arguments)
-        except Exception as error:  # TensorFlow raises half a dozen kinds for the same reason
+        except Exception as error:  # TensorFlow refuses with many kinds of exceptions
             message = str(error)
         else:
             if isinstance(result, bool):
-                return "p"  # Python's own answer to ==, which compares nothing
+                return "p"  # Python's default ==, which compares identities
             return cell_of(result.dtype, weak=isinstance(result, WeakTensor))
         for sign, (_, pattern) in REFUSALS.items():
             if re.search(pattern, message):
                 return sign
-        raise ValueError(f"a refusal of an unknown kind: {message}")
+        raise ValueError(f"no pattern in REFUSALS matches: {message}")
 
     def operand(key: str, shape: tuple[int, ...] = (1,)) -> Any:
         if key in SCALARS:
@@ -176,10 +177,10 @@ def measure(mode: str) -> dict[str, Any]:
 
 
 def by_mode(program: str) -> tuple[str, dict[str, Any]]:
-    """What a program prints for each mode, and TensorFlow's version: a mode cannot be left, so each has a process.
+    """Run a program once for each mode, and return TensorFlow's version and what the program printed.
 
     Args:
-        program: a file of Python, which is given the name of the mode and prints JSON with the version.
+        program: the path of a Python file that takes the name of a mode and prints JSON with the version.
     """
     modes = {}
     for mode in MODES:
@@ -190,10 +191,11 @@ def by_mode(program: str) -> tuple[str, dict[str, Any]]:
 
 
 def tensorflow() -> dict[str, Any]:
-    """TensorFlow as shipped, mode by mode.
+    """Measure all modes of TensorFlow as shipped.
 
-    Forms: "operator" and "function" are eager, and so is "numpy", for what only `tf.experimental.numpy` has;
-    "result_type" is the function that the modes "all" and "safe" are made of, also asked about every triple.
+    The forms "operator", "function" and "numpy" are eager; "numpy" has the functions that only `tf.experimental.numpy`
+    has. `result_type` is TensorFlow's own function, on which the modes "all" and "safe" are built; it is also called
+    with every triple.
     """
     version, modes = by_mode(__file__)
     return {

@@ -1,25 +1,25 @@
-"""How wrong a sum of gradients over many replicas is, in each dtype that they can travel in, and drawn as a picture.
+"""Compute the error of a sum of gradients over many replicas for each dtype of the sum, and draw it.
 
     .venv/bin/python tools/reduction_error.py
 
-It writes docs/pictures/reduction_error.json and reduction_error.svg, which docs/distributed.md speaks of. Nothing is
-reduced by any device: the gradients are real ones, of a small network under mixed_float16 whose replicas see different
-batches of handwritten digits, and their sum is computed as devices would, rounded after each addition.
+The program writes docs/pictures/reduction_error.json and reduction_error.svg, which docs/distributed.md shows. The
+gradients are those of a small network under mixed_float16, whose replicas get different batches of handwritten digits.
+No device reduces them: this program adds them as devices would, and rounds after each addition.
 
 The document:
 
-    replicas    the sizes N
-    parameters  how many entries a gradient has
-    batch       how many digits each replica sees
-    figures     for the first step and one late in the training:
-      loss_scale  the scale that gradients carry: the RFC's 2**15, halved until they are finite in float16
-      noise       for each N, how far the exact mean over N replicas is from the mean that it estimates: the gradient's
-                  own uncertainty, because batches are drawn at random
-      error       dtype -> "divide first" or "sum first" -> "ring" or "tree" -> for each N, the distance of the reduced
-                  mean from the exact one; null where it is not finite
-      flushed     likewise, the share of entries that come out as zero and are not
+    replicas    the numbers N of replicas
+    parameters  the number of entries in a gradient
+    batch       the number of digits that each replica gets
+    figures     for the first step and a later step of the training:
+      loss_scale  the scale of the gradients: the RFC's 2**15, halved until they are finite in float16
+      noise       for each N, the distance of the exact mean over N replicas from its expected value, which is due to
+                  the random choice of batches
+      error       {DTYPE: {"divide first" or "sum first": {"ring" or "tree": values}}}: for each N, the distance of the
+                  reduced mean from the exact mean; null if the reduced mean is not finite
+      flushed     in the same form, the share of entries that became zero but are not
 
-Distances are l2 norms, over that of the exact mean.
+A distance is the l2 norm of the difference, divided by the norm of the exact mean.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TARGET = Path(__file__).parent.parent / "docs/pictures"
 SIZES = tuple(2**power for power in range(13))
 DTYPES = ("float32", "float16", "bfloat16")
 STEPS = (0, 999)
-"""After how many steps of training the gradients are taken."""
+"""The numbers of training steps after which gradients are computed."""
 _HIDDEN = 64
 _BATCH = 16
 
@@ -54,14 +54,14 @@ _BATCH = 16
 
 
 def loss(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Cross entropy of a perceptron with two hidden layers."""
+    """Return the cross entropy of a perceptron with two hidden layers."""
     for weights in params[:-1]:
         x = jax.nn.relu(x @ weights)
     return optax.softmax_cross_entropy_with_integer_labels(x @ params[-1], y).mean()
 
 
 def trained(steps: int, x: jax.Array, y: jax.Array) -> Any:
-    """Its parameters after some steps of Adam: fresh ones have gradients that agree more than later ones do."""
+    """Return the parameters after some steps of Adam; in later steps the replicas' gradients agree less."""
     keys = jax.random.split(jax.random.key(0), 3)
     widths = (x.shape[1], _HIDDEN, _HIDDEN, 10)
     params = [jax.nn.initializers.he_normal()(key, pair) for key, pair in zip(keys, pairwise(widths), strict=True)]
@@ -78,7 +78,7 @@ def trained(steps: int, x: jax.Array, y: jax.Array) -> Any:
 
 
 def replica_gradients(count: int, steps: int) -> tuple[np.ndarray, float]:
-    """Scaled gradients, float32, one row per replica, and the scale at which all of them are finite in float16."""
+    """Return scaled float32 gradients, one row per replica, and the scale at which all are finite in float16."""
     digits = load_digits()
     x, y = jnp.asarray(digits.x_train.reshape(len(digits.x_train), -1)), jnp.asarray(digits.y_train)
     params = trained(steps, x, y)
@@ -105,7 +105,7 @@ def replica_gradients(count: int, steps: int) -> tuple[np.ndarray, float]:
 
 
 def ring(parts: np.ndarray) -> np.ndarray:
-    """One after the other, as around a ring of devices, each addition rounded."""
+    """Add the parts one after the other, as around a ring of devices; each addition rounds."""
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -113,7 +113,7 @@ def ring(parts: np.ndarray) -> np.ndarray:
 
 
 def tree(parts: np.ndarray) -> np.ndarray:
-    """In pairs, and pairs of pairs, each addition rounded; of 2**k parts."""
+    """Add 2**k parts in pairs, then pairs of pairs; each addition rounds."""
     while len(parts) > 1:
         parts = parts[::2] + parts[1::2]
     return parts[0]
@@ -124,22 +124,22 @@ ORDERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"ring": ring, "tree": t
 
 
 def reduced(parts: np.ndarray, dtype: str, way: str, order: str) -> np.ndarray:
-    """The mean of float32 rows as replicas would compute it that reduce in a dtype, in float32."""
+    """Return the float32 mean of float32 rows, as computed by replicas that reduce in the given dtype."""
     wide, count = as_format("float32").dtype, np.float32(len(parts))
     before, after = (count, 1) if way == "divide first" else (1, count)
-    # NumPy and ml_dtypes compute a 16-bit sum in float32 and round it once more, which is the sum rounded once.
+    # NumPy and ml_dtypes add 16-bit numbers in float32 and round. The result is the exact sum, rounded once.
     total = ORDERS[order]((parts / before).astype(as_format(dtype).dtype))
     return total.astype(wide) / after
 
 
 def figures(gradients: np.ndarray, loss_scale: float, sizes: Sequence[int]) -> dict[str, Any]:
-    """What the document has of one moment of the training."""
+    """Return the document's part for one step of the training."""
     everything = np.mean(gradients, axis=0, dtype=np.float64)
     spread = np.sqrt(np.sum(np.var(gradients, axis=0, dtype=np.float64)))
     noise = [float(spread / np.sqrt(size) / np.linalg.norm(everything)) for size in sizes]
     error: dict[str, Any] = {}
     flushed: dict[str, Any] = {}
-    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are what it is about
+    with np.errstate(over="ignore", invalid="ignore"):  # some sums overflow, as the picture shows
         for dtype, way, order in product(DTYPES, WAYS, ORDERS):
             pairs = [_compared(gradients[:size], dtype, way, order) for size in sizes]
             for found, values in zip((error, flushed), zip(*pairs, strict=True), strict=True):
@@ -155,7 +155,7 @@ def _compared(parts: np.ndarray, dtype: str, way: str, order: str) -> tuple[floa
 
 
 def document(sizes: Sequence[int]) -> dict[str, Any]:
-    """The document of this module's head."""
+    """Return the document that the module's docstring describes."""
     found: dict[str, Any] = {"replicas": list(sizes), "parameters": 0, "batch": _BATCH, "figures": {}}
     for steps in STEPS:
         gradients, loss_scale = replica_gradients(max(sizes), steps)
@@ -166,14 +166,14 @@ def document(sizes: Sequence[int]) -> dict[str, Any]:
 
 # The picture
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; markers repeat the difference.
+# Okabe and Ito's colours, which colour-blind readers can tell apart. The markers differ, too.
 _STYLES = {"bfloat16": ("#CC79A7", "s"), "float16": ("#0072B2", "o"), "float32": ("#009E73", "^")}
 _LINES = {"ring": "-", "tree": "--"}
 _OVERFLOW = "#D55E00"
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    """Errors over numbers of replicas, a panel for each moment of the training; the SVG is whole or absent."""
+    """Draw errors over numbers of replicas, with a panel for each step; the SVG is written completely or not at all."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -190,7 +190,7 @@ def draw(path: Path, found: dict[str, Any]) -> None:
 
 
 def _draw_panel(axis: Any, sizes: Sequence[int], found: dict[str, Any]) -> None:
-    # One replica adds nothing up: there is no error to draw on a logarithmic axis.
+    # With one replica there is no sum, and an error of zero has no place on a logarithmic axis.
     for (dtype, (colour, marker)), order in product(_STYLES.items(), ORDERS):
         axis.plot(
             sizes[1:], found["error"][dtype]["divide first"][order][1:], color=colour, marker=marker, markersize=4,
@@ -215,9 +215,9 @@ def _draw_panel(axis: Any, sizes: Sequence[int], found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the document and the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=TARGET, help="where both files go")
+    parser.add_argument("--folder", type=Path, default=TARGET, help="the folder for both files")
     folder = parser.parse_args().folder
     found = document(SIZES)
     with whole_file(folder / "reduction_error.json") as temporary:

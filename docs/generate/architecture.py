@@ -1,4 +1,4 @@
-"""Parts of the page on the architecture: the drawing of the import contract, and every file with its first sentence."""
+"""Parts of the page on the architecture: a drawing of the import contract, and every file with its first sentence."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from generate.markup import raw_html
 
-_WIDTH = 460  # what a page in a narrow window leaves
+_WIDTH = 460  # fits a page in a narrow window
 _LEFT, _PADDING, _GAP = 26, 6, 6
 _CHARACTER, _BOX_HEIGHT = 7.3, 22
 
 
 def architecture_parts(root: Path) -> dict[str, str]:
-    """The parts by their paths under docs/generated/.
+    """Return the parts by their paths under docs/generated/.
 
     Args:
         root: the repository.
@@ -27,7 +27,7 @@ def architecture_parts(root: Path) -> dict[str, str]:
 
 
 def layers(root: Path) -> list[list[str]]:
-    """The rows of the import contract, from the top, without the name of the package.
+    """Return the rows of the import contract, from the top, without the name of the package.
 
     Args:
         root: the repository.
@@ -37,7 +37,7 @@ def layers(root: Path) -> list[list[str]]:
 
 
 def without_jax(root: Path) -> set[str]:
-    """The modules that a contract forbids to import JAX.
+    """Return the modules that must not import JAX, by a contract.
 
     Args:
         root: the repository.
@@ -56,7 +56,7 @@ def _short(module: str) -> str:
 
 
 def layers_drawing(root: Path) -> str:
-    """The import contract as a picture, in the colours of the theme.
+    """Return the import contract as a picture, in the colours of the theme.
 
     Args:
         root: the repository.
@@ -81,7 +81,7 @@ def layers_drawing(root: Path) -> str:
 
 
 def _wrapped(row: list[str]) -> Iterator[list[tuple[str, float]]]:
-    """The boxes of a row, each with its left edge, in as many lines as they need."""
+    """Yield the boxes of a row line by line, each with its left edge."""
     line: list[tuple[str, float]] = []
     x: float = _LEFT + _PADDING
     for name in row:
@@ -106,7 +106,7 @@ def _box(name: str, x: float, y: float, *, shaded: bool) -> str:
 
 
 def file_lists(root: Path) -> str:
-    """Every file of every package with the first sentences of its docstring; one list for each package, closed.
+    """Return a collapsed list for each package, of its files and the first paragraphs of their docstrings.
 
     Args:
         root: the repository.
@@ -127,7 +127,7 @@ def _file_list(package: Path) -> str:
 
 
 def _summary(place: Path) -> str:
-    """The first paragraph of a file's docstring, in HTML."""
+    """Return the first paragraph of a file's docstring, in HTML."""
     text = ast.get_docstring(ast.parse(place.read_text())) or ""
     first = " ".join(text.partition("\n\n")[0].split())
     return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", escape(first))

@@ -23,10 +23,10 @@ class Change:
 
     Args:
         before, after: the dtypes, or `"refused"`.
-        how: as in `Comparison.differing`; `"compared"` where a comparison is made in another dtype.
+        how: as in `Comparison.differing`; `"compared"` if operands are compared in a different dtype.
         pairs: the pairs.
-        to_type: casts of the first pair after which the new rule set gives what the old one gave; the same casts work
-            for all other pairs. Empty if the old one refused, or if no casts work.
+        to_type: casts of the first pair after which the new rule set gives the old dtype; the same casts work for all
+            other pairs. Empty if the old rule set refused, or if no casts work.
     """
 
     before: str

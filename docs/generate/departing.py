@@ -10,7 +10,7 @@ from supremum.rules.names import HOMES
 
 _DEPARTURES = (*DEPARTURES, *ARRAY_DEPARTURES)
 _AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)
-_HEAD = ("operations", "operands", "here", "there", "compared with", "cells", "why")
+_HEAD = ("operations", "operands", "Supremum", "source", "compared with", "cells", "why")
 
 
 def departures_of(rules: str) -> list[Departure]:
@@ -31,10 +31,10 @@ def departures_page() -> str:
     """Return the page with all departures."""
     parts = [
         "# Departures",
-        "Each rule set agrees with its source over the full product of operands, except in these cells, where it "
-        "differs on purpose. The tests count the cells, and fail when a departure no longer occurs. `[]` after a "
-        "dtype stands for arrays without dimensions, `[:]` for arrays with dimensions; *either order* for both "
-        "orders of the operands.",
+        "Each rule set agrees with its source for all combinations of operands, except in these cells, where it "
+        "differs on purpose. The tests count the cells, and fail if a departure no longer occurs. `[]` after a "
+        "dtype stands for arrays without dimensions, and `[:]` for arrays with dimensions. *Either order* stands for "
+        "both orders of the operands.",
     ]
     for name in ("jax", *HOMES):
         rows = [row for row in _DEPARTURES if row.rules == name]
@@ -42,7 +42,7 @@ def departures_page() -> str:
             parts += [f"## `{name}`", markdown_table(_HEAD, list(map(_written, rows)))]
     parts += ["## autocast", "The source is the list of functions of `torch.autocast` on CUDA."]
     cast = ((_code(row.functions), _code(row.ours), _code(row.theirs), row.reason) for row in _AUTOCAST)
-    parts.append(markdown_table(("functions", "here", "there", "why"), list(cast)))
+    parts.append(markdown_table(("functions", "Supremum", "PyTorch", "why"), list(cast)))
     return "\n\n".join(parts) + "\n"
 
 

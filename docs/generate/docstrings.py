@@ -1,4 +1,4 @@
-"""Docstrings for Sphinx: plain text in which backticks mean code."""
+"""Convert docstrings for Sphinx: they are plain text in which backticks mean code."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def data_docstring(name: str, value: object) -> str:
     """Return the docstring below a constant in the module that defines it.
 
     Args:
-        name: its name.
-        value: its value, which identifies the module.
+        name: the name of the constant.
+        value: the value of the constant, which identifies the module.
 
     >>> data_docstring("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).partition(";")[0]
     'Categories from the lowest to the highest'

@@ -9,10 +9,10 @@ from supremum.analysis.comparison import compare
 from supremum.explorer import explorer_page
 from supremum.render import side_by_side_to_html
 
-# The most common operations only, because all of them take longer; `supremum explore` has them all.
+# Only the most common operations, because all would take longer; `supremum explore` writes a page with all of them.
 _OPERATIONS = ("add", "divide", "pow", "less", "bitwise_and", "where")
 _LINK = '<a href="_static/explorer.html">Explore every rule set</a>'
-EXPLORER_LINK = f"<p>{_LINK}: type operands to see all answers, or compare two rule sets cell by cell.</p>"
+EXPLORER_LINK = f"<p>{_LINK}: type operands to see every decision, or compare two rule sets cell by cell.</p>"
 """The link from the first page to the explorer, in HTML."""
 
 

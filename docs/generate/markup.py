@@ -71,7 +71,7 @@ def _heading(name: str) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    # A line break is allowed in an attribute, but in some Markdown an empty line ends the HTML.
+    # Line breaks are allowed in attributes, but an empty line would end the HTML in some Markdown.
     hint = escape(cell.hint).replace("\n", "&#10;")
     title = f' title="{hint}"' if hint else ""
     return f'<td class="kind-{cell.style}{" kind-marked" if cell.marked else ""}"{title}>{escape(cell.text)}</td>'

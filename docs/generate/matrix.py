@@ -1,4 +1,4 @@
-"""The matrix of distances: for how many pairs of types each two rule sets differ."""
+"""The matrix of distances: the number of pairs of types for which two rule sets differ."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _distances = cache(distances)
 
 
 def matrix_page() -> str:
-    """Return the matrix, and the nearest rule sets of each, in Markdown."""
+    """Return the matrix, and the three nearest rule sets of each, in Markdown."""
     intro = (
-        f"The number of pairs, among {_distances().cells} ordered pairs of the standard types, Python numbers "
-        "included, for which two rule sets have a different `result_type`, or only one of them refuses. `supremum "
+        f"The table counts the pairs, among {_distances().cells} ordered pairs of standard types and Python numbers, "
+        "for which `result_type` differs between two rule sets, or for which only one of them refuses. `supremum "
         "diff` lists the pairs, and `supremum diff --all -o all.html` draws this table for any operation."
     )
     rows = [(f"[`{name}`]({name}.md)", _nearest(name)) for name in HOMES]

@@ -23,15 +23,15 @@ def migration_pages() -> dict[str, str]:
     """Return the pages by path, with their index."""
     pages = {f"migration/{each.page}.md": migration_page(each) for each in MIGRATIONS}
     intro = (
-        "The dtypes that change when a program moves from one framework to another, operation by operation, and what "
-        "to type to keep the old ones. The tables are made from the rule sets, which are compared with the frameworks "
-        "themselves."
+        "These pages list, for each operation, the dtypes that change when you move a program from one framework to "
+        "another, and what to type to keep the old ones. The tables are computed from the rule sets, which are "
+        "compared with the frameworks themselves."
     )
     links = "\n".join(f"* [{each.title}]({each.page}.md)" for each in MIGRATIONS)
     keep = (
         "For any other pair of rule sets, use `supremum diff` in a terminal: `supremum diff keras torch --operation "
         'divide`. You need not change everything at once: `with supremum.use_rules("numpy"):` keeps NumPy\'s dtypes '
-        "for the `Array`s of a block, whichever library holds them; see [which rules to "
+        "for the `Array`s in a block, whatever library they belong to; see [which rules to "
         "choose](../../choosing-rules.md)."
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *(each.page for each in MIGRATIONS), "```"])
@@ -55,8 +55,8 @@ def migration_page(move: Migration) -> str:
         tables_link(move.before, move.after),
         *_settings(move),
         "## What changes, and what to type",
-        f"Under the rules of `{move.after}`. The last column has a cast after which the call gives what it gave "
-        "before; `a` and `b` are the operands of the first pair in the row. To keep everything, put the code into "
+        f"These are the decisions of `{move.after}`. The last column has a cast with which the result keeps its old "
+        "dtype; `a` and `b` are the operands of the first pair in the row. To keep all dtypes, put the code into "
         f'`with supremum.use_rules("{move.before}"):`.',
         *_details(found),
     ]
@@ -75,10 +75,10 @@ def _counted(move: Migration, found: dict[str, list[Change]]) -> str:
     names = types_of(move.before)
     arrays = len(names) - len(WEAK_NAMES)
     text = (
-        "The number of pairs whose result is wider, narrower or of another kind, or that are refused where they were "
-        f"accepted, among {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and "
-        f"{2 * arrays * len(WEAK_NAMES)} pairs of such a dtype with a Python number. *Compared* are pairs whose result "
-        "is bool as before, but which are compared in a different dtype."
+        "The table counts pairs whose result is wider, narrower or of a different kind, and pairs that only one of the "
+        f"rule sets accepts. There are {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and "
+        f"{2 * arrays * len(WEAK_NAMES)} pairs of such a dtype with a Python number. *Compared* counts pairs whose "
+        "result is still bool, but which are compared in a different dtype."
     )
     rows = [
         (f"`{operation}`", *_row(groups, lambda pair: not with_number(pair)), *_row(groups, with_number))
@@ -101,7 +101,7 @@ def _settings(move: Migration) -> list[str]:
     parts: list[str] = []
     for rules, when in move.settings:
         parts += [
-            f"Under `{rules}`, {when}, these sums have a different dtype from `{move.after}`:",
+            f"Under `{rules}` ({when}), these sums have a different dtype than under `{move.after}`:",
             _table(changes(move.after, rules, "add"), lambda _: True, typed=False),
         ]
     return parts
@@ -123,7 +123,7 @@ def _details(found: dict[str, list[Change]]) -> list[str]:
 
 
 def _table(groups: Sequence[Change], wanted: Callable[[Pair], bool], *, typed: bool) -> str:
-    """Return the groups as a table, with a column of what to type if there is anything."""
+    """Return the groups as a table, with a column for what to type if any group has it."""
     asked = [(group, pairs) for group in groups if (pairs := [pair for pair in group.pairs if wanted(pair)])]
     head = ["before → after", "how", "pairs", "which"]
     rows = [

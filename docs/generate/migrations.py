@@ -1,4 +1,4 @@
-"""The moves from one framework to another that have a page, with their introductions."""
+"""The moves from one framework to another that have a page, and the introductions of these pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A move.
+    """A move from one framework to another.
 
     Args:
         title: the title of the page.
@@ -33,7 +33,7 @@ class Migration:
         return self.title.lower().replace(" ", "-")
 
 
-_X64_OFF = ("jax-x32", "as JAX starts, with `jax_enable_x64` off")
+_X64_OFF = ("jax-x32", "JAX's default, with `jax_enable_x64` off")
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
@@ -44,11 +44,11 @@ Three things change.
 * **Wide results become narrow.** NumPy takes the first float that holds every value of both operands, which for int32
   with a float is float64. JAX keeps the float of the operand: int32 with float16 is float16, which rounds integers
   above 2,048.
-* **64 bits are off** unless you set `jax_enable_x64`: int64 and float64 arrays become int32 and float32 on their
-  way in.
-* **Python ints wrap around.** `uint8_array + 256` is an `OverflowError` in NumPy 2 and 0 added in JAX.
+* **64 bits are off** unless you set `jax_enable_x64`: int64 and float64 arrays become int32 and float32 when JAX takes
+  them.
+* **Python ints wrap around.** `uint8_array + 256` raises an `OverflowError` in NumPy 2; JAX adds 0.
 
-In return, 16-bit programs stay in 16 bits, and bfloat16, which NumPy hardly promotes with anything, promotes like
+On the other hand, 16-bit programs stay in 16 bits, and bfloat16, which NumPy hardly promotes at all, promotes like
 other floats.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
@@ -60,13 +60,13 @@ other floats.""",
     Migration(
         "torch to JAX", "torch", "jax-x64", (_X64_OFF,),
         """\
-These two are similar: both keep the float of the operand. The differences:
+These two are similar: both keep the dtype of a float operand. The differences are:
 
 * **0-d arrays count in JAX.** In PyTorch a 0-d float32 tensor never widens a float16 tensor with dimensions; in JAX it
   is an array like any other, and the result is float32. Use Python numbers for such factors.
-* **int64 gives float64.** Division, and a Python float beside an int64 array, give torch's default dtype, float32.
-  With x64 on JAX makes float64 of them; with x64 off nothing has 64 bits, int64 included.
-* **uint16, uint32 and uint64 promote.** PyTorch refuses them beside other integers.
+* **int64 gives float64.** In PyTorch, a quotient of int64 arrays, and an int64 array with a Python float, have the
+  default dtype float32. In JAX they are float64 with x64 on; with x64 off nothing has 64 bits, not even int64.
+* **uint16, uint32 and uint64 promote.** PyTorch refuses to mix them with other integers.
 * **JAX accepts more**: complex numbers are ordered, as in NumPy, and `maximum` takes Python numbers.""",
         (
             'hidden = supremum.asarray(np.array([0.5, 1.5, 2.5], "float16"))',
@@ -79,13 +79,13 @@ These two are similar: both keep the float of the operand. The differences:
     Migration(
         "TensorFlow to JAX", "tf-off", "jax-x64", (_X64_OFF,),
         """\
-A TensorFlow program has no implicit promotion unless it switched on `dtype_conversion_mode`: code that ran keeps its
-dtypes, with the casts that TensorFlow required. New code behaves differently.
+A TensorFlow program has no implicit promotion unless it sets a `dtype_conversion_mode`. Existing code keeps its dtypes,
+because TensorFlow required all casts. New code behaves differently.
 
 * **Missing casts no longer raise.** `int32 * float16` runs, in float16. `jax-strict`
   (`jax_numpy_dtype_promotion="strict"` in JAX) keeps the errors.
 * **Dividing int32** gives float64 in TensorFlow and float32 in JAX.
-* **64 bits are off** in JAX unless you set `jax_enable_x64`, even where TensorFlow had int64 indices.
+* **64 bits are off** in JAX unless you set `jax_enable_x64`, even for indices that are int64 in TensorFlow.
 
 Python numbers that do not fit wrap around in both.""",
         (
@@ -98,13 +98,13 @@ Python numbers that do not fit wrap around in both.""",
     Migration(
         "Paddle to torch", "paddle", "torch", (),
         """\
-Where both accept a pair, they nearly always agree on the dtype. The differences:
+If both accept a pair, they nearly always agree on the dtype. The differences are:
 
-* **Integers promote in PyTorch**, with other integers and with floats. Paddle refuses both; PyTorch silently decides
-  where a cast is missing: int64 with float16 is float16.
+* **Integers promote in PyTorch**, with other integers and with floats. In Paddle a missing cast raises; in PyTorch it
+  does not, and int64 with float16 is float16.
 * **A quotient of bools** is bool in Paddle and float32 in PyTorch.
 * **Complex numbers** cannot be ordered in PyTorch; Paddle compares them.
-* **uint16, uint32 and uint64** exist in PyTorch, and meet floats only.""",
+* **uint16, uint32 and uint64** exist in PyTorch, and promote only with floats.""",
         (
             'ids = supremum.asarray(np.array([1, 2, 3], "int64"))',
             'small = supremum.asarray(np.array([4, 5, 6], "int32"))',

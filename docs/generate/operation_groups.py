@@ -1,4 +1,4 @@
-"""Groups of binary operations with equal answers, and how far they are from `result_type`."""
+"""Groups of binary operations with equal answers, and how much these differ from `result_type`."""
 
 from __future__ import annotations
 

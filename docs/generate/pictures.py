@@ -1,4 +1,4 @@
-"""Pictures of the orders of rule sets, each light and dark, because the theme's switch needs both."""
+"""Pictures of the orders of rule sets, each in light and in dark, because readers can switch the theme."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def lattice_figure(rules: str) -> str:
 
 
 def _hint(rules: str, order: Lattice) -> Iterator[str]:
-    """Yield the command that shows how two types meet, if there are two that meet in a third one."""
+    """Yield a command that shows the join of two types, if there are two whose join is a third type."""
     for pair in combinations(order.nodes, 2):
         if order.join(*pair) not in (None, *pair):
-            yield f"`supremum lattice --rules {rules} --path {' '.join(pair)}` shows how the two meet."
+            yield f"`supremum lattice --rules {rules} --path {' '.join(pair)}` shows the paths to their join."
             return

@@ -1,4 +1,4 @@
-"""The public names of Supremum and the page on which each is described."""
+"""The public names of Supremum, and the page that describes each of them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _INNER = {
     "user_frame", "version",
 }  # fmt: skip
 _FOUND = sorted(each.name for each in pkgutil.iter_modules(supremum.__path__) if each.name not in _INNER)
-_FLOORS = [name for name in _FOUND if name in supremum.__all__]
+_PACKAGES = [name for name in _FOUND if name in supremum.__all__]
 MODULES: tuple[str, ...] = (
-    *(f"supremum.{name}" for name in _FLOORS),
+    *(f"supremum.{name}" for name in _PACKAGES),
     "supremum.nn.functional",
-    *(f"supremum.{name}" for name in _FOUND if name not in _FLOORS),
+    *(f"supremum.{name}" for name in _FOUND if name not in _PACKAGES),
     "supremum",
 )
-"""The public modules; a name that several of them export is described with the first."""
+"""The public modules; a name that several of them export is described on the page of the first one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The table of the first page: four sums, and every rule set's answers."""
+"""The table of the first page: four sums, and the decisions of every rule set."""
 
 from __future__ import annotations
 

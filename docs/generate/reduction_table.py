@@ -25,11 +25,11 @@ def reductions_section(rules: str) -> list[str]:
     for name in REDUCTIONS:
         answers = tuple(_cell(decide(name, (as_operand(dtype),))) for dtype in dtypes)
         columns.setdefault(answers, []).append(name)
-    head = ("of", *(" ".join(f"`{name}`" for name in names) for names in columns.values()))
+    head = ("dtype", *(" ".join(f"`{name}`" for name in names) for names in columns.values()))
     rows = [(f"`{dtype}`", *(answers[i] for answers in columns)) for i, dtype in enumerate(dtypes)]
     text = (
-        "The dtype of the result and, after *in*, the dtype it is accumulated in if that differs; `-` is a refusal. "
-        "`supremum.explain` names the source."
+        "Each cell has the dtype of the result and, after *in*, the dtype in which it is accumulated, if that is a "
+        "different one; `-` is a refusal. `supremum.explain` names the source."
     )
     return [text, markdown_table(head, rows)]
 

@@ -20,10 +20,9 @@ def rule_pages() -> dict[str, str]:
     pages = {f"rules/{name}.md": rule_page(name) for name in HOMES}
     rows = [(f"[`{name}`]({name}.md)", get_rules(name).summary, get_rules(name).source) for name in HOMES]
     intro = (
-        "Each rule set is a value: `supremum.rules` has it under its name, and `use_rules` puts it in force. `jax` "
-        "stands for the rule set that JAX's flags select, and `jax-strict` for the strict one. "
-        "[Distances](distances.md) counts how much they differ, and [Sources](../../sources.md) lists the documents "
-        "behind them."
+        "Each rule set is a value in `supremum.rules`, and `use_rules` applies it. `jax` stands for the rule set that "
+        "JAX's flags select, and `jax-strict` for its strict version. [Distances](distances.md) counts how much the "
+        "rule sets differ, and [Sources](../../sources.md) lists the documents behind them."
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *HOMES, "distances", "```"])
     table = markdown_table(("rule set", "whose rules", "source"), rows)
@@ -43,8 +42,8 @@ def rule_page(name: str) -> str:
         f'Source: {rules.source}. To use it, write `with supremum.use_rules("{name}"):`. '
         f"`supremum table --rules {name}` prints the table below in a terminal.",
         "## Result types",
-        "`result_type` of the row and the column; `-` is a refusal. `i*`, `f*` and `c*` are weak: Python numbers, "
-        "and arrays made of them where weak arrays exist. Point at a cell for the reason.",
+        "Each cell has the `result_type` of its row and column; `-` is a refusal. `i*`, `f*` and `c*` are weak: Python "
+        "numbers and, in frameworks with weak arrays, arrays made of them. Point at a cell to see the reason.",
         kind_table(rule_table(name), f"result_type under {name}"),
     ]
     parts += ["## Order", lattice_figure(name)]
@@ -70,9 +69,9 @@ def _surprise(rules: str, surprise: Surprise) -> str:
 def _operations(rules: str) -> list[str]:
     groups = operation_groups(rules)
     text = (
-        "Binary operations, grouped by equal answers for each of the 324 pairs above. The columns count the pairs for "
-        "which they differ from `result_type`: they refuse the pair, accept a pair that it refuses, or give a "
-        "different dtype. For operations that return bool, such as comparisons, the dtype is the one that the "
+        "Binary operations with the same answers for all 324 pairs above form a group. The columns count the pairs for "
+        "which a group differs from `result_type`: it refuses the pair, accepts a pair that `result_type` refuses, or "
+        "gives a different dtype. For operations that return bool, such as comparisons, the dtype is the one that the "
         "operands are cast to."
     )
     head = ("operations", "refused", "accepted", "different dtype", "example")

@@ -17,7 +17,7 @@ from generate.rule_pages import rule_pages
 
 
 def site_files(root: Path) -> dict[str, str]:
-    """Return every generated file but the explorer, which takes longer, by its path under docs/generated/.
+    """Return every generated file by its path under docs/generated/, except the explorer, which takes longer.
 
     Args:
         root: the repository.
@@ -34,7 +34,7 @@ def site_files(root: Path) -> dict[str, str]:
 
 
 def write_site(files: dict[str, str], folder: Path) -> None:
-    """Make a folder contain exactly these files; unchanged files keep their times, so Sphinx does not read them again.
+    """Write files into a folder and remove all others; unchanged files keep their times, so Sphinx does not read them.
 
     Args:
         files: contents by path.

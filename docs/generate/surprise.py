@@ -33,7 +33,7 @@ class Surprise:
     Args:
         operation: the name of the operation.
         operands: formats by name, and Python numbers.
-        answer: the dtype, or `"refused"`; a test compares it with the computed answer that the site shows.
+        answer: the dtype, or `"refused"`; a test compares it with the decision that the site shows.
         sentence: what is surprising, in Markdown.
     """
 

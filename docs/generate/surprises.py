@@ -31,7 +31,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "pow", ("int8", -1), "refused",
-            "An integer to a negative Python power raises; to a negative power in an array it does not.",
+            "An integer raised to a negative Python int is refused; raised to an array of negative ints it is not.",
         ),
         Surprise(
             "subtract", ("bool", "bool"), "refused",
@@ -45,8 +45,8 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
     "jax-x32": (
         Surprise(
             "add", ("int64", "uint64"), "int32",
-            "64 bits become 32 first, and int32 with uint32, which would join in int64, gives int32: the upper half of "
-            "uint32 wraps around.",
+            "64 bits become 32 first. int32 with uint32 would be int64, which becomes int32: the upper half of uint32 "
+            "wraps around.",
         ),
         Surprise(
             "add", ("uint32", "int32"), "int32",
@@ -54,7 +54,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "sqrt", ("float64",), "float32",
-            "A float64 NumPy array becomes float32 as soon as JAX touches it.",
+            "A float64 NumPy array becomes float32 as soon as JAX uses it.",
         ),
         Surprise(
             "less", ("uint32", "int32"), "bool",
@@ -62,7 +62,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1.5), "float32",
-            "A Python float with an integer gives a weak float, which becomes float16 beside a float16 array.",
+            "A Python float with an integer gives a weak float, which with a float16 array becomes float16.",
         ),
         Surprise(
             "remainder", ("bool", "bool"), "int32",
@@ -80,7 +80,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("uint64", "int64"), "float32",
-            "They meet in the weak float, which is held as float32: half as wide as either operand.",
+            "Their join is the weak float, which becomes float32: half as wide as either operand.",
         ),
         Surprise(
             "divide", ("int64", "int32"), "float64",
@@ -120,11 +120,11 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int64", "uint64"), "refused",
-            "In 32 bits they still differ.",
+            "As int32 and uint32 they still differ.",
         ),
         Surprise(
             "divide", ("int64", "int64"), "float32",
-            "JAX does not hold 64 bits here, so the quotient has 32.",
+            "JAX has no 64-bit arrays here, so the quotient has 32 bits.",
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
@@ -134,7 +134,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
     "jax-strict-explicit-x64": (
         Surprise(
             "add", ("float64", "float32"), "refused",
-            "64 bits that were asked for stay, so the dtypes differ.",
+            "Arrays keep the 64 bits that you ask for, so the dtypes differ.",
         ),
         Surprise(
             "multiply", ("float64", 1.5), "float64",
@@ -152,8 +152,8 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
     "numpy": (
         Surprise(
             "add", ("int32", "float16"), "float64",
-            "A 16-bit float becomes 64 bits, four times the memory, because float64 is the first float that holds "
-            "every int32.",
+            "A 16-bit float becomes 64 bits and needs four times the memory, because float64 is the first float that "
+            "holds every int32.",
         ),
         Surprise(
             "add", ("int64", "float32"), "float64",
@@ -161,11 +161,11 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1000), "refused",
-            "A Python int that does not fit is an `OverflowError`, from NumPy 2 on.",
+            "Since NumPy 2, a Python int that does not fit raises an `OverflowError`.",
         ),
         Surprise(
             "equal", ("int8", 1000), "bool",
-            "A comparison is by value, so the int need not fit.",
+            "Comparisons compare values, so the int need not fit.",
         ),
         Surprise(
             "sqrt", ("int8",), "float16",
@@ -187,7 +187,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
     "numpy-legacy": (
         Surprise(
             "add", ("int8", 300), "int16",
-            "The value decides: with 100 it stays int8, and 300 makes it int16.",
+            "The value decides: with 100 the result is int8, with 300 it is int16.",
         ),
         Surprise(
             "add", ("uint8", -1), "int16",
@@ -195,15 +195,15 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("float16", 65000.0), "float32",
-            "A large float widens the array, and NumPy's limit is below float16's largest number, 65,504.",
+            "A large float widens the array, and NumPy's limit is lower than the maximum of float16, 65,504.",
         ),
         Surprise(
             "add", ("float32", 3.4e38), "float64",
-            "The same holds for float32, although float32 can hold 3.4e38.",
+            "The same is true of float32, although float32 can hold 3.4e38.",
         ),
         Surprise(
             "ceil", ("int32",), "float64",
-            "Rounding an integer gives a float; in NumPy 2 it stays an integer.",
+            "`ceil` of an integer is a float; in NumPy 2 it is an integer.",
         ),
         Surprise(
             "add", ("int32", "float16"), "float64",
@@ -225,7 +225,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "multiply", ("int64", 1.5), "float32",
-            "A Python float is float32, the default dtype, even beside 64-bit integers.",
+            "A Python float is float32, the default dtype, even with 64-bit integers.",
         ),
         Surprise(
             "divide", ("int64", "int64"), "float32",
@@ -255,7 +255,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("uint32", "int32"), "int32",
-            "uint32 and int32 meet in int64, which then becomes int32: the upper half of uint32 is lost.",
+            "The join of uint32 and int32 is int64, which then becomes int32: the upper half of uint32 is lost.",
         ),
         Surprise(
             "add", ("float32", 1j), "complex64",
@@ -302,17 +302,17 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "multiply", ("bool", 2), "int64",
-            "A Python int takes the dtype of any tensor but a bool one.",
+            "A Python int takes the dtype of any tensor except a bool one.",
         ),
         Surprise(
             "where", ("bfloat16", 1.5), "float32",
-            "Other operations keep bfloat16: `where` makes a float32 tensor of the number first.",
+            "`where` turns the number into a float32 tensor first; other operations keep bfloat16.",
         ),
     ),
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",
-            "The standard does not define integers with floats, and whatever it does not define is refused.",
+            "The standard does not define integers with floats, and this rule set refuses what it does not define.",
         ),
         Surprise(
             "divide", ("int32", "int32"), "refused",
@@ -320,7 +320,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "sqrt", ("int32",), "refused",
-            "The same holds for all other functions that would turn integers into floats.",
+            "The same is true of all other functions that would turn integers into floats.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
@@ -332,7 +332,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1000), "refused",
-            "A Python int out of range is undefined, and therefore refused.",
+            "The standard does not define a Python int that is out of range, so it is refused.",
         ),
         Surprise(
             "bitwise_and", ("bool", "int8"), "refused",

@@ -8,7 +8,7 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
     "tf-off": (
         Surprise(
             "add", ("float32", "float16"), "refused",
-            "Tensors of two dtypes never meet.",
+            "Tensors of two dtypes never promote.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
@@ -42,7 +42,7 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1.5), "float64",
-            "A Python float with 8 bits gives a weak float64, which becomes float32 beside a float32 tensor.",
+            "A Python float with an 8-bit integer gives a weak float64, which with a float32 tensor becomes float32.",
         ),
         Surprise(
             "equal", ("int32", "int64"), "bool",
@@ -68,11 +68,11 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int32", "int64"), "int64",
-            "A promotion to the dtype of one operand is allowed if that holds the other.",
+            "A promotion to the dtype of one operand is allowed if it can hold the other.",
         ),
         Surprise(
             "multiply", ("int32", 1.5), "refused",
-            "A Python float beside an integer tensor is refused.",
+            "A Python float with an integer tensor is refused.",
         ),
         Surprise(
             "add", ("int8", 1000), "int8",
@@ -80,13 +80,13 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "not_equal", ("int32", "int64"), "refused",
-            "`!=` promotes in no mode, although `==` does.",
+            "`!=` never promotes, although `==` does.",
         ),
     ),
     "tf-rfc-all": (
         Surprise(
             "add", ("int32", "float16"), "float64",
-            "The RFC widens until every value is held; TensorFlow as shipped gives float16.",
+            "The RFC widens until the result can hold every value; TensorFlow as shipped gives float16.",
         ),
         Surprise(
             "add", ("int64", "float32"), "float64",
@@ -98,7 +98,7 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("int8", 1.5), "float64",
-            "A Python float counts as float64 beside integers.",
+            "A Python float with an integer counts as float64.",
         ),
         Surprise(
             "add", ("bool", "bool"), "bool",
@@ -134,7 +134,7 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
     "tf-rfc-none": (
         Surprise(
             "add", ("int32", "int64"), "refused",
-            "Tensors of two dtypes never meet.",
+            "Tensors of two dtypes never promote.",
         ),
         Surprise(
             "multiply", ("float32", 2), "float32",
@@ -146,7 +146,7 @@ TENSORFLOW: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "add", ("float16", 1e6), "refused",
-            "The range of floats is checked, too: float16 ends at 65,504.",
+            "The range of floats is checked, too: the maximum of float16 is 65,504.",
         ),
         Surprise(
             "sqrt", ("int64",), "float64",

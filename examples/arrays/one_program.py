@@ -11,12 +11,12 @@ import supremum
 
 
 def normalised(pixels, gain, offset):
-    """Apply a gain and an offset to 8-bit pixels; the dtype of the result is the question."""
+    """Apply a gain and an offset to 8-bit pixels."""
     return (pixels * gain + offset) / 255
 
 
 def arguments(make):
-    """Arrays of uint8, float16 and int32."""
+    """Make arrays of uint8, float16 and int32."""
     return make(np.arange(4, dtype="uint8")), make(np.full(4, 1.5, "float16")), make(np.full(4, 2, "int32"))
 
 
@@ -34,6 +34,6 @@ for library, make in makers.items():
                 result = normalised(*map(supremum.Array, arguments(make)))
                 print(f"   under {rules}: {result.dtype}", end="")
             except supremum.arrays.RuntimeDtypeError:
-                # JAX has no float64 with its x64 off: that is said, not narrowed in silence.
+                # With x64 off, JAX has no float64. Supremum raises instead of narrowing to float32.
                 print(f"   under {rules}: refused", end="")
     print()

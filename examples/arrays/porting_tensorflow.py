@@ -1,4 +1,4 @@
-"""A TensorFlow snippet under the rules of its RFC 431: what mode SAFE refuses, why, and what to type instead.
+"""A TensorFlow program under the rules of TensorFlow RFC 431: what mode SAFE refuses, why, and what to type instead.
 
 python examples/arrays/porting_tensorflow.py
 """
@@ -16,7 +16,7 @@ labels = asarray([0, 1, 1], dtype="uint8")
 
 
 def attempt(what, compute):
-    """Print the result, or why there is none."""
+    """Print the result, or the error."""
     try:
         print(f"{what}: {compute()!r}")
     except (supremum.PromotionError, supremum.arrays.InPlaceError) as refusal:
@@ -28,7 +28,7 @@ attempt("labels + 1", lambda: labels + 1)
 attempt("labels + 1000", lambda: labels + 1000)  # wraps around silently in shipped TensorFlow
 attempt("counts * 0.5", lambda: counts * 0.5)
 attempt("counts.astype('float32') * 0.5", lambda: counts.astype("float32") * 0.5)
-attempt("labels + counts", lambda: labels + counts)  # uint8 fits int32: no wider than its widest operand
+attempt("labels + counts", lambda: labels + counts)  # int32 holds every uint8
 attempt("weights + counts", lambda: weights + counts)  # float32 does not hold every int32
-attempt("weights.assign_add(np.array(1.5))", lambda: weights.assign_add(np.array(1.5)))  # NumPy's arrays count too
+attempt("weights.assign_add(np.array(1.5))", lambda: weights.assign_add(np.array(1.5)))  # a float64 array
 attempt("weights.assign_add(1.5)", lambda: weights.assign_add(1.5))

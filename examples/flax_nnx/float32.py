@@ -25,7 +25,7 @@ class Network(nnx.Module):
 
 
 def loss(graphdef, params, rest, x, y):
-    # Of values, not of a module: what the forward pass changes (statistics, random counts) is returned.
+    # A function of arrays, not of a module: it returns what the forward pass changes (statistics, random counts).
     model = nnx.merge(graphdef, params, rest, copy=True)
     value = optax.softmax_cross_entropy_with_integer_labels(model(x), y).mean()
     return value, nnx.state(model, nnx.Not(nnx.Param))

@@ -1,4 +1,4 @@
-"""A small transformer learns to write Python, one character after another: bfloat16 but for weights and logits."""
+"""A small transformer that learns to write Python character by character, in bfloat16 except for weights and logits."""
 
 import argparse
 import inspect
@@ -14,7 +14,7 @@ CONTEXT, BATCH = 64, 16
 
 
 class Block(nn.Layer):
-    """Attention and a multilayer perceptron, each on normalised inputs and added to them."""
+    """Attention and a multilayer perceptron, each with a norm before it and a residual connection."""
 
     def __init__(self, heads, **options):
         super().__init__(**options)
@@ -36,7 +36,7 @@ class Block(nn.Layer):
 
 
 class Characters(nn.Layer):
-    """Logits of the next character, after each of those given."""
+    """A transformer that returns, at each position, the logits of the next character."""
 
     def __init__(self, count, width=64, depth=2, heads=4, **options):
         super().__init__(**options)
@@ -63,7 +63,7 @@ def loss(model, variables, tokens):
 
 
 def generate(model, variables, tokens, key):
-    """Characters after a first one; a cache keeps what attention has seen."""
+    """Generate characters after a first one, with a cache of keys and values."""
 
     def step(carry, key):
         token, caches = carry
@@ -102,7 +102,7 @@ def main(seed=0, steps=200):
     written = jax.jit(generate, static_argnums=0)(
         model, variables, jnp.array([letters.index("\n")]), jax.random.key(seed)
     )
-    print(f"{bits:.2f} bits per character, and then it writes:", "".join(letters[token] for token in written[0]))
+    print(f"{bits:.2f} bits per character; the model writes:", "".join(letters[token] for token in written[0]))
     return model, bits
 
 

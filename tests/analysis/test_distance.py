@@ -30,7 +30,10 @@ def test_distances_agree_with_comparisons(operation):
         assert found.counts(a, b) == compared.counts, (a, b)
         assert found.count(a, b) == len(compared.differing)
         classes |= set(compared.counts)
-    assert classes == set(DIFFERENCES) - {"other", "value"}  # no two of ours differ so, but for numbers
+    assert classes == set(DIFFERENCES) - {
+        "other",
+        "value",
+    }  # only numbers give "value", and no built-in rule sets give "other"
     assert (found.operation, found.cells) == (operation or "result_type", 100)
 
 

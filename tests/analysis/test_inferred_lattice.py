@@ -106,7 +106,7 @@ def test_weak_kinds_that_fit_no_order_are_left_out_with_a_note():
     assert not set(WEAK_NAMES) & set(order.lattice.nodes)
     assert order.note == "Without int*, float*, complex*, which fit no order: int* with itself gives int32."
     assert order_of("tf-all").note == ""
-    numpy = order_of("numpy", "int*,int64")  # where int* meets what int64 does, though not elsewhere
+    numpy = order_of("numpy", "int*,int64")  # here int* and int64 have the same joins, but not among all types
     assert (numpy.lattice.nodes, numpy.held_as) == (("int64",), {})
     assert numpy.note == "Without int*, which fit no order: int* with itself gives int64."
 

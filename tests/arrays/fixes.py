@@ -86,7 +86,7 @@ INTERMEDIATE = {"poisson_nll_loss": lambda a, b: np.exp(a)}
 
 
 def expected_result(name, operands):
-    """The exact result of an operation; NaN where it has none."""
+    """Return the exact result of an operation; elements without a result are NaN."""
     function = LOSSES.get(name)
     if function is not None and name != "where" and any(map(np.iscomplexobj, operands)):
         return np.nan + operands[0]  # losses are defined for real numbers; libraries differ on complex ones

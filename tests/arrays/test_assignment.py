@@ -278,14 +278,14 @@ OFTEN = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bo
 
 
 def _exact(name, target, value):
-    """The result of a step in a new array."""
+    """Return the result of a step in a new array."""
     if name == "assign":
         return np.broadcast_to(np.asarray(value), target.shape)
     return getattr(np, {"bitwise_left_shift": "left_shift"}.get(name, name))(target, value)
 
 
 def _loses(exact, dtype):
-    """Whether a dtype cannot hold values: a lower category, integers that wrap, or numbers that become infinite."""
+    """Return whether a dtype cannot hold values: it has a lower category, or values wrap around or become infinite."""
     row, source = as_format(dtype), as_format(exact.dtype)
     if CATEGORIES.index(source.category) > CATEGORIES.index(row.category):
         return True
@@ -296,7 +296,7 @@ def _loses(exact, dtype):
 
 
 def _steps(seed):
-    """The dtypes and values of four arrays, and steps `(operation, target, number or None, other array)`."""
+    """Return dtypes and values of four arrays, and steps `(operation, target, number or None, other array)`."""
     draw = random.Random(seed)
     arrays = [(draw.choice(OFTEN), [draw.choice(VALUES) for _ in range(2)], draw.random() < 0.2) for _ in range(4)]
     names = [*_IN_PLACE, "assign", "assign", "add", "multiply"]

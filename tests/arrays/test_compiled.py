@@ -18,7 +18,7 @@ M16, M32 = (jnp.ones((4, 4), name) for name in ("float16", "float32"))
 
 
 def _stablehlo(lowered):
-    """The StableHLO text without names, locations and names of results."""
+    """Return the StableHLO text without the names of functions and results, and without locations."""
     text = lowered.as_text()
     text = re.sub(r" loc\(.*?\)|#loc.*", "", text)
     text = re.sub(r"module @\S+", "module", text)
@@ -30,7 +30,7 @@ def _stablehlo(lowered):
 
 
 def _optimised(lowered):
-    """The text of the optimised program without metadata and names."""
+    """Return the text of the optimised program without metadata and names."""
     text = lowered.compile().as_text()
     text = re.sub(
         r", metadata=\{[^}]*\}|HloModule [^\n,]*|(?m:^(FileNames|FunctionNames|FileLocations|StackFrames).*)", "", text
@@ -65,7 +65,7 @@ def _check(ours, theirs, *raws, optimised=False):
 
 f16, f32, i16, i32, bf16 = jnp.float16, jnp.float32, jnp.int16, jnp.int32, jnp.bfloat16
 
-# By name: the rules, the program on arrays, the hand-written program, and their operands.
+# For each name: the rules, the program on arrays, the hand-written program, and their operands.
 PROGRAMS = {
     "add": ("torch", lambda a, b: a + b, lambda a, b: a + b, (F32, F32)),
     "add of integers": ("torch", lambda a, b: a + b, lambda a, b: a.astype(i16) + b.astype(i16), (I8, U8)),

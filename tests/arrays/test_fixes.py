@@ -57,11 +57,11 @@ def _turn(rules, library):
 
 
 def _every_or_alike(library, turn):
-    """Every call of every operation if SUPREMUM_EVERY_FIX is set, else a selection of each kind, by turn."""
+    """Return all calls of all operations if SUPREMUM_EVERY_FIX is set, else some of each kind, others in each turn."""
     if os.environ.get("SUPREMUM_EVERY_FIX") == "1":
         return ((name, fixes.calls_of(library, name)) for name in ELEMENTWISE_OPERATIONS)
     asked = fixes.alike_calls(library, turn)
-    # Compilation by JAX takes long, so that a turn has only a third of the kinds of operations.
+    # JAX takes long to compile, so a turn has only a third of the kinds of operations.
     return itertools.islice(asked, turn // len(LIBRARIES) % 3, None, 3) if library == "jax" else asked
 
 
@@ -101,7 +101,7 @@ def test_fixes_of_every_kind_of_refusal_work_on_raw_arrays(rules, library):
 
 
 COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
-# The number of refusals without a fix. In the RFC's modes, complex numbers have no order and keep their imaginary part.
+# How many refusals have no fix. In the RFC's modes, these compare complex numbers or would drop an imaginary part.
 WITHOUT_FIX = dict.fromkeys(("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"), 74)
 # All others have the number 1e300, for which the rules, or JAX with x64 off, have no format.
 BEYOND_32_BITS = {"jax-x32": 5, "jax-strict-x32": 29}
@@ -154,7 +154,9 @@ def test_fixed_call_gives_the_exact_result(a, b, operation, fixed, value):
     kinds = ["bool" if isinstance(a, bool) else "int32", *([] if b is None else ["bool"] if b is True else [b])]
     with jax.enable_x64(False):
         decision = explain(*kinds, operation=operation, rules="jax-x32")
-        assert all(f"'{fixed}'" in text for text in decision.fix.expressions().values())
+        texts = decision.fix.expressions().values()
+        assert texts
+        assert all(f"'{fixed}'" in text for text in texts)
         array = _array("jax", kinds[0], a)
         others = () if b is None else (_array("jax", "bool", b),) if b is True else (b,)
         with use_rules("jax-x32"), pytest.raises(PromotionError) as caught:

@@ -96,12 +96,15 @@ def _only(arrays, names):
 def test_rule_sets_refuse_the_formats_that_the_other_tests_skip():
     assert len(FORMAT_OF) == len(ARRAYS) == 34
     assert {name for name in RULE_SETS if _shape_matters(name)} == set(LOOKS_AT_SHAPES)
+    skipped = 0
     for rules in RULE_SETS:
         known, rule_set = _known(rules), get_rules(rules)
         assert len(known) > 10
-        for name in FORMAT_OF.keys() - known:
+        for name in FORMAT_OF.keys() - known if rules not in STANDING_IN else ():
             seen = ARRAYS[name].key.operand
-            assert rules in STANDING_IN or not any(rule_set.decide(each, (seen, seen)) for each in BINARY)
+            assert not any(rule_set.decide(each, (seen, seen)) for each in BINARY)
+            skipped += 1
+    assert skipped > 100
 
 
 @pytest.mark.one_in(2)

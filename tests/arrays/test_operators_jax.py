@@ -32,7 +32,7 @@ either_width = pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 
 
 def _plain(name):
-    """The function of `jax.numpy` for an operation; for losses their first step."""
+    """Return the function of `jax.numpy` for an operation; for losses, that of their first step."""
     if name == "where":
         return lambda a, b: jnp.where(True, a, b)
     return (lambda a, b: abs(a - b)) if name in LOSSES else getattr(jnp, name)
@@ -40,7 +40,7 @@ def _plain(name):
 
 def _lacks_at(x64):
     def lacks(name, compute, result, to_int):
-        """Whether JAX lacks one of the dtypes, or the function for these dtypes."""
+        """Return whether JAX lacks one of the dtypes, or the function for these dtypes."""
         if {*map(str, compute), str(result)} & {*ABSENT, *(() if x64 else WIDE)}:
             return True
         function = (lambda a, _: a**1) if to_int else _plain(name)
@@ -113,7 +113,7 @@ SOME = ("add", "divide", "pow", "equal", "exp")
 
 
 def _values(name):
-    """Zero, one, the limits, subnormal numbers, infinities and NaN, as far as a format has them."""
+    """Return zero, one, the limits, subnormal numbers, infinities and NaN, if the format has them."""
     row = as_format(name)
     found = [0, 1, row.max, row.min]
     if row.is_inexact:
@@ -122,7 +122,7 @@ def _values(name):
 
 
 def _all_pairs(names):
-    """Operands that combine each value of the left format with each value of the right one."""
+    """Return operands that combine each value of the left format with each value of the right one."""
     left, *right = (_values(name) for name in names)
     if not right:
         return [left]
@@ -130,7 +130,7 @@ def _all_pairs(names):
 
 
 def _same(a, b):
-    """Whether two arrays are equal to the last bit, apart from the bits of NaNs."""
+    """Return whether two arrays have the same bits; the bits of NaNs may differ."""
     a, b = np.asarray(a), np.asarray(b)
     number = a == a
     return a.dtype == b.dtype and np.array_equal(number, b == b) and a[number].tobytes() == b[number].tobytes()

@@ -55,7 +55,7 @@ def test_reductions_have_the_dtype_that_the_rules_decide(rules, library, x64):
                 decision = explain(array, operation=name, rules=rules)
                 if found == "absent":  # JAX lacks the dtype with x64 off, or the library has no kernel
                     wide = [each for each in (*decision.verdict.compute, decision.dtype) if _is_wide(each)]
-                    assert wide or library != "jax", (name, dtype)
+                    assert wide if library == "jax" else library == "torch", (name, dtype)
                 else:
                     assert found == (str(decision.dtype) if decision else "refused"), (name, dtype)
                     compared += bool(decision)
@@ -125,6 +125,7 @@ def test_sums_of_float16_are_accumulated_as_the_rules_decide():
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_eager_and_jitted_reductions_agree(name):
+    accepted = 0
     for rules, dtype in itertools.product(("jax-x32", "torch", "tf-off"), ("int8", "float16", "bool")):
         array = supremum.asarray(jnp.asarray([1, 0, 1], dtype))
 
@@ -141,6 +142,8 @@ def test_eager_and_jitted_reductions_agree(name):
             jitted = jax.jit(call)(array)
         assert (eager.dtype, eager.weak_type) == (jitted.dtype, jitted.weak_type)
         assert np.array_equal(np.asarray(eager), np.asarray(jitted))
+        accepted += 1
+    assert accepted >= 3
 
 
 def test_compiled_reduction_has_the_operations_of_handwritten_jax():

@@ -45,7 +45,7 @@ def _run_together(work):
 
 
 def _expected(rules, arrays):
-    """The decision about each call, made in advance."""
+    """Return the decision for each call, before the threads start."""
     found = {}
     for name, (a, b) in itertools.product(SYMBOLS, itertools.product(arrays, repeat=2)):
         found[name, a, b] = calls.decided(get_rules(rules), name, (arrays[a], arrays[b]))[0]

@@ -23,7 +23,7 @@ JAX_REFUSES = (TypeError, ValueError, NotImplementedError)
 
 
 def _operands(library, shape=(2,)):
-    """Strong arrays by dtype, and weak arrays by the names of their kinds."""
+    """Return strong arrays by dtype, and weak arrays by the names of their kinds."""
     strong = {name: asarray(np.ones(shape, name), library=library) for name in STRONG}
     return strong | {name: asarray(number, library=library) for name, number in NUMBERS.items()}
 
@@ -35,7 +35,7 @@ def _plain(name):
 
 
 def _jax_answers(shape):
-    """The dtype and weak flag that `jax.numpy` gives, by operation and operands, from one trace."""
+    """Return the dtype and weak flag of `jax.numpy`'s results, by operation and operands, from one trace."""
     answers = {}
 
     def ask(strong, weak):
@@ -62,7 +62,7 @@ def _answers():
 
 
 def _departs(name, call, ours, theirs):
-    """Whether a difference is listed for the installed version of JAX."""
+    """Return whether a difference is listed for the installed version of JAX."""
     written = [f"{dtype}{'*' * weak}" for dtype, weak in ((ours.dtype, ours.weak_type), theirs)]
     return any(
         row.covers(name, row.form, *(*call, "")[:2], *written)

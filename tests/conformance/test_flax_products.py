@@ -122,6 +122,7 @@ def test_product_outputs_gradients_and_dtypes_agree_with_flax(name):
 def test_products_keep_imaginary_parts_that_flax_truncates(name):
     """Flax drops imaginary parts if a real dtype is requested; ours promotes that dtype to a complex one."""
     ours, theirs, inputs, params = PAIRS[name]
+    compared = 0
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         for cell in TRUNCATED:
@@ -134,6 +135,11 @@ def test_products_keep_imaginary_parts_that_flax_truncates(name):
             assert (got.dtype, theirs(given[1], given[0], cell.asked).dtype) == (wide, cell.asked)
             np.testing.assert_array_equal(got, want)
             assert np.abs(np.asarray(want).imag).max() > 0
+            compared += 1
+    assert compared == (
+        sum(cell.params == "complex64" for cell in TRUNCATED) if name == "embedding" else len(TRUNCATED)
+    )
+    assert compared > 0
 
 
 LAYERS = {

@@ -129,6 +129,7 @@ def test_recurrent_cells_keep_imaginary_parts_that_flax_truncates(name):
         given, params = random_like(inputs(name), cell.inputs, 1), random_like(CELL_TYPES[name][3], cell.params, 2)
         wide = "complex128" if cell.asked == "float64" else "complex64"
         got, want = (jax.tree.leaves(layer(params, given, dtype)) for dtype in (cell.asked, wide))
+        assert got
         for a, b in zip(got, want, strict=True):
             assert a.dtype == b.dtype == wide, cell
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(cell))

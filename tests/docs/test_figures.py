@@ -19,7 +19,7 @@ def test_a_comparison_has_medians_ratio_and_spread(capsys):
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(2.5e-7, "0.25 us"), (0.0123, "12.3 ms"), (4, "4.0 s")])
-def test_a_duration_has_the_unit_that_suits_it(seconds, text):
+def test_a_duration_is_shown_in_a_suitable_unit(seconds, text):
     assert duration(seconds) == text
 
 

@@ -18,7 +18,7 @@ DOCUMENTS = (
 
 
 def tracked_texts() -> dict[str, str]:
-    """The text files that git tracks, by path."""
+    """Return the contents of the text files that git tracks, by path."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = {}
     for path in listed.rstrip("\0").split("\0"):
@@ -33,7 +33,7 @@ def section_of(name: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line, as comments and docstrings wrap it."""
+    """Join the lines of a comment or docstring to one line without backticks."""
     return " ".join(re.sub(r"\n *(# )?", " ", text.replace("`", "")).split())
 
 

@@ -16,10 +16,10 @@ from flax import nnx
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# How many of a step's first arguments are its state.
+# How many arguments at the start of a step are its state.
 STATES = {"plain_jax": 1, "flax_nnx": 2, "flax_linen": 1, "equinox": 2}
 PRECISIONS = {"float32": "f32", "float16": "f16"}
-# Enough epochs to learn.
+# The number of epochs after which each program has learned.
 EPOCHS = {"plain_jax": 6, "flax_nnx": 8, "flax_linen": 5, "equinox": 5}
 SCALING = {"loss_scale", "num_good_steps", "num_skipped_steps", "num_overflows", "num_retries"}
 
@@ -89,7 +89,7 @@ def changes(library: str, batch: Any) -> tuple[set[str], dict[str, np.ndarray], 
 
 
 def fields(paths: set[str]) -> set[str]:
-    # In nnx a leaf may stand one level below its field, as the value of a variable.
+    # In nnx a leaf may be one level below its field, because it is the value of a variable.
     return {re.findall(r"\w+", path.removesuffix(".value"))[-1] for path in paths}
 
 
@@ -127,7 +127,7 @@ def of_equinox(loss, model, opt_state, x, y):
     return lambda params: loss(eqx.combine(params, static), x, y), params
 
 
-# The loss as a function of the parameters, and those, from a loss and the arguments of a step.
+# From a loss and the arguments of a step: the loss as a function of the parameters, and the parameters.
 OBJECTIVES = {
     "plain_jax": lambda loss, state, x, y: (lambda params: loss(params, x, y), state["params"]),
     "flax_nnx": of_nnx,
@@ -135,10 +135,11 @@ OBJECTIVES = {
     "equinox": of_equinox,
 }
 EPS = float(np.finfo(np.float16).eps)
-# How far a gradient may be off, in L2 norm. Where relu or a maximum is on the other side of its jump after a rounding,
-# which is so for a share of eps of the elements, all of an element is: the norm sees the root of that share.
+# The largest relative error of a gradient, in L2 norm. After rounding, relu or a maximum may select another element.
+# This happens for a fraction of eps of the elements, whose error is as large as their value, so the norm is off by the
+# root of that fraction.
 TOLERANCES = {"plain_jax": 2 * EPS**0.5, "flax_nnx": 2 * EPS**0.5, "flax_linen": 4 * EPS, "equinox": 2 * EPS**0.5}
-# The norm of a gradient counts as no less than this share of the largest: that of the bias of attention keys is zero.
+# Norms below this fraction of the largest are replaced by it, because the gradient of the attention keys' bias is zero.
 SHARE = 0.05
 
 

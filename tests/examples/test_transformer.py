@@ -1,4 +1,4 @@
-"""The program of examples/transformer learns, in the dtypes that it says, and its caches change nothing."""
+"""The program examples/transformer/characters.py learns, uses the right dtypes, and has caches that change nothing."""
 
 import contextlib
 import io
@@ -27,8 +27,8 @@ def trained():
 
 def test_it_learns_and_prints():
     _, bits, printed = trained()
-    assert bits < 4  # characters by their frequency alone take 4.24
-    assert "bits per character, and then it writes:" in printed.getvalue()
+    assert bits < 4  # a model of character frequencies alone needs 4.24
+    assert "bits per character; the model writes:" in printed.getvalue()
 
 
 def test_weights_and_logits_are_float32_and_caches_bfloat16():

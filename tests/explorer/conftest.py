@@ -13,7 +13,7 @@ OPERATIONS = ("add", "divide", "less", "maximum")
 
 @pytest.fixture(scope="session")
 def path(tmp_path_factory, worker_id):
-    """The path of the page, which one worker writes for all."""
+    """The path of the page; the first test worker that needs it writes it for all of them."""
     own = tmp_path_factory.getbasetemp()
     shared = own if worker_id == "master" else own.parent
     written = shared / "explorer.html"
@@ -31,7 +31,7 @@ def _write(written):
     assert f"{written.stat().st_size:,} bytes" in done.output.replace("\n", "")
 
 
-@pytest.fixture(scope="module")  # its event loop would disturb those of other files
+@pytest.fixture(scope="module")  # its event loop would disturb the tests of other files
 def browser():
     with open_browser() as opened:
         yield opened
@@ -39,7 +39,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, path):
-    """A function that opens the page in a new window. At the end, the page must have had no requests and no errors."""
+    """A function that opens the page in a new window. It fails the test if the page makes requests or has errors."""
     opened, wrong = [], []
 
     def open_at(link="", *, width=1400, scheme="light"):

@@ -68,7 +68,7 @@ def test_operands_may_have_common_separators(open_page):
     assert typed(page, "uint8 255") != expected
 
 
-def test_an_operator_chooses_the_operation_and_the_list_takes_its_place(open_page):
+def test_an_operator_selects_its_operation_in_the_list_and_the_list_removes_the_operator(open_page):
     page = open_page()
     unnamed = typed(page, "uint8 256")
     added = typed(page, "uint8 + 256")

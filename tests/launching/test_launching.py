@@ -1,4 +1,4 @@
-"""The launcher, its guard, and the places of processes; tests/training has those that need JAX."""
+"""Tests of the launcher, its guard and `ProcessPlace`; tests/training has the tests that need JAX."""
 
 import contextlib
 import os
@@ -61,7 +61,7 @@ def is_running(pid):
 
 
 def processes_of(text):
-    """The ids of the processes with a text in their command line."""
+    """Return the ids of the processes whose command line contains a text."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # the process has ended
@@ -71,7 +71,7 @@ def processes_of(text):
 
 
 def guards_of(pid):
-    """The ids of the guards among the children of a process."""
+    """Return the ids of those children of a process that are guards."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return sorted(set(children) & set(processes_of(orphan_guard.__file__)))
 
@@ -202,7 +202,7 @@ FAMILY = (
 
 
 def started_family(path):
-    """A launcher with two processes that have started one child each, and the ids of these four."""
+    """Start a launcher with two processes that each start a child; return it and the ids of all four."""
     running = subprocess.Popen(
         [*LAUNCH, "-n", "2", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -250,7 +250,7 @@ def test_no_process_survives_a_launcher_that_is_killed_while_it_starts(script):
 
 
 def test_the_guard_forgets_ended_processes(script):
-    """Another process may have the same id by then."""
+    """A new process may have the id of one that ended."""
     forgotten = []
 
     class RecordingGuard(Guard):

@@ -101,7 +101,11 @@ class TestAcceptedPolicies:
 
     @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float32", "float64", "infer"])
     def test_other_policies_do_not_warn(self, policy):
-        set_global_policy(policy)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            set_global_policy(policy)
+        assert [each for each in caught if each.category is not HardwareWarning] == []
+        assert global_policy() == Policy(policy)
 
     def test_a_policy_map_raises(self):
         with pytest.raises((ValueError, TypeError)):

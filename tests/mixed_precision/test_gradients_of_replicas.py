@@ -33,6 +33,7 @@ def run(step, state, w, parts, count=8, jitted=True):
 
 def same_everywhere(tree):
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    assert leaves
     return all(np.array_equal(leaf, np.broadcast_to(leaf[:1], leaf.shape), equal_nan=True) for leaf in leaves)
 
 

@@ -43,6 +43,7 @@ def train(optimizer, inputs=INPUTS, bads=None, scaled=True):
 
 def assert_equal(one, other):
     assert jax.tree.structure(one) == jax.tree.structure(other)
+    assert jax.tree.leaves(one)
     jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
@@ -114,6 +115,7 @@ def test_a_skipped_step_returns_zeros_and_keeps_the_inner_state(jitted):
     _, state = update(params, optimizer.init(params), params)
     bad = {**params, "b": params["b"].at[1].set(jnp.nan)}
     updates, after = update(bad, state, params)
+    assert jax.tree.structure(updates) == jax.tree.structure(params)
     assert all(not leaf.any() for leaf in jax.tree.leaves(updates))
     assert_equal(after.inner, state.inner)
     assert [float(leaf) for leaf in after.scaling] == [4, 0, 1, 1, 0]

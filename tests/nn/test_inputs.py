@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -125,11 +126,14 @@ class TestNarrowing:
             Seeing(dtype="infer")(np.ones(2), jnp.ones(2, "float64"))
 
     def test_inputs_without_narrowing_do_not_warn(self):
-        for dtype in ("float32", "mixed_float16", "mixed_bfloat16"):
-            Seeing(dtype=dtype)(np.ones(2, "float32"), 1.5, np.ones(2, "int64"), np.ones(2, "complex128"))
-        Seeing(dtype="infer")(np.ones(2, "float32"), 1.5)
-        with jax.enable_x64(True):
-            Seeing(dtype="float64")(np.ones(2))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for dtype in ("float32", "mixed_float16", "mixed_bfloat16"):
+                Seeing(dtype=dtype)(np.ones(2, "float32"), 1.5, np.ones(2, "int64"), np.ones(2, "complex128"))
+            Seeing(dtype="infer")(np.ones(2, "float32"), 1.5)
+            with jax.enable_x64(True):
+                Seeing(dtype="float64")(np.ones(2))
+        assert caught == []
 
 
 class TestInputSpec:

@@ -18,6 +18,7 @@ def make_model(**options):
 
 
 def values(layer):
+    assert layer.variables
     return {path: np.asarray(each.value) for path, each in layer.variables.items()}
 
 

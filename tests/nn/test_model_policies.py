@@ -206,6 +206,7 @@ class TestLayers:
         one, other = sequential(), sequential(dtype="mixed_bfloat16")
         for model in (one, other):
             nn.initialize(model, X, seed=1)
+        assert len(one.variables) > 0
         assert all(
             np.array_equal(a.read_stored(), b.read_stored())
             for a, b in zip(one.variables.values(), other.variables.values(), strict=True)

@@ -187,6 +187,7 @@ class TestSubclass:
         for model in models:
             nn.initialize(model, jnp.ones((2, 3)), seed=5)
         a, b = ({path: np.asarray(v) for path, v in model.variables.items()} for model in models)
+        assert len(a) == 6
         assert all(np.array_equal(a[path], b[path]) for path in a)
         assert not np.array_equal(a["steps/0/kernel"], a["steps/1/kernel"])
         nn.initialize(models[0], jnp.ones((2, 3)), seed=6)

@@ -126,6 +126,7 @@ def test_operators_work_from_both_sides(function, other):
 
     layer_with_body(body)(jnp.ones((2, 2)))
     wanted = np.dtype(bool) if function in COMPARISONS else np.dtype("float16")
+    assert len(seen) == 2
     for found in jax.tree.leaves(seen, is_leaf=lambda leaf: isinstance(leaf, supremum.Array)):
         assert found.dtype == wanted
         assert isinstance(found, supremum.Array if other == "array" else jax.Array)
@@ -444,6 +445,7 @@ def test_checkpoints_of_plain_and_autocast_variables_load_into_each_other():
     assert {path: (v.dtype, v.shape) for path, v in states[0].items()} == {
         path: (v.dtype, v.shape) for path, v in states[1].items()
     }
+    assert "w" in states[0]
     for layer, state in zip(layers, states[::-1], strict=True):
         nn.load_variables(layer, {path: value + value.dtype.type(1) for path, value in state.items()})
         for path, variable in layer.variables.items():

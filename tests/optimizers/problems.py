@@ -38,6 +38,7 @@ def leaves_of(optimizer):
 
 def assert_equal(one, other):
     assert one.keys() == other.keys()
+    assert one
     for name in one:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 

@@ -91,7 +91,7 @@ def test_every_optimizer_matches_optax(dtype):
                 assert np.abs(b - START[key]).max() > 0.01, name
             compute_dtype = jnp.promote_types(dtype, jnp.float32)
             slots = [leaf for leaf in jax.tree.leaves(state.slots) if leaf.ndim]
-            assert {leaf.dtype for leaf in slots} <= {compute_dtype}, name
+            assert {leaf.dtype for leaf in slots} == (set() if name.startswith("sgd") else {compute_dtype}), name
 
 
 def test_steps_match_keras():

@@ -120,6 +120,7 @@ def test_a_schedule_is_called_with_the_traced_count_of_applied_steps(make):
         expected = START[key] - sum(0.5**n * GRADIENTS[n][key] for n in range(3))
         np.testing.assert_allclose(found[key], expected, rtol=1e-5, atol=1e-5)
     if schedule is halved:
+        assert seen
         assert all(isinstance(step, jax.core.Tracer) and step.dtype == jnp.int32 for step in seen)
     assert float(optimizer.learning_rate) == 0.125
     assert optimizer.learning_rate.schedule is schedule

@@ -1,4 +1,4 @@
-"""The RFC, "LossScaleOptimizer __getattribute__ and __setattr__ delegation" and "OptimizerWrapper"."""
+"""The RFC's "LossScaleOptimizer __getattribute__ and __setattr__ delegation" and "OptimizerWrapper"."""
 
 import jax.numpy as jnp
 import numpy as np

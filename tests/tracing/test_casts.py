@@ -187,7 +187,7 @@ def test_the_backward_pass_has_the_class_of_the_forward_pass():
 @pytest.mark.parametrize("hooks", [False, True])
 def test_casts_in_derivative_rules_are_unknown(hooks):
     if hooks:
-        importlib.import_module("supremum.nn")  # from then on it stands in calls of jax.custom_vjp
+        importlib.import_module("supremum.nn")  # which must not change how jax.custom_vjp behaves
 
     @jax.custom_vjp
     def double(x):

@@ -158,7 +158,7 @@ HOLDER = {"w": [types.SimpleNamespace(value=Y)]}
     ],
 )
 def test_a_block_refuses_promotions(run, operands):
-    run(X, Y)  # what is compiled already is refused too
+    run(X, Y)  # functions that were compiled before are refused, too
     with pytest.raises(ForbiddenCastError, match=f"{__file__}:") as caught, forbid_casts():
         run(X, Y)
     if operands is None:

@@ -130,17 +130,15 @@ UNLIKE = {"transformed", "complexes", "random", "linear_algebra"}
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(AUTOCAST_PROGRAMS.keys() - UNLIKE))
-def test_mixed_precision_programs_have_only_known_reasons(name):
+def test_mixed_precision_programs_have_no_unknown_casts(name):
     function = jax.grad(autocast(AUTOCAST_PROGRAMS[name], "mixed_bfloat16"))
     arguments = jax.ShapeDtypeStruct((8, 8), jnp.float32), jax.ShapeDtypeStruct((4, 8), jnp.float32)
     with warns_of_left(name):
         report = casts(function)(*arguments)
     found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
     assert found == converts(jax.jit(function).lower(*arguments).as_text())
-    # Unknown casts have one of these reasons.
-    reasons = {cast.reason for cast in report if cast.kind == "unknown"}
-    known = ("derivative rule", "such as autocast", "the backward pass of a cast")
-    assert all(any(part in reason for part in known) for reason in reasons)
+    assert found.total() > 2
+    assert [cast.reason for cast in report if cast.kind == "unknown"] == []
 
 
 def test_casts_of_autocast_are_not_promotions():

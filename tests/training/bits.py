@@ -21,7 +21,9 @@ def same(a, b):
 
 
 def assert_same(found, expected):
+    """Assert that two dicts have the same names in the same order, at least one, and arrays with the same bits."""
     assert list(found) == list(expected)
+    assert expected
     for name, array in expected.items():
         assert same(found[name], array), name
 

@@ -21,11 +21,12 @@ def network(policy="float32", *, units=8):
 
 
 def values(model):
-    """Return the stored values of a model by path, as NumPy arrays."""
+    """Return the stored values of a model, which must have variables, by path, as NumPy arrays."""
+    assert model.variables
     return {path: np.asarray(variable.read_stored()) for path, variable in model.variables.items()}
 
 
 def equal(a, b):
-    """Return whether two trees have the same bits."""
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)
+    """Return whether two trees, which must have leaves, have the same bits."""
+    pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+    return bool(pairs) and all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)

@@ -43,11 +43,13 @@ def trained(distribution, policy="float32", middle=(), *, optimizer=None, epochs
 
 
 def values(model):
+    assert model.variables
     return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
 
 
 def close(ours, theirs, rtol):
     """Assert that each array is within `rtol` times its largest value (at least 0.05) of the expected one."""
+    assert ours.keys() >= theirs.keys() != set()
     for path, value in theirs.items():
         np.testing.assert_allclose(ours[path], value, rtol=0, atol=rtol * max(np.abs(value).max(), 0.05), err_msg=path)
 

@@ -17,6 +17,7 @@ Y = X.sum(axis=1, keepdims=True)
 
 
 def values(model):
+    assert model.variables
     return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
 
 
@@ -239,6 +240,7 @@ def test_build_creates_weights():
     for model in (Sequential([Dense(3), Dense(1)]), Weighted()):
         model.build((None, 4))
         assert model.built
+        assert model.variables
         assert all(each.is_initialized for each in model.variables.values())
         other = type(model)([Dense(3), Dense(1)]) if isinstance(model, Sequential) else Weighted()
         other(X)

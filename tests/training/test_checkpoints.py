@@ -23,7 +23,7 @@ def path(tmp_path):
 
 
 def same(a, b):
-    return a.keys() == b.keys() and all(
+    return a.keys() == b.keys() != set() and all(
         np.asarray(a[name]).dtype == b[name].dtype and np.asarray(a[name]).tobytes() == b[name].tobytes() for name in a
     )
 

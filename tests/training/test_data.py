@@ -1,5 +1,7 @@
 """Batches from arrays, iterables and data loaders."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -68,6 +70,7 @@ class TestArrays:
         on_device = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
         monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
         batch_by_batch = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
+        assert len(on_device) == len(batch_by_batch) == math.ceil(len(self.x) / 3)
         jax.tree.map(np.testing.assert_array_equal, on_device, batch_by_batch)
 
     def test_accepts_lists_jax_arrays_and_narrow_formats(self):

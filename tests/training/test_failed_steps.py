@@ -50,6 +50,7 @@ def test_loading_state_or_weights_repairs_a_model_after_a_failed_step(failing_lo
     else:
         model.compile("adam", loss=failing_loss)
         model.load_weights(tmp_path / "state")
+    assert before.keys() == model.variables.keys() != set()
     for path, each in model.variables.items():
         np.testing.assert_array_equal(np.asarray(each.value), before[path])
     model.fit(X, Y, batch_size=8, verbose=0)

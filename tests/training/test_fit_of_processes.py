@@ -42,6 +42,7 @@ def values(folder):
 
 
 def assert_close(ours, theirs, loss=slice(None)):
+    assert "loss" in theirs
     for name, value in theirs.items():
         expected = value[loss] if name == "loss" else value
         np.testing.assert_allclose(ours[name], expected, rtol=0, atol=4e-3 * np.abs(expected).max(), err_msg=name)

@@ -140,6 +140,8 @@ def test_loading_an_invalid_state_raises_and_changes_nothing(trained, tmp_path, 
     forge(path, with_text(name, text))
     with pytest.raises(CheckpointError):
         model.load_state(path)
+    assert before
+    assert slots
     for variable_name, variable in model.variables.items():
         assert np.array_equal(before[variable_name], np.asarray(variable))
     for variable_name, variable in model.optimizer.variables.items():

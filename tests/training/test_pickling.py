@@ -54,6 +54,7 @@ STATES = {
 
 
 def values(model):
+    assert model.variables
     return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
 
 

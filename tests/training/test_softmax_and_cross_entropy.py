@@ -243,6 +243,7 @@ def test_training_steps_use_the_logits_through_functional_call(policy):
     value, gradients = value_and_grad(model, SparseCategoricalCrossentropy())
     expected, expected_gradients = value_and_grad(bare, SparseCategoricalCrossentropy(from_logits=True))
     assert float(value) == float(expected) == 60
+    assert expected_gradients.keys() == shift.keys()
     for path in expected_gradients:
         np.testing.assert_array_equal(gradients[path], expected_gradients[path])
         assert gradients[path].dtype == jnp.float32

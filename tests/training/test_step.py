@@ -50,7 +50,9 @@ def test_a_step_updates_weights_statistics_and_count(scale, jitted):
     assert not skipped
     assert loss_scale == (1 if scale is None else 8)
     # The gradient of a bias before a batch norm is zero.
-    for path in (path for path in state.trainable if path != "dense/bias"):
+    moved = state.trainable.keys() - {"dense/bias"}
+    assert len(moved) == len(state.trainable) - 1 > 0 < len(state.other)
+    for path in moved:
         assert not np.array_equal(state.trainable[path], after.trainable[path]), path
         assert after.trainable[path].dtype == np.float32
     assert not any(np.array_equal(state.other[path], after.other[path]) for path in state.other)

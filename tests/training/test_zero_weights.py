@@ -203,6 +203,7 @@ def test_training_steps_ignore_examples_of_weight_zero(loss, policy, jitted):
         # The same as without the example, except that the mean divides by all six examples.
         expected = step(before, Batch(x[kept], y[kept], weights[kept] * np.float32(5 / 6)))
         assert not after.log.fetch()[0, 2], (place, bad)
+        assert after.trainable
         for path, value in after.trainable.items():
             moved, expected_move = (
                 np.asarray(each) - before.trainable[path] for each in (value, expected.trainable[path])

@@ -287,6 +287,7 @@ def errors(got, want, dtype, share=0.0):
 
 def leaves_of(*trees):
     flat = [jax.tree_util.tree_leaves_with_path(tree) for tree in trees]
+    assert flat[0]
     return [(jax.tree_util.keystr(pairs[0][0]), [leaf for _, leaf in pairs]) for pairs in zip(*flat, strict=True)]
 
 
