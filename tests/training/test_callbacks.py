@@ -22,7 +22,7 @@ from supremum.training import (
     SparseCategoricalCrossentropy,
 )
 from supremum.training.callbacks import progress
-from supremum.training.callbacks.batch_logs import BatchLogs
+from supremum.training.callbacks.callback import BatchLogs
 from supremum.training.callbacks.progress import told
 from training.blobs import blobs, equal, network, values
 

@@ -16,7 +16,13 @@ import pytest
 import safetensors.numpy
 
 from supremum.errors import SupremumError
-from supremum.training.checkpoints import CheckpointError, MissingCheckpointError, arrays_file, load_arrays, save_arrays
+from supremum.training.checkpoints import (
+    CheckpointError,
+    MissingCheckpointError,
+    load_arrays,
+    save_arrays,
+    stored_arrays,
+)
 from supremum.training.checkpoints.arrays_record import VERSION
 from training.bits import assert_same
 
@@ -219,7 +225,7 @@ def test_only_the_checksum_detects_a_changed_data_byte(path, monkeypatch):
     path.write_bytes(data[:-1] + b"\1")
     with pytest.raises(CheckpointError, match="checksum"):
         load_arrays(path)
-    monkeypatch.setattr(arrays_file.zlib, "crc32", lambda data: 0)
+    monkeypatch.setattr(stored_arrays.zlib, "crc32", lambda data: 0)
     save_arrays(path, {"a": np.zeros(4)})
     data = path.read_bytes()
     path.write_bytes(data[:-1] + b"\1")

@@ -12,9 +12,8 @@ from optional_packages import import_or_skip
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import PolicyWarning
 from supremum.training import TrainingWarning
-from supremum.training.data import ArrayData, Batch, IterableData, Rows, Selection, as_data
-from supremum.training.data import array_data as module
-from supremum.training.data.conversion import as_batch
+from supremum.training import data as module
+from supremum.training.data import ArrayData, Batch, IterableData, Rows, Selection, as_batch, as_data
 
 
 def batches_of(data, seed=None):

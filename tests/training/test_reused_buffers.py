@@ -10,7 +10,7 @@ from slowly import mostly_slow
 from supremum import nn
 from supremum.optimizers import SGD
 from supremum.training import IterableData, Sequential
-from supremum.training.data.conversion import as_batch
+from supremum.training.data import as_batch
 
 NUMBERS = range(1, 7)
 

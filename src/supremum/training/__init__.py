@@ -1,13 +1,6 @@
 """Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
-from supremum.training.callbacks import (
-    Callback,
-    CSVLogger,
-    EarlyStopping,
-    History,
-    LambdaCallback,
-    ModelCheckpoint,
-)
+from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, History, LambdaCallback, ModelCheckpoint
 from supremum.training.checkpoints import (
     Checkpoint,
     CheckpointError,
@@ -50,8 +43,7 @@ from supremum.training.metrics import (
     as_metric,
 )
 from supremum.training.model import Model, Sequential
-from supremum.training.step import LossFunction, TrainState, TrainStep, init_state, train_step
-from supremum.training.step_log import StepLog
+from supremum.training.step import LossFunction, StepLog, TrainState, TrainStep, init_state, train_step
 from supremum.training.warnings import TrainingWarning
 
 __all__ = [

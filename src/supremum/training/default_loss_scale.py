@@ -75,7 +75,6 @@ class SkippedSteps:
         self._limit = None if scaled is None else limit
         self._floor = np.float32(0 if scaled is None else scaled.loss_scale.settings.bounds[0])
         self._length = 0
-        self._has_warned = False
 
     def add(self, rows: Any) -> None:
         """Check more steps.
@@ -83,14 +82,13 @@ class SkippedSteps:
         Args:
             rows: the rows of `StepLog.fetch`.
         """
-        if self._limit is None or self._has_warned:
+        if self._limit is None:
             return
         for loss, scale, skipped in rows.tolist():
             self._length = self._length + 1 if skipped and scale <= self._floor else 0
             if self._length == self._limit:
-                self._has_warned = True
-                warn_user(_message(self._limit, float(self._floor), loss), TrainingWarning)
-                return
+                self._limit = None
+                warn_user(_message(self._length, float(self._floor), loss), TrainingWarning)
 
 
 def _message(steps: int, floor: float, loss: float) -> str:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import jax
 import numpy as np
 
+from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError
-from supremum.nn import Layer, collected_losses, functional_call, has_weights, initialize, split_variables
+from supremum.nn import Layer, functional_call, has_weights, initialize, split_variables
 from supremum.training.callbacks import CallbackList
 from supremum.training.data import Batch, Data
 from supremum.training.distributed import DataParallel
 from supremum.training.losses import without_left_out
 from supremum.training.metrics import Metric
-from supremum.training.step import LOSS_MEAN, BatchLoss, penalised
-from supremum.training.step_carry import KeptCarry
-from supremum.training.step_execution import Execution
+from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, updated_means
+from supremum.training.step_execution import Execution, KeptCarry
 
 
 class Evaluator:
@@ -32,27 +33,31 @@ class Evaluator:
         distribution: how to use several devices; None for one.
 
     Attributes:
+        model: the given model.
+        loss: the given loss.
         metrics: the metrics by name.
         seed: the given seed.
+        distribution: the given distribution.
     """
 
     def __init__(
         self, model: Layer, loss: BatchLoss, metrics: Sequence[Metric], seed: int, distribution: DataParallel | None
     ) -> None:
-        self._model, self._loss, self.seed, self._distribution = model, loss, seed, distribution
+        self.model, self.loss, self.distribution = model, loss, distribution
+        self.seed = whole_number("seed", seed, -(2**63), 2**63 - 1)
         self.metrics = {metric.name: metric for metric in metrics}
         self._compile()
 
     def _compile(self) -> None:
-        self._evaluation = Execution(self._evaluated, 1, distribution=self._distribution)
-        self._prediction = Execution(self._predicted, 1, distribution=self._distribution)
+        self._evaluation = Execution(self._evaluated, 1, distribution=self.distribution)
+        self._prediction = Execution(self._predicted, 1, distribution=self.distribution)
         # Jitted per evaluator, because a cache of the class would keep the evaluator and its model alive.
-        self.nothing_gathered: Callable[[], Any] = jax.jit(self._start_gathering)
-        self._results: Callable[[Any], Any] = jax.jit(self._results_of)
+        self.nothing_gathered: Callable[[], Any] = jax.jit(partial(initial_means, self.metrics))
+        self._results: Callable[[Any], Any] = jax.jit(partial(results_of_means, self.metrics))
         self._passes = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("_model", "_loss", "seed", "_distribution", "metrics")
+        names = ("model", "loss", "seed", "distribution", "metrics")
         return {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -65,9 +70,8 @@ class Evaluator:
         Args:
             data: the data; its first batch determines the shapes and dtypes of the inputs.
         """
-        if has_weights(self._model):
-            return
-        initialize(self._model, jax.tree.map(_spec, data.first.x), seed=self.seed)
+        if not has_weights(self.model):
+            initialize(self.model, jax.tree.map(_spec, data.first.x), seed=self.seed)
 
     def evaluate(self, data: Data, callbacks: CallbackList) -> dict[str, float]:
         """Compute the loss and the metrics over all batches of one epoch.
@@ -84,7 +88,7 @@ class Evaluator:
         def begin() -> None:
             callbacks.call("on_test_batch_begin", batches)
 
-        for _ in self._evaluation.over(data, gathered, self._values(), begin):
+        for _ in self._evaluation.over(data, gathered, self._values(), begin, None):
             callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(gathered.value[0]))
             batches += 1
         if not batches:
@@ -107,8 +111,7 @@ class Evaluator:
         def begin() -> None:
             callbacks.call("on_predict_batch_begin", len(made))
 
-        key = KeptCarry(self._next_key())
-        for _, outputs in self._prediction.over(data, key, self._values(), begin):
+        for _, outputs in self._prediction.over(data, KeptCarry(self._next_key()), self._values(), begin, None):
             made.append(outputs)
             callbacks.call("on_predict_batch_end", len(made) - 1)
         if not made:
@@ -127,51 +130,35 @@ class Evaluator:
         return _key_of_pass(np.uint32(self.seed % 2**32), np.uint32(self._passes))
 
     def _values(self) -> dict[str, jax.Array]:
-        trainable, other = split_variables(self._model)
-        if self._distribution is not None:
-            trainable, other = self._distribution.placed(trainable), self._distribution.placed(other, whole=True)
+        trainable, other = split_variables(self.model)
+        if self.distribution is not None:
+            trainable, other = self.distribution.placed(trainable), self.distribution.placed(other, whole=True)
         return trainable | other
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
-        (loss, metrics), rest = carry
+        gathered, rest = carry
         rest, key = _split_key(rest)
         batch = without_left_out(batch)
-        with collected_losses() as penalties:
-            outputs, _ = functional_call(self._model, values, batch.x, training=False, random_key=key)
-        value = penalised(self._loss(batch, outputs, False), penalties)
-        examples = jax.tree.leaves(batch.x)[0].shape[0]
-        after = {
-            name: metric.update(metrics[name], batch.y, outputs, batch.sample_weight)
-            for name, metric in self.metrics.items()
-        }
-        return ((LOSS_MEAN.update(loss, value, examples), after), rest), None
+        value, outputs, _ = loss_of_batch(self.model, self.loss, values, batch, key, training=False)
+        return (updated_means(self.metrics, gathered, batch, outputs, value), rest), None
 
     def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
         rest, key = _split_key(carry)
-        outputs = functional_call(self._model, values, batch.x, training=False, random_key=key)[0]
+        outputs = functional_call(self.model, values, batch.x, training=False, random_key=key)[0]
         # Every process needs all outputs.
-        return rest, outputs if self._distribution is None else self._distribution.everywhere(outputs)
+        return rest, outputs if self.distribution is None else self.distribution.everywhere(outputs)
 
     def fetched(self, gathered: Any) -> dict[str, float]:
         """Fetch the loss and the metrics from the states in `gathered`, by name."""
         found = jax.device_get(self._results(gathered))
-        return {name: float(found[name]) for name in ("loss", *self.metrics)}
-
-    def _start_gathering(self) -> Any:
-        return LOSS_MEAN.init(), {name: metric.init() for name, metric in self.metrics.items()}
-
-    def _results_of(self, gathered: Any) -> dict[str, jax.Array]:
-        loss, metrics = gathered
-        found = {"loss": LOSS_MEAN.result_of(loss)}
-        return found | {name: metric.result_of(metrics[name]) for name, metric in self.metrics.items()}
+        return dict(zip(("loss", *self.metrics), map(float, found), strict=True))
 
 
 @jax.jit
 def _key_of_pass(seed: jax.Array, number: jax.Array) -> jax.Array:
     key = jax.random.fold_in(jax.random.key(seed), number)
-    return jax.random.key_data(
-        jax.random.fold_in(key, 0x6C6F6F6B)
-    )  # differs from the keys of steps, which fold in once
+    # Keys of steps are folded in once, so this key differs from all of them.
+    return jax.random.key_data(jax.random.fold_in(key, 0x6C6F6F6B))
 
 
 def _split_key(data: jax.Array) -> tuple[jax.Array, jax.Array]:

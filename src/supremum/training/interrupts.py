@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -55,13 +55,13 @@ class Interrupts:
             if signal.getsignal(signal.SIGINT) == ours:  # otherwise other code has replaced it in the meantime
                 signal.signal(signal.SIGINT, before)
 
-    def held_back(self, while_: Callable[[], bool] = _always_wait) -> _DelayedBlock:
-        """Return a block in which Ctrl-C waits.
+    def held_back(self, while_: Callable[[], bool] = _always_wait) -> AbstractContextManager[None]:
+        """Return a block in which Ctrl-C waits; the block can be entered again.
 
         Args:
             while_: called when an interrupt arrives; returns whether it must wait. Otherwise it acts at once.
         """
-        return _DelayedBlock(self, while_)
+        return _DelayedBlock(self._blocks, while_, self._act_if_pending)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if any(waits() for waits in self._blocks):
@@ -69,26 +69,22 @@ class Interrupts:
         else:
             self._before(number, frame)
 
-    def enter(self, waits: Callable[[], bool]) -> None:
-        """Begin a block."""
-        self._blocks.append(waits)
-
-    def leave(self) -> None:
-        """End the innermost block; a pending interrupt acts now unless it must wait for an outer block."""
-        self._blocks.pop()
+    def _act_if_pending(self) -> None:
+        """Act on a pending interrupt unless it must wait for an outer block."""
         if self._is_pending and not any(waits() for waits in self._blocks):
             self._is_pending = False
             self._handle(signal.SIGINT, None)
 
 
-class _DelayedBlock:
+class _DelayedBlock(AbstractContextManager[None]):
     """A block that delays Ctrl-C; a class, because an interrupt could hit a generator before its cleanup starts."""
 
-    def __init__(self, interrupts: Interrupts, waits: Callable[[], bool]) -> None:
-        self._interrupts, self._waits = interrupts, waits
+    def __init__(self, blocks: list[Callable[[], bool]], waits: Callable[[], bool], at_end: Callable[[], None]) -> None:
+        self._blocks, self._waits, self._at_end = blocks, waits, at_end
 
     def __enter__(self) -> None:
-        self._interrupts.enter(self._waits)
+        self._blocks.append(self._waits)
 
     def __exit__(self, *_: object) -> None:
-        self._interrupts.leave()
+        self._blocks.pop()
+        self._at_end()

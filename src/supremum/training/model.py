@@ -10,18 +10,17 @@ from typing import Any
 import jax
 
 from supremum import nn
-from supremum.argument_checks import flag, whole_number
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.argument_checks import flag, instance, whole_number
+from supremum.errors import ArgumentError, shown
 from supremum.nn.functional import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
 from supremum.training.callbacks import Callback, CallbackList, History, as_callbacks, pass_progress, progress_of
 from supremum.training.checkpoints import LoadReport, load_weights, save_weights
-from supremum.training.data import Batch, as_data, as_one_batch, as_validation_data, split_validation
+from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.losses import CompiledLoss
 from supremum.training.metrics import compiled_metrics
-from supremum.training.state_saving import load_state, save_state
 from supremum.training.trainer import Trainer
 
 
@@ -54,7 +53,7 @@ class Model(nn.Network):
         self.stop_training = False
         self.history = None
         self._trainer: Trainer | None = None
-        self._untrained_evaluator: Evaluator | None = None
+        self._evaluator: Evaluator | None = None
         self._compiled_loss = CompiledLoss(None)
 
     def compile(
@@ -100,33 +99,21 @@ class Model(nn.Network):
 
         Keras RFC 293, mixed precision, "A policy's loss scale".
         """
-        if distribution is not None and not isinstance(distribution, DataParallel):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(
-                f"distribution must be DataParallel() or FullyShardedDataParallel(), got {shown(distribution)}"
-            )
+        if distribution is not None:
+            instance("distribution", distribution, DataParallel, "DataParallel() or FullyShardedDataParallel()")
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        _check_no_step_methods(self)
+        if found := [name for name in ("train_step", "test_step", "predict_step") if hasattr(self, name)]:
+            raise ArgumentError(
+                f"{type(self).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
+                "training), or write the loop yourself with training.init_state and training.train_step"
+            )
         self._compiled_loss = CompiledLoss(loss, loss_weights)
-        self._trainer = Trainer(
-            self,
-            as_optimizer(optimizer),
-            self._loss_of,
-            compiled_metrics(metrics),
-            steps_per_execution,
-            seed,
-            distribution,
-            warn_after_skipped_steps,
-        )
+        evaluator = Evaluator(self, self._loss_of, compiled_metrics(metrics), seed, distribution)
+        self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
+        self._evaluator = evaluator
 
-    def compute_loss(
-        self,
-        x: Any,  # noqa: ARG002 (for overrides)
-        y: Any,
-        y_pred: Any,
-        sample_weight: Any = None,
-        training: bool = True,  # noqa: ARG002
-    ) -> jax.Array:
+    def compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None, training: bool = True) -> jax.Array:  # noqa: ARG002 (for overrides)
         """Compute the loss of a batch, in training and in evaluation; losses that layers add come on top.
 
         Override it for a loss that needs more than labels and outputs. JAX traces it, and it is scaled like any loss.
@@ -203,12 +190,9 @@ class Model(nn.Network):
         trainer = self.compiled()
         flag("shuffle", shuffle)
         initial_epoch = whole_number("initial_epoch", initial_epoch, 0, MOST)
-        (x, y, sample_weight), validation_data = split_validation(
-            (x, y, sample_weight), validation_split, validation_data
+        data, validation = as_fit_data(
+            (x, y, sample_weight), batch_size, steps_per_epoch, validation_split, validation_data, validation_batch_size
         )
-        data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps_per_epoch)
-        size = batch_size if validation_batch_size is None else validation_batch_size
-        validation = as_validation_data(validation_data, size)
         positive_int("epochs", epochs)
         positive_int("validation_freq", validation_freq)
         called = CallbackList([*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)])
@@ -218,20 +202,15 @@ class Model(nn.Network):
                 return {}
             return {f"val_{name}": value for name, value in trainer.evaluator.evaluate(validation, called).items()}
 
+        def should_stop() -> bool:
+            return self.stop_training
+
         with trainer.alone("fit"):
             called.call("set_model", self)
             trainer.prepare(data)
             self.stop_training = False
             self.history = History()
-            trainer.train(
-                data,
-                range(initial_epoch, epochs),
-                self.history,
-                shuffle=shuffle,
-                callbacks=called,
-                validate=validate,
-                should_stop=lambda: self.stop_training,
-            )
+            trainer.train(data, range(initial_epoch, epochs), self.history, shuffle, called, validate, should_stop)
             return self.history
 
     def evaluate(
@@ -293,12 +272,11 @@ class Model(nn.Network):
         Returns:
             NumPy arrays with the dtypes and the structure of the outputs.
         """
-        evaluator = self._untrained_evaluator if self._trainer is None else self._trainer.evaluator
-        if evaluator is None:
-            evaluator = self._untrained_evaluator = Evaluator(self, self._loss_of, [], 0, None)
-        data = as_data(x, None, None, batch_size=batch_size, steps=steps)
+        if self._evaluator is None:
+            self._evaluator = Evaluator(self, self._loss_of, [], 0, None)
+        data = as_data(x, batch_size=batch_size, steps=steps)
         with pass_progress("predict", verbose, data.steps) as bars:
-            return evaluator.predict(data, self._callbacks(callbacks, bars))
+            return self._evaluator.predict(data, self._callbacks(callbacks, bars))
 
     def train_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
         """Run one training step on one batch.
@@ -402,7 +380,7 @@ class Model(nn.Network):
             UninitializedError: if there are no weights yet.
             CheckpointFileError: if the file or folder cannot be written; an `OSError`.
         """
-        save_state(self, self.compiled(), path, format=format)
+        self.compiled().save(path, format=format)
 
     def load_state(self, path: str | os.PathLike[str]) -> int:
         """Read what `save_state` wrote, into a model that was built and compiled in the same way.
@@ -421,7 +399,7 @@ class Model(nn.Network):
             MismatchError: for values that do not fit; the model and the optimizer are unchanged.
             CheckpointError: for a file that is damaged or does not hold a training state.
         """
-        return load_state(self, self.compiled(), path)
+        return self.compiled().load(path)
 
 
 class Sequential(Model, nn.SequentialNetwork):
@@ -431,12 +409,3 @@ class Sequential(Model, nn.SequentialNetwork):
         layers: as for `nn.SequentialNetwork`.
         options: likewise.
     """
-
-
-def _check_no_step_methods(model: Model) -> None:
-    found = [name for name in ("train_step", "test_step", "predict_step") if hasattr(model, name)]
-    if found:
-        raise ArgumentError(
-            f"{type(model).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
-            "training), or write the loop yourself with training.init_state and training.train_step"
-        )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from supremum.argument_checks import function, instance, mapping
 from supremum.mixed_precision import LossScaleState, widen
@@ -20,12 +21,51 @@ from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel
 from supremum.training.losses import without_left_out
 from supremum.training.metrics import Mean, Metric
-from supremum.training.step_log import StepLog
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that returns a floating-point scalar."""
 BatchLoss: TypeAlias = Callable[[Batch, Any, bool], jax.Array]
 """A function of a batch, the outputs and whether the model trains that returns a floating-point scalar."""
+
+CAPACITY = 1024
+"""How many steps are kept before they are fetched, unless more are sent at once."""
+
+
+class StepLog(NamedTuple):
+    """A log with a row for each step: the unscaled loss, its scale, and whether the step was skipped.
+
+    Attributes:
+        rows: shape (capacity, 3), floating-point.
+        length: how many rows are used, an integer scalar.
+    """
+
+    rows: jax.Array
+    length: jax.Array
+
+    @classmethod
+    def empty(cls, capacity: int = CAPACITY) -> StepLog:
+        """Create an empty log.
+
+        Args:
+            capacity: how many steps it has room for.
+        """
+        return cls(jnp.zeros((capacity, 3), float), jnp.zeros((), "int32"))
+
+    def add(self, loss: jax.Array, loss_scale: jax.Array, skipped: jax.Array) -> StepLog:
+        """Return the log with one more step.
+
+        Args:
+            loss: the loss before the step, unscaled, a scalar.
+            loss_scale: the factor it was scaled by.
+            skipped: whether the step was skipped because its gradients were not finite.
+        """
+        row = jnp.stack([each.astype(self.rows.dtype) for each in (loss, loss_scale, skipped)])
+        return StepLog(jax.lax.dynamic_update_index_in_dim(self.rows, row, self.length, 0), self.length + 1)
+
+    def fetch(self) -> Any:
+        """Fetch the used rows as a NumPy array, shape (steps, 3)."""
+        rows, length = jax.device_get(tuple(self))
+        return np.asarray(rows[: int(length)], np.float64)
 
 
 @jax.tree_util.register_dataclass
@@ -64,11 +104,7 @@ LOSS_MEAN = Mean("loss")
 
 
 def init_state(
-    model: Layer,
-    optimizer: Optimizer,
-    metrics: Mapping[str, Metric] = MappingProxyType({}),
-    *,
-    seed: int = 0,
+    model: Layer, optimizer: Optimizer, metrics: Mapping[str, Metric] = MappingProxyType({}), *, seed: int = 0
 ) -> TrainState:
     """Create the state before the first step, in separate memory that a step may reuse.
 
@@ -82,16 +118,8 @@ def init_state(
     for each in mapping("metrics", metrics, "{'mae': as_metric('mae')}").values():
         instance("each of metrics", each, Metric, "a metric, such as as_metric('mae')")
     trainable, other, state = jax.tree.map(jnp.copy, (*split_variables(model), optimizer.state))
-    return TrainState(
-        trainable,
-        other,
-        state,
-        LOSS_MEAN.init(),
-        {name: metric.init() for name, metric in metrics.items()},
-        StepLog.empty(),
-        jax.random.key_data(as_key(seed)),
-        jnp.zeros((), jnp.int32),
-    )
+    key, count = jax.random.key_data(as_key(seed)), jnp.zeros((), jnp.int32)
+    return TrainState(trainable, other, state, *initial_means(metrics), StepLog.empty(), key, count)
 
 
 def train_step(
@@ -149,20 +177,11 @@ def step_of(
     def step(state: TrainState, batch: Batch) -> TrainState:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
         value, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
-        examples = jax.tree.leaves(batch.x)[0].shape[0]
-        gathered = {
-            name: metric.update(state.metrics[name], batch.y, outputs, batch.sample_weight)
-            for name, metric in metrics.items()
-        }
-        updated = optimizer.update(
-            gradients,
-            state.optimizer,
-            state.trainable,
-            after=other,
-            before=state.other,
-        )
-        losses = LOSS_MEAN.update(state.loss, value, examples)
-        log = state.log.add(value, scale_of(state.optimizer), updated.skipped)
+        losses, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, value)
+        updated = optimizer.update(gradients, state.optimizer, state.trainable, after=other, before=state.other)
+        scaling = scaling_of(state.optimizer)
+        scale = jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
+        log = state.log.add(value, scale, updated.skipped)
         after = TrainState(
             updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
         )
@@ -183,9 +202,7 @@ def _backward(
 
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
             laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
-            with collected_losses() as penalties:
-                outputs, values = functional_call(model, laid | other, batch.x, training=True, random_key=key)
-            value = penalised(loss(batch, outputs, True), penalties)
+            value, outputs, values = loss_of_batch(model, loss, laid | other, batch, key, training=True)
             # Dividing here keeps float16 gradients as large as on one device, and makes their sum the mean.
             part = value if distribution is None else value / distribution.replicas
             return part, (value, {path: values[path] for path in other}, outputs)
@@ -215,18 +232,58 @@ def _moved_state(state: TrainState, cut: Callable[[Any], Any], whole: Callable[[
     return TrainState(**cut(apart), **whole(named))
 
 
-def penalised(value: jax.Array, penalties: list[jax.Array]) -> jax.Array:
-    """Add the losses of layers to a loss, in at least float32, because a sum of squares overflows in float16."""
+def loss_of_batch(
+    model: Layer, loss: BatchLoss, values: dict[str, Any], batch: Batch, key: jax.Array, *, training: bool
+) -> tuple[jax.Array, Any, dict[str, Any]]:
+    """Call a model on a batch, and compute the loss, including the losses of layers.
+
+    Args:
+        model: the model.
+        loss: the loss of a batch.
+        values: the values of the model's variables, by path.
+        batch: the batch.
+        key: the source of the random numbers of layers.
+        training: whether the model trains.
+
+    Returns:
+        The loss, the outputs, and the values of the variables after the call.
+    """
+    with collected_losses() as penalties:
+        outputs, after = functional_call(model, values, batch.x, training=training, random_key=key)
+    value = loss(batch, outputs, training)
     for penalty in penalties:
-        wide = widen(value)
+        wide = widen(value)  # at least float32, because a sum of squares overflows in float16
         value = wide + penalty.astype(wide.dtype)
-    return value
+    return value, outputs, after
 
 
-def scale_of(optimizer_state: Any) -> jax.Array:
-    """Return the loss scale in the state of an optimizer, or 1 if there is none."""
-    scaling = scaling_of(optimizer_state)
-    return jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
+def initial_means(metrics: Mapping[str, Metric]) -> tuple[Any, dict[str, Any]]:
+    """Return the states of the mean of the losses and of the metrics before the first batch."""
+    return LOSS_MEAN.init(), {name: metric.init() for name, metric in metrics.items()}
+
+
+def updated_means(
+    metrics: Mapping[str, Metric], means: tuple[Any, dict[str, Any]], batch: Batch, outputs: Any, loss: jax.Array
+) -> tuple[Any, dict[str, Any]]:
+    """Return the states of the mean of the losses and of the metrics after one more batch.
+
+    Args:
+        metrics: the metrics by name.
+        means: the states before.
+        batch: the batch.
+        outputs: the outputs of the model.
+        loss: the loss of the batch.
+    """
+    examples = jax.tree.leaves(batch.x)[0].shape[0]
+    after = {
+        name: metric.update(means[1][name], batch.y, outputs, batch.sample_weight) for name, metric in metrics.items()
+    }
+    return LOSS_MEAN.update(means[0], loss, examples), after
+
+
+def results_of_means(metrics: Mapping[str, Metric], means: tuple[Any, dict[str, Any]]) -> list[jax.Array]:
+    """Return the mean of the losses, and then the value of each metric, from their states."""
+    return [LOSS_MEAN.result_of(means[0]), *(metric.result_of(means[1][name]) for name, metric in metrics.items())]
 
 
 def scaling_of(optimizer_state: Any) -> LossScaleState | None:

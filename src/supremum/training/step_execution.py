@@ -1,13 +1,14 @@
-"""Send steps to the device, one by one or several in one dispatch."""
+"""Send steps to the device, one by one or several in one dispatch, and keep what one passes to the next."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,17 +17,100 @@ import numpy as np
 from supremum.argument_checks import whole_number
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision import keep_64_bits
-from supremum.nn import described
 from supremum.nn.functional import MOST
-from supremum.training.data import Batch, Data, Rows, Selection
+from supremum.training.data import Batch, Data, Rows, Selection, described_batch
 from supremum.training.distributed import DataParallel
-from supremum.training.step_carry import Carry
+from supremum.training.interrupts import Interrupts
 
 SEVERAL = 16
 """How many steps `"auto"` tries in one dispatch."""
 
 _MEASURED = 4
 """How many dispatches of one step `"auto"` takes the median time of, after the one that compiles."""
+
+
+class KeptCarry:
+    """A carry whose memory steps do not reuse.
+
+    Args:
+        value: the input of the first step.
+
+    >>> carry = KeptCarry(1)
+    >>> carry.step(lambda value: (value + 1, "other results"))
+    (2, 'other results')
+    >>> carry.value
+    2
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def step(self, run: Callable[..., tuple[Any, ...]], *args: Any) -> tuple[Any, ...]:
+        """Run a step, and keep the next value.
+
+        Args:
+            run: a function of the value and of `args`; its first result is the next value.
+            args: the other arguments.
+
+        Returns:
+            The results.
+        """
+        results = run(self.value, *args)
+        self.value = results[0]
+        return results
+
+
+class DonatedCarry:
+    """A carry whose memory each step may reuse.
+
+    Once a step reuses the memory, only the values that it returns exist. Ctrl-C waits until they are kept, as do other
+    threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
+
+    Args:
+        take: returns the values, to which there must be no other reference.
+        keep: stores the next values.
+        interrupts: delays Ctrl-C.
+        lock: held by other threads while they read the values.
+    """
+
+    def __init__(
+        self, take: Callable[[], Any], keep: Callable[[Any], None], interrupts: Interrupts, lock: threading.RLock
+    ) -> None:
+        self._take, self._keep = take, keep
+        self._delayed_interrupts, self._lock = interrupts.held_back(self._must_wait), lock
+        self._donated: Any = None
+        self._is_running = False
+
+    def step(self, run: Callable[..., tuple[Any, ...]], *args: Any) -> tuple[Any, ...]:
+        """Run a step, and keep the next values, as `KeptCarry.step` does."""
+        with self._delayed_interrupts:
+            try:
+                with self._lock:
+                    self._donated = self._take()
+                    self._is_running = True
+                    results = run(self._donated, *args)
+                    self._is_running = False
+                    self._keep(results[0])
+                return results
+            except Exception as error:
+                if self._is_lost():
+                    error.add_note(
+                        "The step failed after it took over the memory of the model's values, so they are lost. "
+                        "Restore them with model.load_state(path), or with model.compile(...) and "
+                        "model.load_weights(path)."
+                    )
+                raise
+            finally:
+                self._is_running, self._donated = False, None
+
+    def _must_wait(self) -> bool:
+        return not self._is_running or self._is_lost()
+
+    def _is_lost(self) -> bool:
+        return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._donated))
+
+
+Carry: TypeAlias = KeptCarry | DonatedCarry
 
 
 class Execution:
@@ -55,16 +139,15 @@ class Execution:
         donate: bool = False,
         distribution: DataParallel | None = None,
     ) -> None:
-        if isinstance(steps_per_execution, str) and steps_per_execution != "auto":
+        is_auto = isinstance(steps_per_execution, str)
+        if is_auto and steps_per_execution != "auto":
             raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
-        automatic = isinstance(steps_per_execution, str)
-        self.chosen: int | None = (
-            None if automatic else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
-        )
+        self.chosen: int | None = None if is_auto else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
         self._times: dict[int, list[float]] = {1: [], SEVERAL: []}
         self.most_at_once = SEVERAL if self.chosen is None else self.chosen
         self._step = step
         self._distribution = distribution
+        self._block = Rows.block if distribution is None else distribution.rows
         self._key: Hashable = None
         self._changes = 0
         donated = (0,) if donate else ()
@@ -72,29 +155,27 @@ class Execution:
         self._in_rows = jax.jit(self._run_rows, static_argnums=3, donate_argnums=donated)
         self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
 
-    def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], _: Hashable) -> tuple[Any, Any]:
+    def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], key: Hashable) -> tuple[Any, Any]:
         if len(batches) == 1:
             return self._once(carry, constant, batches[0])
-        return self._scanned(carry, constant, jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches))
+        block = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
+        return self._run_rows(carry, constant, block, key)
 
     def _run_rows(self, carry: Any, constant: Any, block: Batch, _: Hashable) -> tuple[Any, Any]:
         if jax.tree.leaves(block)[0].shape[0] == 1:
             return self._once(carry, constant, jax.tree.map(itemgetter(0), block))
-        return self._scanned(carry, constant, block)
+        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, block)
 
     def _once(self, carry: Any, constant: Any, batch: Batch) -> tuple[Any, Any]:
         carry, kept = self._step(carry, constant, batch)
         return carry, _stacked_once(kept)
 
-    def _scanned(self, carry: Any, constant: Any, batches: Batch) -> tuple[Any, Any]:
-        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, batches)
-
     def _run_selected(
         self, carry: Any, constant: Any, selection: Selection, count: int, _: Hashable
     ) -> tuple[Any, jax.Array, Any]:
         def one(carry: Any, position: jax.Array) -> tuple[Any, Any]:
-            rows = selection.order[position]
-            return self._step(carry, constant, jax.tree.map(partial(_taken, rows), selection.data))
+            batch = jax.tree.map(partial(_taken, selection.order[position]), selection.data)
+            return self._step(carry, constant, batch)
 
         if count == 1:
             carry, kept = one(carry, selection.position)
@@ -104,12 +185,7 @@ class Execution:
         return carry, selection.position + count, kept
 
     def over(
-        self,
-        data: Data,
-        carry: Carry,
-        constant: Any,
-        key: Callable[[], Hashable],
-        shuffler: np.random.Generator | None = None,
+        self, data: Data, carry: Carry, constant: Any, key: Callable[[], Hashable], shuffler: np.random.Generator | None
     ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
 
@@ -129,7 +205,7 @@ class Execution:
         def send(batches: list[Batch]) -> tuple[int, Any]:
             nonlocal done
             with _note_batches(done, len(batches), batches[0]):
-                results = _sent(carry, self._separate, constant, batches, self._version(key()))
+                results = carry.step(self._separate, constant, batches, self._version(key()))
             done += len(batches)
             return len(batches), results[1]
 
@@ -162,21 +238,16 @@ class Execution:
             start = time.perf_counter()
             with _note_batches(before + done, count, part):
                 if isinstance(part, Rows):
-                    block = self._block(part, done, count)
-                    results = _sent(carry, self._in_rows, constant, block, self._version(key()))
+                    block = keep_64_bits(self._block(part, done, count))
+                    results = carry.step(self._in_rows, constant, block, self._version(key()))
                 else:
-                    results = _sent(carry, self._selected, constant, part, count, self._version(key()))
+                    results = carry.step(self._selected, constant, part, count, self._version(key()))
                     part = part._replace(position=results[1])
             if is_measured and self.chosen is None:
                 jax.block_until_ready(results)
                 self._times[count].append((time.perf_counter() - start) / count)
             done += count
             yield count, results[-1]
-
-    def _block(self, part: Rows, start: int, count: int) -> Batch:
-        if self._distribution is not None:
-            return self._distribution.rows(part, start, count)
-        return keep_64_bits(part.block(start, count))
 
     def _version(self, key: Hashable) -> int:
         """Return a number that stands for the key, because jit compares a number faster than the key."""
@@ -204,25 +275,16 @@ def _note_batches(first: int, count: int, part: Batch | Selection | Rows) -> Gen
     try:
         yield
     except Exception as error:
-        data: Any = part if isinstance(part, Batch) else part.data
-        rows = () if isinstance(part, Batch) else part.order.shape[1:]
-        inputs = {
-            name: jax.tree.map(partial(_spec_in_batch, rows), each)
-            for name, each in data._asdict().items()
-            if each is not None
-        }
+        data, rows = (part, ()) if isinstance(part, Batch) else (part.data, part.order.shape[1:])
+        inputs = described_batch(jax.tree.map(partial(_spec_in_batch, rows), data))
         batches = f"batch {first}" if count == 1 else f"one of the batches {first} to {first + count - 1}"
-        error.add_note(f"in {batches} (counted from 0), of {described((), inputs)}")
+        error.add_note(f"in {batches} (counted from 0), of {inputs}")
         raise
 
 
 def _spec_in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
     """Return the shape and dtype of a leaf in one batch, given the shape of the rows taken from it; () for all."""
     return jax.ShapeDtypeStruct((*rows, *leaf.shape[len(rows) :]), leaf.dtype)
-
-
-def _sent(carry: Carry, compiled: Callable[..., Any], *args: Any) -> tuple[Any, ...]:
-    return carry.step(lambda value: compiled(value, *args))
 
 
 def _stacked_once(kept: Any) -> Any:

@@ -1,10 +1,11 @@
-"""The training loop over batches, with an optimizer, a loss and metrics."""
+"""The training loop over batches, with an optimizer, a loss and metrics; its state is saved to checkpoints."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,86 +13,58 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, ModelInUseError, shown
-from supremum.nn import (
-    Donation,
-    Layer,
-    UninitializedError,
-    has_weights,
-)
+from supremum.nn import Donation, UninitializedError, has_weights
 from supremum.optimizers import Optimizer
 from supremum.training.callbacks import CallbackList, History
-from supremum.training.data import Data
+from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimizer, load_resumable
+from supremum.training.data import Batch, Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.interrupts import Interrupts
-from supremum.training.metrics import Metric
-from supremum.training.step import BatchLoss, TrainState, placed, scaling_of, step_of
-from supremum.training.step_carry import DonatedCarry
-from supremum.training.step_execution import Execution
-from supremum.training.step_log import CAPACITY, StepLog
+from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
+from supremum.training.step_execution import DonatedCarry, Execution
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
-_PICKLED = (
-    "_loss", "_model", "_steps_per_execution", "_warn_after", "distribution", "epoch", "evaluator", "optimizer", "seed",
-)  # fmt: skip
+_PICKLED = ("_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
 
 
 class Trainer:
     """Train a model.
 
     Args:
-        model: the model.
+        evaluator: evaluates and predicts with the model, the loss and the metrics to train with.
         optimizer: the optimizer; it is wrapped if the model needs a loss scale.
-        loss: the loss of a batch.
-        metrics: the metrics to compute over an epoch.
         steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
-        seed: the seed for weights, the order of examples and random numbers in layers.
-        distribution: how to use several devices; None for one.
-        warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before a
-            warning; None for no warning.
+        warn_after: how many steps in a row may be skipped with the loss scale at its floor before a warning; None for
+            no warning.
 
     Attributes:
         count: how many steps were taken, including skipped ones.
         epoch: the number of the next epoch.
-        seed: the given seed.
         interrupts: delays Ctrl-C while the model's values are incomplete.
-        evaluator: evaluates and predicts with the same loss and metrics.
+        evaluator: the given evaluator.
     """
 
     def __init__(
-        self,
-        model: Layer,
-        optimizer: Optimizer,
-        loss: BatchLoss,
-        metrics: Sequence[Metric],
-        steps_per_execution: int | str,
-        seed: int,
-        distribution: DataParallel | None = None,
-        warn_after_skipped_steps: int | None = None,
+        self, evaluator: Evaluator, optimizer: Optimizer, steps_per_execution: int | str, warn_after: int | None
     ) -> None:
-        self._model = model
-        self.distribution = distribution
-        self.optimizer = with_loss_scale(model, optimizer)
-        self._loss = loss
-        self.seed = whole_number("seed", seed, -(2**63), 2**63 - 1)
-        self.evaluator = Evaluator(model, loss, metrics, self.seed, distribution)
-        self._key = jax.random.key_data(jax.random.key(self.seed))
+        self.evaluator = evaluator
+        self.optimizer = with_loss_scale(evaluator.model, optimizer)
+        self._key = jax.random.key_data(jax.random.key(evaluator.seed))
         self.count = jnp.zeros((), jnp.int32)
         self.epoch = 0
-        self._steps_per_execution = steps_per_execution
-        self._warn_after = warn_after_skipped_steps
+        self._steps_per_execution, self._warn_after = steps_per_execution, warn_after
         self._compile()
 
     def _compile(self) -> None:
-        """Create what a pickle does not contain: compiled functions, locks, and the running results of an epoch."""
+        """Create what a pickle does not contain: compiled functions, locks, running results; and shorter names."""
+        self._model, self.distribution = self.evaluator.model, self.evaluator.distribution
         self._training = self._compiled_step()
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
         self._gathered = self.evaluator.nothing_gathered()
-        self._skipped_before = 0
         self._loans: tuple[Donation, Donation] | None = None
         self.interrupts = Interrupts()
         # The first lock is held while the model changes, the second only while values are read or moved.
@@ -111,23 +84,17 @@ class Trainer:
         self._compile()
 
     def _compiled_step(self) -> Execution:
-        step = step_of(self._model, self._loss, self.optimizer, self.evaluator.metrics, self.distribution)
-        return Execution(
-            lambda state, _, batch: (step(state, batch), None),
-            self._steps_per_execution,
-            donate=True,
-            distribution=self.distribution,
-        )
+        step = step_of(self._model, self.evaluator.loss, self.optimizer, self.evaluator.metrics, self.distribution)
+
+        def run(state: TrainState, _: None, batch: Batch) -> tuple[TrainState, None]:
+            return step(state, batch), None
+
+        return Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
 
     @property
     def steps_per_execution(self) -> int | None:
         """How many steps are sent at once; None until `"auto"` has chosen."""
         return self._training.chosen
-
-    @property
-    def key(self) -> jax.Array:
-        """The source of random numbers, a `jax.random` key."""
-        return jax.random.wrap_key_data(jnp.copy(self._key))
 
     @contextmanager
     def alone(self, doing: str) -> Generator[None]:
@@ -203,36 +170,58 @@ class Trainer:
                 variable.assign(placed_value)
         self.optimizer.state = distribution.placed(self.optimizer.state)
 
-    def takes_key(self, key: Any) -> bool:
-        """Whether a key has the shape that this trainer uses."""
-        try:
-            return jax.random.key_data(key).shape == self._key.shape
-        except TypeError:
-            return False
-
-    def resume(self, key: jax.Array, count: int, epoch: int, seed: int) -> None:
-        """Continue from a saved training.
+    def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write everything needed to resume training, as `Model.save_state` does.
 
         Args:
-            key: the source of its random numbers.
-            count: how many steps it had taken.
-            epoch: the number of its next epoch.
-            seed: the seed it was compiled with.
+            path: the file or folder.
+            format: as for `save_arrays`.
         """
-        self._key, self.count = jnp.array(jax.random.key_data(key)), jnp.array(count, jnp.int32)
-        self.epoch, self.seed, self.evaluator.seed = epoch, seed, seed
-        self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
+        with self.alone("save_state"):
+            self.prepare()
+            Checkpoint(
+                model=self._model.variables,
+                optimizer=self.optimizer.variables,
+                rng=jax.random.wrap_key_data(jnp.copy(self._key)),
+                step=int(self.count),
+                policy=self._model.dtype_policy.get_config(),
+                optimizer_config=self.optimizer.get_config(),
+                extra={"epoch": self.epoch, "seed": self.evaluator.seed},
+            ).save(path, format=format)
+
+    def load(self, path: str | os.PathLike[str]) -> int:
+        """Read what `save` wrote, as `Model.load_state` does.
+
+        Args:
+            path: the file or folder.
+
+        Returns:
+            The epoch to continue with.
+        """
+        with self.loading("load_state"):
+            self.prepare()
+            named = self._model.variables
+            found = load_resumable(path, named, self.optimizer.variables, self._key)
+            values, _ = fitted_values(self._model, found.model, source=str(path))
+            with self.interrupts.held_back():
+                load_optimizer(self.optimizer, found.optimizer)
+                for name, value in values.items():
+                    named[name].assign(value)
+                self._key = jnp.array(jax.random.key_data(found.rng))
+                self.count = jnp.array(found.step, jnp.int32)
+                self.epoch, self.evaluator.seed = found.extra["epoch"], found.extra["seed"]
+                self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
+            return self.epoch
 
     def train(
         self,
         data: Data,
         epochs: range,
         history: History,
-        *,
+        shuffle: bool,
         callbacks: CallbackList,
-        shuffle: bool = False,
-        validate: Callable[[int], Mapping[str, float]] | None = None,
-        should_stop: Callable[[], bool] = lambda: False,
+        validate: Callable[[int], Mapping[str, float]],
+        should_stop: Callable[[], bool],
     ) -> None:
         """Train over epochs.
 
@@ -240,8 +229,8 @@ class Trainer:
             data: the batches.
             epochs: the numbers of the epochs.
             history: receives losses, metrics and times.
-            callbacks: called at each stage.
             shuffle: whether to shuffle arrays anew in each epoch.
+            callbacks: called at each stage.
             validate: a function of the epoch's number that returns the results of validation.
             should_stop: called before each epoch and after each dispatch; training ends if it returns True.
         """
@@ -262,8 +251,7 @@ class Trainer:
                     _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
                     logs = self._logs()
                     history.seconds.append(time.perf_counter() - start)
-                    if validate is not None:
-                        logs |= validate(epoch)
+                    logs |= validate(epoch)
                     history.add(epoch, logs)
                     self.epoch = epoch + 1
                     callbacks.call("on_epoch_end", epoch, logs)
@@ -293,18 +281,15 @@ class Trainer:
         with self.interrupts.watched():
             if self._loans is None:
                 self.prepare(data)
-            self._train_epoch(data, 0)
+            self._train_epoch(data, 0, False, CallbackList(), lambda: False)
             return self._logs()
-
-    def _borrow(self) -> tuple[Donation, Donation]:
-        trained = self._model.trainable_variables
-        others = {path: each for path, each in self._model.variables.items() if path not in trained}
-        return Donation(trained, self._values_lock), Donation(others, self._values_lock)
 
     def _state(self) -> TrainState:
         loss, metrics = self._gathered
         if self._loans is None:
-            self._loans = self._borrow()
+            trained = self._model.trainable_variables
+            others = {path: each for path, each in self._model.variables.items() if path not in trained}
+            self._loans = Donation(trained, self._values_lock), Donation(others, self._values_lock)
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
@@ -320,22 +305,16 @@ class Trainer:
         self._log, self._key, self.count = state.log, state.key, state.count
 
     def _train_epoch(
-        self,
-        data: Data,
-        epoch: int,
-        shuffle: bool = False,
-        callbacks: CallbackList | None = None,
-        should_stop: Callable[[], bool] = lambda: False,
+        self, data: Data, epoch: int, shuffle: bool, callbacks: CallbackList, should_stop: Callable[[], bool]
     ) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
-        callbacks = callbacks or CallbackList()
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         # The seed and the epoch determine the order of examples, so resumed training repeats it.
-        shuffler = np.random.default_rng([self.seed % 2**64, epoch]) if shuffle else None
+        shuffler = np.random.default_rng([self.evaluator.seed % 2**64, epoch]) if shuffle else None
 
         def key_of_dispatch() -> Any:
             callbacks.call("on_train_batch_begin", taken)

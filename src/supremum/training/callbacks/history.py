@@ -1,14 +1,20 @@
-"""The history of a training run: losses, metrics and times."""
+"""The history of a training run: losses, metrics and times in memory, as a plot, and in a CSV file."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from supremum.atomic_files import as_path, whole_file, writing_error
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.training.callbacks.callback import Callback
+
+_NOT_METRICS = ("loss_scale", "skipped_steps")
 
 
 @dataclass
@@ -72,12 +78,99 @@ class History:
         """
         if not self.epoch:
             raise ArgumentError("there is nothing to plot, because no epoch was trained")
-        from supremum.training.plots import history_figure  # matplotlib is an optional dependency
-
-        figure = history_figure(self.epoch, self.history, self.loss_scale, self.skipped)
+        figure = _drawn(self)
         if path is not None:
             _save(figure, as_path(path))
         return figure
+
+
+class CSVLogger(Callback):
+    """Write one line per epoch to a CSV file.
+
+    Args:
+        path: the file.
+        append: whether to append to an existing file, which must have the same columns.
+    """
+
+    def __init__(self, path: str | Path, *, append: bool = False) -> None:
+        self._path = as_path(path)
+        self._append = append
+        self._columns: list[str] | None = None
+
+    def on_train_begin(self) -> None:
+        """Check that the file can be written."""
+        self._columns = None
+        with self._clear_errors():
+            if self._append and self._path.exists() and self._path.stat().st_size:
+                with self._path.open(newline="") as file:
+                    self._columns = next(csv.reader(file))
+            else:
+                self._path.write_text("")
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Write the line."""
+        row = {"epoch": epoch, **logs}
+        if self._columns is not None and set(row) != set(self._columns):
+            raise ArgumentError(
+                f"{self._path} has the columns {shown(self._columns)}, but the logs have {shown(list(row))}; "
+                "use another path"
+            )
+        with self._clear_errors(), self._path.open("a", newline="") as file:
+            if self._columns is None:
+                self._columns = list(row)
+                csv.writer(file).writerow(self._columns)
+            csv.writer(file).writerow([row[name] for name in self._columns])
+
+    @contextmanager
+    def _clear_errors(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise writing_error(self._path, error) from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ArgumentError(f"{self._path} is not a CSV file; use another path") from error
+
+
+def _drawn(history: History) -> Any:
+    """Plot losses and metrics over epochs, one panel each, validation dashed, and the loss scale over steps."""
+    from matplotlib.figure import Figure  # matplotlib is an optional dependency
+
+    names = [name for name in history.history if not name.startswith("val_") and name not in _NOT_METRICS]
+    has_scale = "loss_scale" in history.history
+    count = len(names) + has_scale
+    figure = Figure(figsize=(4.2 * count, 3.2), layout="constrained")
+    panels: list[Any] = list(figure.subplots(1, count, squeeze=False)[0])
+    for name, panel in zip(names, panels, strict=False):
+        _draw_number(panel, name, history)
+    if has_scale:
+        _draw_scale(panels[-1], history.loss_scale, history.skipped)
+    return figure
+
+
+def _draw_number(panel: Any, name: str, history: History) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    epochs = [number + 1 for number in history.epoch]
+    marker = "o" if len(epochs) < 20 else ""
+    panel.plot(epochs, history.history[name], marker=marker, markersize=4, label="training")
+    if f"val_{name}" in history.history:
+        panel.plot(epochs, history.history[f"val_{name}"], "--", marker=marker, markersize=4, label="validation")
+        panel.legend(frameon=False)
+    panel.set(title=name.replace("_", " "), xlabel="epoch")
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.grid(alpha=0.3)
+
+
+def _draw_scale(panel: Any, loss_scale: Sequence[float], skipped: Sequence[bool]) -> None:
+    steps = range(1, len(loss_scale) + 1)
+    panel.step(steps, loss_scale, where="post")
+    marked = [step for step, was in zip(steps, skipped, strict=True) if was]
+    if marked:
+        panel.plot(marked, [loss_scale[step - 1] for step in marked], "x", color="tab:red", label="skipped")
+        panel.legend(frameon=False)
+    panel.set_yscale("log", base=2)
+    panel.set(title="loss scale", xlabel="step")
+    panel.grid(alpha=0.3)
 
 
 def _save(figure: Any, path: Path) -> None:

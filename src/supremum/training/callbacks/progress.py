@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 from rich.console import Console
@@ -30,9 +30,7 @@ class ProgressBar(Callback):
     """
 
     def __init__(self, epochs: int, steps: int | None, *, bar: bool, what: str) -> None:
-        self._what = what
-        self._epochs = epochs
-        self._steps = steps
+        self._what, self._epochs, self._steps = what, epochs, steps
         self._console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
         self._bar: Progress | None = None
         self._is_bar = bar
@@ -69,22 +67,19 @@ class ProgressBar(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Show the results of the epoch."""
-        self._stop()
+        self.on_train_end()
         seconds = f"{time.perf_counter() - self._start:.1f} s"
         self._console.print("  ".join([self._title(epoch), seconds, told(logs)]).rstrip())
 
     def on_train_end(self) -> None:
         """Remove the bar from the terminal."""
-        self._stop()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
     def _title(self, epoch: int) -> str:
         width = len(str(self._epochs))
         return f"epoch {epoch + 1:{width}}/{self._epochs}" if self._what == "epoch" else self._what
-
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
 
 
 def told(logs: Mapping[str, float]) -> str:
@@ -100,29 +95,6 @@ def _number(value: float) -> str:
     if abs(value) < 1e15 and value == int(value):
         return f"{value:.0f}"
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e4 else f"{value:.3e}"
-
-
-B = TypeVar("B", bound=ProgressBar)
-
-
-def progress_of(verbose: Any, epochs: int, steps: int | None) -> list[ProgressBar]:
-    """Create the progress callbacks for `verbose`: `"auto"`, 0 for nothing, 1 for bars, 2 for one line per epoch.
-
-    With several processes, only the first prints.
-
-    Raises:
-        UnknownNameError: for anything else; a `ValueError`.
-    """
-    return _bars(ProgressBar, verbose, epochs, steps, "epoch")
-
-
-def _bars(kind: type[B], verbose: Any, epochs: int, steps: int | None, what: str) -> list[B]:
-    if not isinstance(verbose, (str, int)) or verbose not in ("auto", 0, 1, 2):
-        raise UnknownNameError("verbose", verbose, ["auto", "0", "1", "2"])
-    if verbose == 0 or jax.process_index() > 0:
-        return []
-    is_bar = verbose == 1 or (verbose == "auto" and Console(file=sys.stdout).is_terminal)
-    return [kind(epochs, steps, bar=is_bar, what=what)]
 
 
 class PassProgressBar(ProgressBar):
@@ -145,8 +117,31 @@ class PassProgressBar(ProgressBar):
         self.on_epoch_end(0, {})
 
 
+def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch") -> list[ProgressBar]:
+    """Create the progress callbacks for `verbose`: `"auto"`, 0 for nothing, 1 for bars, 2 for one line per epoch.
+
+    With several processes, only the first prints.
+
+    Args:
+        verbose: the value to check.
+        epochs: the total number of epochs.
+        steps: batches in an epoch; None if unknown.
+        what: `"epoch"`, or the name of an operation that is one pass over batches.
+
+    Raises:
+        UnknownNameError: for anything else; a `ValueError`.
+    """
+    if not isinstance(verbose, (str, int)) or verbose not in ("auto", 0, 1, 2):
+        raise UnknownNameError("verbose", verbose, ["auto", "0", "1", "2"])
+    if verbose == 0 or jax.process_index() > 0:
+        return []
+    is_bar = verbose == 1 or (verbose == "auto" and Console(file=sys.stdout).is_terminal)
+    kind = ProgressBar if what == "epoch" else PassProgressBar
+    return [kind(epochs, steps, bar=is_bar, what=what)]
+
+
 @contextmanager
-def pass_progress(what: str, verbose: Any, steps: int | None) -> Generator[list[PassProgressBar]]:
+def pass_progress(what: str, verbose: Any, steps: int | None) -> Generator[list[ProgressBar]]:
     """Show the progress of one pass over batches while a block runs.
 
     Args:
@@ -157,7 +152,7 @@ def pass_progress(what: str, verbose: Any, steps: int | None) -> Generator[list[
     Yields:
         The callbacks that show the progress.
     """
-    bars = _bars(PassProgressBar, verbose, 1, steps, what)
+    bars = progress_of(verbose, 1, steps, what)
     try:
         for bar in bars:
             bar.on_epoch_begin(0)

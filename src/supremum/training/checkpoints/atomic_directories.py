@@ -1,4 +1,4 @@
-"""Folders that are complete or absent: written next to their final path and then moved there.
+"""Folders that are complete or absent: all processes write next to the final path, and the first moves the folder.
 
 To replace a folder, a writer moves the old one aside and then moves the new one to its path. A writer that is killed
 between these moves leaves both folders next to the path, and only then do both exist there. Readers then use the old
@@ -14,11 +14,45 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from supremum.training.checkpoints.process_barrier import is_first, together
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from supremum.training.checkpoints.errors import CheckpointError
 
 # Folders that are being written, to which orbax gives longer names, and folders that are being replaced.
 _TEMPORARY = re.compile(r"\.(.*)\.(?:partial|replaced)-folder(?:\.orbax.*)?", re.DOTALL)
 _REPLACED = re.compile(r"\.(.*)\.replaced-folder", re.DOTALL)
+
+
+@contextmanager
+def together() -> Generator[None]:
+    """Wait at the end of the block until every process reaches it; if one fails, the block fails in all.
+
+    Raises:
+        CheckpointError: if another process failed; that process raises its own error.
+
+    >>> with together():
+    ...     print("every process does this")
+    every process does this
+    """
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        failure = error
+    if jax.process_count() > 1:
+        fine = np.asarray(multihost_utils.process_allgather(np.bool_(failure is None)))
+        if failure is None and not fine.all():
+            others = ", ".join(map(str, np.flatnonzero(~fine)))
+            raise CheckpointError(f"process {others} of {len(fine)} failed, so all were stopped; see its own error")
+    if failure is not None:
+        raise failure
+
+
+def is_first() -> bool:
+    """Whether this is the process that does what only one process must do."""
+    return jax.process_index() == 0
 
 
 @contextmanager

@@ -42,11 +42,8 @@ def reading_error(path: Path, error: OSError) -> CheckpointFileError:
         near = near_names(path.name, [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else [])
         hint = "did you mean " + " or ".join(repr(str(path.with_name(name))) for name in near) + "?"
         return described_error(MissingCheckpointError, path, error, "there is no such file", hint if near else "")
-    fix = (
-        f"chmod u+r {str(path)!r}, or copy it to a place where you can read it"
-        if error.errno in _PERMISSION_ERRORS
-        else ""
-    )
+    is_forbidden = error.errno in _PERMISSION_ERRORS
+    fix = f"chmod u+r {str(path)!r}, or copy it to a place where you can read it" if is_forbidden else ""
     return described_error(CheckpointFileError, path, error, f"cannot be read: {reason(error)}", fix)
 
 

@@ -1,20 +1,35 @@
-"""A complete training state, in memory or saved, from which training resumes bit for bit."""
+"""A complete training state, from which training resumes bit for bit, and a folder with the newest ones of a run."""
 
 from __future__ import annotations
 
 import json
 import operator
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from supremum.atomic_files import as_path
+import jax
+import jax.numpy as jnp
+
+from supremum.argument_checks import instance
+from supremum.atomic_files import as_path, remove_leftovers
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn import Variable
+from supremum.nn.functional import positive_int
+from supremum.training.checkpoints import atomic_directories
 from supremum.training.checkpoints.arrays_record import Schema, is_count, parsed, validate
-from supremum.training.checkpoints.errors import CheckpointError
-from supremum.training.checkpoints.stored_arrays import load_arrays, save_arrays
+from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError, damaged
+from supremum.training.checkpoints.stored_arrays import (
+    checked_format,
+    load_arrays,
+    load_chosen,
+    load_texts,
+    save_arrays,
+)
+from supremum.user_frame import warn_user
 from supremum.version import __version__
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
@@ -24,7 +39,13 @@ _STATE_ENTRIES: Schema = {
     "optimizer": lambda value: value is None or isinstance(value, dict),
     "extra": lambda value: isinstance(value, dict),
 }
+_RESUMED_ENTRIES: Schema = {
+    "epoch": is_count,
+    "seed": lambda value: type(value) is int,
+    "step": lambda value: is_count(value) and value < 2**31,  # steps store it as an int32
+}
 _MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
+_NAME = r"step-(\d{6,})\.(?:safetensors|orbax)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +83,7 @@ class Checkpoint:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step", checked_step(self.step))
+        object.__setattr__(self, "step", _checked_step(self.step))
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write the state as `save_arrays` does, with the values that variables store.
@@ -101,22 +122,164 @@ class Checkpoint:
             CheckpointError: for a file that is damaged or does not hold a training state.
         """
         arrays, texts = load_arrays(path, like=like)
-        if not is_state(texts):
+        if not _is_state(texts):
             raise CheckpointError(f"{path} does not hold a training state; use load_weights(layer, {shown(str(path))})")
         entries = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
         validate(as_path(path), "its state", entries, _STATE_ENTRIES, _STATE_ENTRIES)
-        return cls(
-            model=section(arrays, _MODEL),
-            optimizer=section(arrays, _OPTIMIZER),
-            rng=arrays.get(_RNG),
-            step=entries["step"],
-            policy=entries["policy"],
-            optimizer_config=entries["optimizer"],
-            extra=entries["extra"],
+        config = entries.pop("optimizer")
+        model, optimizer = _section(arrays, _MODEL), _section(arrays, _OPTIMIZER)
+        return cls(model, optimizer, arrays.get(_RNG), optimizer_config=config, **entries)
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is damaged, so an older one is used."""
+
+
+class CheckpointFolder:
+    """The newest checkpoints of one run, `step-000120.safetensors` and so on, or `step-000120.orbax`.
+
+    Other files in the folder are never touched, whatever their names, because a checkpoint stores its own step. The
+    next `save` removes what killed writers left behind. Checkpoints of both formats are found, whichever is written. If
+    several processes train together, all of them must make each call.
+
+    Args:
+        folder: the folder; created by the first `save`.
+        keep: how many checkpoints to keep; None for all.
+        format: the format to write, as for `Checkpoint.save`.
+
+    Raises:
+        ArgumentError: if `keep` is less than 1.
+        UnknownNameError: for an unknown format.
+
+    >>> import tempfile
+    >>> folder = CheckpointFolder(tempfile.mkdtemp(), keep=2)
+    >>> for step in (10, 20, 30):
+    ...     _ = folder.save(Checkpoint({}, step=step))
+    >>> [path.name for path in folder.paths()], folder.load_latest().step
+    (['step-000020.safetensors', 'step-000030.safetensors'], 30)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, keep: int | None = 3, format: str | None = None) -> None:  # noqa: A002
+        if keep is not None:
+            positive_int("keep", keep)
+        self.folder = as_path(folder)
+        self.keep = keep
+        self._format = checked_format(format)
+
+    def path_of(self, step: int) -> Path:
+        """Return the path that the checkpoint of a step has or would have."""
+        return self.folder / f"step-{_checked_step(step):06d}.{self._format}"
+
+    def paths(self) -> list[Path]:
+        """Return the paths of all checkpoints, oldest step first, including incomplete ones."""
+        return [path for _, path in self._found()]
+
+    def save(self, checkpoint: Checkpoint) -> Path:
+        """Write a checkpoint under its step, then remove the oldest ones beyond `keep`.
+
+        Args:
+            checkpoint: the state.
+
+        Returns:
+            The path of the checkpoint.
+
+        Raises:
+            ArgumentError: if the folder has a complete checkpoint of a later step, which must belong to another run.
+            CheckpointFileError: if the checkpoint cannot be written; an `OSError`. The other ones are unchanged.
+        """
+        instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
+        self._check_same_run(checkpoint.step)
+        if atomic_directories.is_first():
+            remove_leftovers(self.folder, _NAME)
+            atomic_directories.remove_leftover_folders(self.folder, _NAME)
+        path = self.path_of(checkpoint.step)
+        checkpoint.save(path, format=self._format)
+        if self.keep is not None and atomic_directories.is_first():
+            earlier = [found for step, found in self._found() if step < checkpoint.step and _step_in(found) == step]
+            for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
+                if old.is_dir() and not old.is_symlink():
+                    atomic_directories.remove_folder(old)
+                else:
+                    old.unlink(missing_ok=True)
+        return path
+
+    def latest(self) -> Path | None:
+        """Return the path of the latest complete checkpoint, or None. Warns about damaged ones."""
+        return next((path for path, _ in self._whole()), None)
+
+    def load_latest(self) -> Checkpoint | None:
+        """Load the latest complete checkpoint, or return None. Warns about damaged ones.
+
+        Raises:
+            CheckpointFileError: for a checkpoint that cannot be read.
+        """
+        return next((checkpoint for _, checkpoint in self._whole()), None)
+
+    def _found(self) -> list[tuple[int, Path]]:
+        """Return the step and the path of each checkpoint, oldest step first."""
+        matches = ((re.fullmatch(_NAME, path.name), path) for path in atomic_directories.whole_names(self.folder))
+        return sorted((int(match[1]), path) for match, path in matches if match)
+
+    def _whole(self) -> Iterator[tuple[Path, Checkpoint]]:
+        for step, path in reversed(self._found()):
+            try:
+                checkpoint = Checkpoint.load(path)
+                if checkpoint.step != step:
+                    raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
+                yield path, checkpoint
+            except MissingCheckpointError:  # another process has removed it
+                continue
+            except CheckpointFileError:
+                raise
+            except CheckpointError as error:
+                warn_user(f"{error}; the checkpoint before it is used", CheckpointWarning)
+
+    def _check_same_run(self, step: int) -> None:
+        for later, path in reversed(self._found()):
+            if later > step and _is_whole(path, later):
+                raise ArgumentError(
+                    f"{path} holds a later step than {step}, so it belongs to another run; use a separate folder for "
+                    f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
+                )
+
+
+def load_resumable(
+    path: str | os.PathLike[str], model: Mapping[str, Any], optimizer: Mapping[str, Any], key: jax.Array
+) -> Checkpoint:
+    """Read the state of a model, onto the devices of its current values, and check all that training resumes from.
+
+    Args:
+        path: the file or folder.
+        model: the model's variables, by path.
+        optimizer: the optimizer's variables, by name.
+        key: data of a random key of the model.
+
+    Raises:
+        CheckpointError: for a file that is damaged or does not hold the training state of a model.
+    """
+    state = Checkpoint.load(path, like=specs(named_arrays(model, optimizer)))
+    if state.rng is None or not {"epoch", "seed"} <= state.extra.keys():
+        raise CheckpointError(
+            f"{path} does not hold the training state of a model; use model.load_weights({shown(str(path))})"
         )
+    resumed = {"epoch": state.extra["epoch"], "seed": state.extra["seed"], "step": state.step}
+    validate(as_path(path), "its state", resumed, _RESUMED_ENTRIES, _RESUMED_ENTRIES)
+    is_key = jnp.issubdtype(state.rng.dtype, jax.dtypes.prng_key)
+    if not is_key or jax.random.key_data(state.rng).shape != key.shape:
+        raise damaged(as_path(path), f"its random key is {state.rng.dtype}{list(state.rng.shape)}")
+    return state
 
 
-def checked_step(step: Any) -> int:
+def specs(tree: Any) -> Any:
+    """Return the shape, dtype and sharding of each array that is committed to devices, and None for the others."""
+    return jax.tree.map(_spec_if_committed, tree)
+
+
+def _spec_if_committed(value: jax.Array) -> jax.ShapeDtypeStruct | None:
+    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding) if value.committed else None
+
+
+def _checked_step(step: Any) -> int:
     """Return a step as an int, after checking it."""
     try:
         number = operator.index(step)
@@ -150,28 +313,30 @@ def labels(kind: str = _WEIGHTS) -> dict[str, str]:
     return {_KIND: kind, "supremum": __version__}
 
 
-def is_state(texts: Mapping[str, str]) -> bool:
+def load_weight_arrays(path: str | os.PathLike[str], like: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the arrays of a model's weights, by their own names, from saved weights or from a training state.
+
+    Args:
+        path: the file or folder.
+        like: arrays to place the arrays of a folder like, by the weights' own names.
+    """
+
+    def choose(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, Any]:
+        prefix = _MODEL if _is_state(texts) else ""
+        return {name: like.get(name.removeprefix(prefix)) for name in names if name.startswith(prefix)}
+
+    arrays, texts = load_chosen(path, choose)
+    return _section(arrays, _MODEL if _is_state(texts) else "")
+
+
+def _is_state(texts: Mapping[str, str]) -> bool:
     """Whether a file with this metadata holds a whole training state."""
     return texts.get(_KIND) == _STATE
 
 
-def section(arrays: Mapping[str, Any], prefix: str = _MODEL) -> dict[str, Any]:
-    """Return the arrays of one part of a training state, by default the model's, without the prefix in their names."""
+def _section(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays of one part of a training state, without the prefix in their names."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def weights_among(
-    names: Iterable[str], texts: Mapping[str, str], like: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Select the stored arrays that are a model's weights, each with an array to place it like.
-
-    Args:
-        names: the names of all stored arrays.
-        texts: the metadata stored with them.
-        like: arrays by the weights' own names; None for NumPy arrays.
-    """
-    prefix, placed = _MODEL if is_state(texts) else "", like or {}
-    return {name: placed.get(name.removeprefix(prefix)) for name in names if name.startswith(prefix)}
 
 
 def _as_json(what: str, value: Any) -> str:
@@ -186,3 +351,19 @@ def _config_as_json(config: Any) -> str:
         return _as_json("optimizer_config", config)
     except OperandError:
         return "null"
+
+
+def _is_whole(path: Path, step: int) -> bool:
+    try:
+        return Checkpoint.load(path).step == step
+    except CheckpointError:
+        return False
+
+
+def _step_in(path: Path) -> int | None:
+    """Return the step that a checkpoint stores, or None for a file without one, which may be from another program."""
+    try:
+        texts = load_texts(path)
+        return parsed(path, texts["step"], "step") if _is_state(texts) else None
+    except (CheckpointError, KeyError):
+        return None

@@ -1,4 +1,4 @@
-"""Save and load the weights of a layer: all of them, or none."""
+"""Save and load the weights of a layer, all or none, and load an optimizer, on the devices of the current values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ import numpy as np
 
 from supremum.argument_checks import flag
 from supremum.arrays import converted
-from supremum.errors import UnknownDtypeError, near_names, shown
+from supremum.errors import near_names, shown
 from supremum.formats import Format, as_format
+from supremum.mixed_precision import is_floating, keep_64_bits
 from supremum.nn import Layer, UninitializedError, Variable, as_layer
 from supremum.nn.functional import check_held
+from supremum.optimizers import Optimizer
 from supremum.training.checkpoints.errors import CheckpointError
-from supremum.training.checkpoints.stored_arrays import load_chosen, save_arrays
-from supremum.training.checkpoints.training_state import is_state, labels, section, stored_values, weights_among
-from supremum.training.distributed import committed, placed
+from supremum.training.checkpoints.stored_arrays import save_arrays
+from supremum.training.checkpoints.training_state import labels, load_weight_arrays, specs, stored_values
 
 _MOST_LINES = 40
 
@@ -107,23 +108,16 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
         UninitializedError: if the layer has no variables yet.
     """
     named = _variables(layer)
-    like = committed({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
-    arrays, texts = load_chosen(path, lambda names, texts: weights_among(names, texts, like))
-    values, report = fitted_values(
-        layer, section(arrays) if is_state(texts) else arrays, strict=strict, cast=cast, source=str(path)
-    )
+    like = specs({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
+    arrays = load_weight_arrays(path, like)
+    values, report = fitted_values(layer, arrays, strict=strict, cast=cast, source=str(path))
     for name, value in values.items():
         named[name].assign(value)
     return report
 
 
 def fitted_values(
-    layer: Layer,
-    values: Mapping[str, Any],
-    *,
-    strict: bool = True,
-    cast: bool = False,
-    source: str = "what was given",
+    layer: Layer, values: Mapping[str, Any], *, strict: bool = True, cast: bool = False, source: str = "what was given"
 ) -> tuple[dict[str, jax.Array], LoadReport]:
     """Compute the values that `load_weights` would give to the variables of a layer; nothing is changed.
 
@@ -170,6 +164,22 @@ def fitted_values(
     return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
 
 
+def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
+    """Load saved variables into an optimizer, onto the devices of its state.
+
+    Args:
+        optimizer: the optimizer.
+        saved: arrays by name, to which there are no other references.
+    """
+    before = specs(optimizer.state)
+    optimizer.load_variables(saved)
+
+    def place(spec: jax.ShapeDtypeStruct | None, array: jax.Array) -> jax.Array:
+        return array if spec is None else _placed_on(array, spec.sharding)
+
+    optimizer.state = jax.tree.map(place, before, optimizer.state, is_leaf=lambda each: each is None)
+
+
 def _variables(layer: Layer) -> dict[str, Variable]:
     if not as_layer(layer).built:
         raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
@@ -182,31 +192,21 @@ def _near(path: str, choices: Iterable[str]) -> str:
 
 
 def _difference(variable: Variable, value: Any) -> str:
-    return f"is {value.dtype}{list(np.shape(value))}, but the variable is {_spec(variable)}"
-
-
-def _spec(variable: Variable) -> str:
-    return f"{variable.true_dtype}{list(variable.shape)}"
+    wanted = f"{variable.true_dtype}{list(variable.shape)}"
+    return f"is {value.dtype}{list(np.shape(value))}, but the variable is {wanted}"
 
 
 def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
     if value.dtype == variable.true_dtype:
         return None
     difference = _difference(variable, value)
-    wanted, given = as_format(variable.true_dtype), _format_of(value)
-    if given is None or (given.category, wanted.category) != ("float", "float"):
+    wanted = as_format(variable.true_dtype)
+    if wanted.category != "float" or not is_floating(value):
         return f"{difference}; only floating-point values can be cast, to floating-point dtypes"
     if not cast:
         return f"{difference}; cast=True casts it"
     lost = _lost(np.asarray(value), wanted)
     return f"{difference}, which cannot hold {lost}; give the layer a wider variable dtype" if lost else None
-
-
-def _format_of(value: Any) -> Format | None:
-    try:
-        return as_format(value.dtype)
-    except UnknownDtypeError:  # a jax.random key
-        return None
 
 
 def _lost(value: np.ndarray, wanted: Format) -> str:
@@ -231,5 +231,24 @@ def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     if variable.is_initialized:
         stored = variable.read_stored()
         if stored.committed:
-            return placed(array, stored.sharding)
+            return _placed_on(array, stored.sharding)
     return jnp.array(array, dtype)
+
+
+def _placed_on(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+    """Return the array itself if it is a JAX array with this sharding, otherwise a copy placed there.
+
+    Args:
+        array: a NumPy array, the same in every process, or a JAX array.
+        sharding: where its parts go.
+
+    >>> _placed_on(np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+    Array([1., 1.], dtype=float32)
+    """
+    if isinstance(array, jax.Array) and array.sharding == sharding:
+        return array
+    # JAX may keep using the memory that it is given, even with may_alias=False, so it gets a copy.
+    whole = np.array(array)
+    if sharding.is_fully_addressable:
+        return jax.device_put(keep_64_bits(whole), sharding)
+    return jax.make_array_from_callback(whole.shape, sharding, lambda part: keep_64_bits(whole[part]))

@@ -1,16 +1,104 @@
-"""The loss of a model: the sum of the losses of its outputs."""
+"""The losses that `compile` takes: by name, made of plain functions, and summed over the outputs of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, listed, shown
-from supremum.training.error_notes import noting_where
-from supremum.training.losses.lookup import as_loss
+from supremum.errors import ArgumentError, OperandError, listed, shown
+from supremum.formats import as_format
+from supremum.nn import snake_case
+from supremum.training.inputs import as_inputs, as_weights
+from supremum.training.losses import cross_entropy, regression
+from supremum.training.losses.loss import Loss, finite_pair, reduced, weighted
+from supremum.training.user_functions import looked_up, noting_where
+
+LOSSES: tuple[Callable[[], Loss], ...] = (
+    cross_entropy.BinaryCrossentropy, cross_entropy.CategoricalCrossentropy, regression.CosineSimilarity,
+    regression.Huber, regression.KLDivergence, regression.MeanAbsoluteError, regression.MeanSquaredError,
+    regression.Poisson, cross_entropy.SparseCategoricalCrossentropy,
+)  # fmt: skip
+"""The losses that can be looked up by class name, in CamelCase and snake_case."""
+
+_SHORT: dict[str, Callable[[], Loss]] = {
+    "bce": cross_entropy.BinaryCrossentropy, "kld": regression.KLDivergence,
+    "mae": regression.MeanAbsoluteError, "mse": regression.MeanSquaredError,
+}  # fmt: skip
+_NAMED = {
+    **{snake_case(made.__name__): made for made in LOSSES},
+    **{made.__name__: made for made in LOSSES},
+    **_SHORT,
+    **{short.upper(): made for short, made in _SHORT.items()},
+}
+
+
+class FunctionLoss:
+    """A loss made of a plain function of labels and outputs, which gets both uncast.
+
+    Args:
+        function: returns a loss, or losses to average, in a floating dtype, which is also the dtype of the result.
+        name: the name of the loss; None for the function's name.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = getattr(function, "__name__", "loss") if name is None else name
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+        """Compute the loss, a scalar.
+
+        Args:
+            y_true: labels.
+            y_pred: outputs.
+            sample_weight: a weight for each loss that the function returns; None for 1. Where it is 0, the function
+                gets finite numbers instead of inf and NaN, because gradients must be 0 there too.
+
+        Raises:
+            OperandError: if the function does not return an array of real floating numbers; a `TypeError`.
+            ArgumentError: if the weights do not fit, such as weights of examples when the function returns one number.
+        """
+        weights = None if sample_weight is None else as_inputs(sample_weight, None, "sample_weight")
+        if isinstance(weights, jax.Array):
+            y_true, y_pred = finite_pair(y_true, y_pred, weights)
+        losses = as_inputs(self.function(y_true, y_pred), None, f"the result of {self.name}")
+        if not isinstance(losses, jax.Array) or as_format(losses.dtype).category != "float":
+            shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
+            raise OperandError(f"{self.name} must give real floating-point losses, got {shown}")
+        if sample_weight is not None:
+            losses = weighted(losses, as_weights(self.name, sample_weight, losses.dtype))
+        return reduced(losses, "mean") if losses.ndim else losses
+
+    def __repr__(self) -> str:
+        return f"FunctionLoss({self.name})"
+
+
+def as_loss(loss: Any) -> Any:
+    """Return a loss from a `Loss`, a name or a function.
+
+    Args:
+        loss: a `Loss`, which is returned as it is; a name, such as `"mse"`, `"mean_squared_error"` or
+            `"MeanSquaredError"`, for the loss with its default settings; or a function of labels and outputs, which
+            gets both uncast.
+
+    Returns:
+        A function of labels, outputs and optional sample weights; it has a `name`.
+
+    Raises:
+        UnknownNameError: if no loss has this name; the message suggests similar names; a `ValueError`.
+        OperandError: if `loss` is anything else; a `TypeError`.
+
+    >>> as_loss("mse")
+    MeanSquaredError(reduction='mean', dtype='float32')
+    >>> as_loss("mean_sqared_error")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
+'MeanSquaredError' or 'mean_absolute_error'?
+    """
+    return looked_up("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
 
 
 class CompiledLoss:
@@ -54,14 +142,11 @@ class CompiledLoss:
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
-                with noting_where(f"in the loss {_name_of(function)}", y_true=labels[name], y_pred=outputs[name]):
+                with noting_where(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
                 # Do not multiply by 1, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
-        total = terms[0]
-        for term in terms[1:]:
-            total = total + term
-        return total
+        return sum(terms[1:], terms[0])
 
     def _matched(self, what: str, tree: Any) -> dict[Any, Any]:
         found = _entries(tree)
@@ -72,10 +157,6 @@ class CompiledLoss:
                 "use the same structure"
             )
         return found
-
-
-def _name_of(function: Any) -> str:
-    return getattr(function, "name", None) or getattr(function, "__name__", None) or shown(function)
 
 
 def _entries(tree: Any) -> dict[Any, Any]:

@@ -16,34 +16,13 @@ from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
 from supremum.nn.functional import as_axes, log_softmax
-from supremum.training.data import array_pair, check_has_axes, check_labels, same_shaped_pair
-from supremum.training.losses.loss import Loss, LossOptions
+from supremum.training.inputs import array_pair, at_labels, check_has_axes, check_labels, same_shaped_pair
+from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, finite_where_left_out
 from supremum.training.losses.regression import mean_of_each, weight_times
-from supremum.training.losses.zero_weights import IN_Y_PRED, finite_where_left_out
 from supremum.user_frame import warn_user
-
-_FLOAT32 = as_format("float32")
-
 
 # These functions sum in at least float32, and the callers round once. A label of 0 contributes nothing: a logit of
 # -inf, which rules a class out, adds no loss if that class is not the label.
-
-
-def categorical_log_probabilities(y_pred: jax.Array, axis: int, *, from_logits: bool, eps: float) -> jax.Array:
-    """Compute the logarithms of probabilities, in at least float32.
-
-    Args:
-        y_pred: logits or probabilities. Probabilities are divided by their sum and clipped to `eps` from 0 and 1, as in
-            Keras: float32 has no number between 1 - 6e-8 and 1, and the logarithm of 0 is `-inf`.
-        axis: the axis of the classes.
-        from_logits: whether `y_pred` holds logits.
-        eps: the smallest distance of probabilities from 0 and 1.
-    """
-    wide = y_pred.astype(at_least_float32(y_pred.dtype))
-    if from_logits:
-        return log_softmax(wide, axis)
-    total = jnp.sum(wide, axis, keepdims=True)
-    return jnp.log(jnp.clip(wide / jnp.where(total == 0, jnp.ones_like(total), total), eps, 1 - eps))
 
 
 def categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array, axis: int = -1) -> jax.Array:
@@ -70,10 +49,8 @@ def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.A
     >>> sparse_categorical_cross_entropy(jnp.asarray([1, -1, 2]), jnp.full((3, 2), -0.5, "float32"))
     Array([0.5, nan, nan], dtype=float32)
     """
-    classes = log_probabilities.shape[-1]
-    is_class = (y_true >= 0) & (y_true < classes)
-    place = jnp.where(is_class, y_true, jnp.zeros_like(y_true))
-    found = jnp.take_along_axis(log_probabilities, place[..., None], -1)[..., 0]
+    found, is_class = at_labels(log_probabilities, y_true)
+    found = found[..., 0]
     return jnp.where(is_class, -found, jnp.full_like(found, jnp.nan))
 
 
@@ -134,6 +111,23 @@ class Crossentropy(Loss):
         found = None if self.from_logits else self._found_logits(y_pred)
         return (y_pred.astype(self.dtype), self.from_logits) if found is None else (found.astype(self.dtype), True)
 
+    def log_probabilities(self, y_pred: jax.Array, axis: int) -> jax.Array:
+        """Compute the logarithms of probabilities, in at least float32.
+
+        Probabilities are divided by their sum and clipped to the epsilon of the loss's dtype from 0 and 1, as in Keras:
+        float32 has no number between 1 - 6e-8 and 1, and the logarithm of 0 is `-inf`.
+
+        Args:
+            y_pred: logits or probabilities.
+            axis: the axis of the classes.
+        """
+        values, are_logits = self.logits_or_probabilities(y_pred)
+        wide = values.astype(at_least_float32(values.dtype))
+        if are_logits:
+            return log_softmax(wide, axis)
+        total, eps = jnp.sum(wide, axis, keepdims=True), as_format(self.dtype).eps
+        return jnp.log(jnp.clip(wide / jnp.where(total == 0, jnp.ones_like(total), total), eps, 1 - eps))
+
     def _found_logits(self, y_pred: Any) -> jax.Array | None:
         origin = origin_of(y_pred)
         if origin is None or origin.kind != self._activation or origin.axes != self.class_axes(y_pred.ndim):
@@ -144,7 +138,7 @@ class Crossentropy(Loss):
         if self._has_warned or self.from_logits or not is_floating(y_pred):
             return
         row = as_format(y_pred.dtype)
-        if row.max_exponent >= _FLOAT32.max_exponent or self._found_logits(y_pred) is not None:
+        if row.max_exponent >= as_format("float32").max_exponent or self._found_logits(y_pred) is not None:
             return
         self._has_warned = True
         warn_user(
@@ -177,12 +171,7 @@ class CategoricalCrossentropy(Crossentropy):
     """
 
     def __init__(
-        self,
-        *,
-        from_logits: bool = False,
-        label_smoothing: float = 0.0,
-        axis: int = -1,
-        **options: Unpack[LossOptions],
+        self, *, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
         self.label_smoothing = _smoothing(label_smoothing)
@@ -197,8 +186,7 @@ class CategoricalCrossentropy(Crossentropy):
         y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
         (axis,) = self.class_axes(y_pred.ndim)
-        values, are_logits = self.logits_or_probabilities(y_pred)
-        logs = categorical_log_probabilities(values, axis, from_logits=are_logits, eps=as_format(self.dtype).eps)
+        logs = self.log_probabilities(y_pred, axis)
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[axis]
@@ -243,9 +231,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         counts = self.counts(y_true)
         if counts is not None:
             y_pred = finite_where_left_out(y_pred, counts, IN_Y_PRED)
-        values, are_logits = self.logits_or_probabilities(y_pred)
-        logs = categorical_log_probabilities(values, -1, from_logits=are_logits, eps=as_format(self.dtype).eps)
-        losses = sparse_categorical_cross_entropy(y_true, logs)
+        losses = sparse_categorical_cross_entropy(y_true, self.log_probabilities(y_pred, -1))
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
 
     def counts(self, y_true: Any) -> jax.Array | None:

@@ -1,25 +1,40 @@
 """The base class of losses: the dtype, the casts, the sample weights and the reduction.
 
 Keras RFC 293, mixed precision, "Loss dtype": a loss has one dtype, not a policy, and ignores the global policy.
+
+In examples of weight 0, inf and NaN are replaced: they would make every gradient NaN. A gradient of 0 is not enough:
+the backward pass multiplies it by computed values, and 0 times NaN is NaN.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypedDict
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Final, TypedDict
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
-from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, shown
+from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, UnknownNameError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import Policy, PolicyMap
-from supremum.nn import snake_case
+from supremum.mixed_precision import Policy, PolicyMap, is_array, is_inexact
+from supremum.nn import origin_of, record, snake_case
 from supremum.nn.functional import check_held
-from supremum.training.data import as_inputs, as_weights
-from supremum.training.losses.sample_weights import as_reduction, reduced, weighted
-from supremum.training.losses.zero_weights import IN_Y_PRED, IN_Y_TRUE, finite_where_left_out
+from supremum.training.data import Batch
+from supremum.training.inputs import as_inputs, as_weights
+
+# Part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
+_axis: Any = jax.make_user_context(default_value=None)
+
+REDUCTIONS: Final = {"mean": "mean", "sum_over_batch_size": "mean", "sum": "sum", "none": None, None: None}
+"""The reductions by name; Keras' names are included."""
+
+# All are between 0 and 1, and the first two differ: logarithms and roots of them and of their difference have a slope.
+_IN_Y_TRUE, IN_Y_PRED, _IN_X = 0.5, 0.25, 0.5
 
 
 class LossOptions(TypedDict, total=False):
@@ -83,25 +98,17 @@ class Loss(ABC):
             y_pred: outputs, in the loss's dtype if they are floating.
         """
 
-    def counts(self, y_true: Any) -> jax.Array | None:
+    def counts(self, y_true: Any) -> jax.Array | None:  # noqa: ARG002 (for overrides)
         """Return which losses count in a mean, as bools in the shape of the result of `call`; None if all do."""
-        del y_true
         return None
 
-    def reduced_axes(self, ndim: int) -> tuple[int, ...]:
+    def reduced_axes(self, ndim: int) -> tuple[int, ...]:  # noqa: ARG002
         """Return the axes of an input that `call` reduces and that weights therefore lack; none by default.
 
         Args:
             ndim: the number of axes of the input.
         """
-        del ndim
         return ()
-
-    def _finite_where_left_out(self, tree: Any, weights: jax.Array, value: float) -> Any:
-        def replaced(leaf: jax.Array) -> Any:
-            return finite_where_left_out(leaf, weights, value, self.reduced_axes(leaf.ndim) if leaf.ndim else ())
-
-        return jax.tree.map(replaced, tree)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
         """Compute the loss, in the loss's dtype.
@@ -125,8 +132,7 @@ class Loss(ABC):
         y_true, y_pred = as_inputs(y_true, self._dtype, "y_true"), as_inputs(y_pred, self._dtype, "y_pred")
         weights = None if sample_weight is None else as_weights(self.name, sample_weight, self._dtype)
         if weights is not None:
-            y_true = self._finite_where_left_out(y_true, weights, IN_Y_TRUE)
-            y_pred = self._finite_where_left_out(y_pred, weights, IN_Y_PRED)
+            y_true, y_pred = finite_pair(y_true, y_pred, weights, self.reduced_axes)
         losses = jnp.asarray(self.call(y_true, y_pred), self._dtype)
         if weights is not None:
             losses = weighted(losses, weights)
@@ -159,3 +165,145 @@ def _names_a_policy(dtype: Any) -> bool:
         return isinstance(dtype, str) and bool(Policy(dtype))
     except (SupremumError, OperandError):
         return False
+
+
+def as_reduction(reduction: Any) -> str | None:
+    """Look up a reduction by name: `"mean"`, `"sum"` or None."""
+    if not isinstance(reduction, (str, type(None))) or reduction not in REDUCTIONS:
+        raise UnknownNameError("reduction", reduction, [name for name in REDUCTIONS if name is not None])
+    return REDUCTIONS[reduction]
+
+
+def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Append axes to weights until they have as many axes as the values.
+
+    Args:
+        weights: shape (), or the first axes of `shape`; an axis of length 1 broadcasts.
+        shape: the shape of the values.
+
+    Returns:
+        An array that broadcasts to `shape`.
+
+    Raises:
+        ArgumentError: if the weights do not fit the values; a `ValueError`.
+
+    >>> spread_weights(jnp.ones(4), (4, 7)).shape
+    (4, 1)
+    """
+    given = weights.shape
+    if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
+        fix = "give sample_weight[..., 0]" if (*shape, 1) == given else f"give one of shape {shape[:1]}"
+        raise ArgumentError(
+            f"sample_weight has shape {given}, but the values that it weights have shape {shape}; {fix}"
+        )
+    return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
+
+
+def weighted(values: jax.Array, weights: Any) -> jax.Array:
+    """Multiply values by weights; a value with weight 0 becomes 0 even if it is not finite.
+
+    Args:
+        values: shape (batch, ...).
+        weights: as for `spread_weights`.
+    """
+    spread = spread_weights(weights, values.shape).astype(values.dtype)
+    return jnp.where(spread == 0, jnp.zeros_like(values), values * spread)
+
+
+def replicas(axis_name: str) -> AbstractContextManager[None]:
+    """Return a context in which losses are reduced as losses of one replica's part of a batch.
+
+    The mean of the reduced losses over the replicas is the loss of the whole batch.
+
+    Args:
+        axis_name: the mesh axis of the replicas.
+    """
+    return _axis(axis_name)
+
+
+def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
+    """Reduce losses to their mean or sum, in their dtype.
+
+    In a replica, the mean of the results over the replicas is the mean or sum of all values.
+
+    Args:
+        values: weighted losses of examples.
+        reduction: `"mean"`, `"sum"` or None, which returns the values as they are.
+        counts: bools in the shape of the values, which values count in a mean; None for all. Values that do not count
+            must be 0. A mean of no values is 0.
+    """
+    if reduction is None:
+        return values
+    axis = _axis.value
+    if reduction == "sum":
+        total = jnp.sum(values)
+        return total if axis is None else total * jax.lax.axis_size(axis)
+    if values.size == 0:
+        return jnp.zeros((), values.dtype)
+    if counts is None:
+        return jnp.mean(values)
+    if axis is None:
+        return jnp.mean(values, where=counts | ~jnp.any(counts))
+    number = jax.lax.pmean(jnp.sum(counts, dtype=values.dtype), axis)
+    return jnp.sum(values, where=counts) / jnp.where(number == 0, jnp.ones_like(number), number)
+
+
+def finite_where_left_out(
+    tree: Any, weights: Any, value: float, axes: Callable[[int], tuple[int, ...]] | None = None
+) -> Any:
+    """Replace inf and NaN by a number where the weight is 0; everything else stays as it is.
+
+    Probabilities are still known to come from a softmax or sigmoid; their logits are replaced in the same way.
+
+    Args:
+        tree: arrays; integers and leaves that are not arrays are not changed.
+        weights: bools or real numbers for the first axes of the arrays, not counting `axes`; arrays that they do not
+            fit are not changed.
+        value: the number.
+        axes: returns the axes that the weights lack, for the number of axes of an array; None if they lack none.
+
+    >>> finite_where_left_out(jnp.asarray([[jnp.nan, 3.0], [jnp.nan, 3.0]]), jnp.asarray([1.0, 0.0]), 0.5).tolist()
+    [[nan, 3.0], [0.5, 3.0]]
+    """
+
+    def replaced(leaf: Any) -> Any:
+        if not is_inexact(leaf) or leaf.ndim == 0:
+            return leaf
+        # A plain loss function gets NumPy arrays as NumPy arrays, in their dtype.
+        xp: Any = np if isinstance(leaf, np.ndarray) and not isinstance(weights, Tracer) else jnp
+        spread = xp.asarray(weights)
+        for axis in sorted(axes(leaf.ndim)) if axes else ():
+            spread = xp.expand_dims(spread, axis) if axis <= spread.ndim else spread
+        if spread.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(spread.shape, leaf.shape, strict=False)):
+            return leaf
+        spread = spread.reshape(*spread.shape, *(1 for _ in leaf.shape[spread.ndim :]))
+        made = xp.where((spread != 0) | xp.isfinite(leaf), leaf, xp.asarray(value, leaf.dtype))
+        origin = origin_of(leaf)
+        return made if origin is None else record(made, origin._replace(logits=replaced(origin.logits)))
+
+    return jax.tree.map(replaced, tree)
+
+
+def finite_pair(
+    y_true: Any, y_pred: Any, weights: jax.Array, axes: Callable[[int], tuple[int, ...]] | None = None
+) -> tuple[Any, Any]:
+    """Replace inf and NaN where the weight is 0 in labels and outputs, as `finite_where_left_out` does."""
+    y_true = finite_where_left_out(y_true, weights, _IN_Y_TRUE, axes)
+    return y_true, finite_where_left_out(y_pred, weights, IN_Y_PRED, axes)
+
+
+def without_left_out(batch: Batch) -> Batch:
+    """Replace inf and NaN by a number in the inputs of examples whose weights are all 0.
+
+    Args:
+        batch: the batch.
+
+    >>> x, weights = jnp.asarray([[1.0], [jnp.inf]]), jnp.asarray([1.0, 0.0])
+    >>> without_left_out(Batch(x, None, weights)).x.tolist()
+    [[1.0], [0.5]]
+    """
+    weights = batch.sample_weight
+    if not is_array(weights) or weights.ndim == 0:
+        return batch
+    counts = jnp.any(jnp.asarray(weights) != 0, axis=tuple(range(1, np.ndim(weights))))
+    return batch._replace(x=finite_where_left_out(batch.x, counts, _IN_X))

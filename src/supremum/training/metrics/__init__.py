@@ -7,8 +7,7 @@ from supremum.training.metrics.accuracy import (
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from supremum.training.metrics.compiled_metrics import compiled_metrics
-from supremum.training.metrics.lookup import as_metric
+from supremum.training.metrics.compiled_metrics import as_metric, compiled_metrics
 from supremum.training.metrics.metric import FunctionMetric, Mean, Metric
 
 __all__ = [

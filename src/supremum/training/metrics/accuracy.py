@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional import positive_int
-from supremum.training.data import array_pair, check_labels, check_same_shape, same_shaped_pair
+from supremum.training.inputs import array_pair, at_labels, check_labels, same_shaped_pair
 from supremum.training.metrics.metric import MeanMetric, widened
 
 
@@ -32,17 +32,12 @@ def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
 
 def is_among_best(y_true: jax.Array, y_pred: jax.Array, k: int) -> jax.Array:
     """Whether fewer than `k` of each row of outputs are larger than the one at the label; see `is_best`."""
-    classes = y_pred.shape[-1]
-    is_class = (y_true >= 0) & (y_true < classes)
-    place = jnp.where(is_class, y_true, jnp.zeros_like(y_true))
-    at_label = jnp.take_along_axis(y_pred, place[..., None], -1)
+    at_label, is_class = at_labels(y_pred, y_true)
     larger = jnp.sum(y_pred > at_label, -1, dtype="int32")
     return is_class & (larger < k) & ~_has_nan(y_pred)
 
 
 def _has_nan(y_pred: jax.Array) -> jax.Array:
-    if not as_format(y_pred.dtype).is_inexact:
-        return jnp.zeros(y_pred.shape[:-1], bool)
     return jnp.any(jnp.isnan(y_pred), -1)
 
 
@@ -76,7 +71,7 @@ class CategoricalAccuracy(MeanMetric):
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each output is correct."""
-        return is_best(*_with_classes(self.name, *array_pair(self.name, y_true, y_pred)))
+        return is_best(*_with_classes(self.name, y_true, y_pred))
 
 
 class TopKCategoricalAccuracy(MeanMetric):
@@ -145,7 +140,7 @@ class Accuracy(MeanMetric):
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
             return is_best(y_true, y_pred)
-        check_same_shape(self.name, y_true, y_pred)
+        same_shaped_pair(self.name, y_true, y_pred)
         if not as_format(y_pred.dtype).is_inexact:
             return y_true == y_pred
         if y_pred.ndim < 2 or y_pred.shape[-1] == 1:
@@ -158,9 +153,9 @@ def _are_classes(y_true: jax.Array, y_pred: jax.Array) -> bool:
     return is_integer and y_pred.shape[-1:] > (1,) and y_true.shape == y_pred.shape[:-1]
 
 
-def _with_classes(name: str, y_true: jax.Array, y_pred: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _with_classes(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
     """Convert one-hot labels to class numbers."""
-    check_same_shape(name, y_true, y_pred)
+    y_true, y_pred = same_shaped_pair(name, y_true, y_pred)
     if y_pred.ndim < 1 or y_pred.shape[-1] < 1:
         raise ArgumentError(f"{name} needs y_pred of shape (..., classes), got {y_pred.shape}; use y_pred[None]")
     return jnp.argmax(y_true, -1), y_pred

@@ -1,4 +1,8 @@
-"""The base classes of metrics: pure functions that accumulate on the device, and stateful methods around them."""
+"""Metrics: pure functions that accumulate on the device, and stateful methods around them.
+
+A plain float32 sum of ones stops at 2**24. Here the error of each addition is known exactly (Knuth, "The Art of
+Computer Programming", volume 2, 4.2.2, theorem B) and summed in a second number: counts are exact up to 2**48.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,71 @@ from supremum.argument_checks import instance
 from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import snake_case
-from supremum.training.data import as_inputs, as_weights, one_array
-from supremum.training.error_notes import noting_where
-from supremum.training.losses import spread_weights, weighted
-from supremum.training.metrics import compensated_sum
-from supremum.training.metrics.compensated_sum import Sum
+from supremum.training.inputs import as_inputs, as_weights, one_array, same_shaped_pair
+from supremum.training.losses import absolute_errors, spread_weights, squared_errors, weighted
+from supremum.training.user_functions import noting_where
+
+
+class Sum(NamedTuple):
+    """A sum in two parts, both float32 scalars.
+
+    Args:
+        value: the sum, rounded.
+        error: what must be added to `value` for the exact sum.
+    """
+
+    value: jax.Array
+    error: jax.Array
+
+
+def zero() -> Sum:
+    """Return an empty sum in new buffers, which may be donated."""
+    return Sum(jnp.zeros((), "float32"), jnp.zeros((), "float32"))
+
+
+def plus(total: Sum, value: Any) -> Sum:
+    """Add a number to a sum.
+
+    Args:
+        total: the sum before.
+        value: a scalar.
+
+    >>> total = plus(plus(zero(), 2.0**24), 1.0)
+    >>> float(total.value), float(total.error)
+    (16777216.0, 1.0)
+    """
+    value = jnp.asarray(value, "float32")
+    new = total.value + value
+    part = new - total.value
+    lost = (total.value - (new - part)) + (value - part)
+    nothing = jnp.zeros_like(lost)
+    error = jnp.where(jnp.isfinite(new), total.error + lost, nothing)  # an infinite sum has no error
+    # Move the error into the sum as far as the sum can hold it, so that the error stays small.
+    whole = new + error
+    return Sum(whole, jnp.where(jnp.isfinite(whole), error - (whole - new), nothing))
+
+
+def plus_count(total: Sum, count: Any) -> Sum:
+    """Add a whole number to a sum; the number may have more digits than float32.
+
+    Args:
+        total: the sum before.
+        count: a Python integer or a JAX integer scalar, at least 0.
+    """
+    if isinstance(count, int):
+        low = count % 2**12
+        return plus(plus(total, float(count - low)), float(low))
+    count = jnp.asarray(count)
+    low = count & (2**12 - 1)
+    return plus(plus(total, (count - low).astype("float32")), low.astype("float32"))
+
+
+def quotient(total: Sum, count: Sum) -> jax.Array:
+    """Divide one sum by another; the result is a float32 scalar, 0 if the divisor is 0."""
+    divisor = count.value + count.error
+    is_empty = divisor == 0
+    safe = jnp.where(is_empty, jnp.ones_like(divisor), divisor)
+    return jnp.where(is_empty, jnp.zeros_like(safe), (total.value + total.error) / safe)
 
 
 class MeanState(NamedTuple):
@@ -122,7 +186,7 @@ class MeanMetric(Metric):
 
     def init(self) -> MeanState:
         """The state before anything is measured."""
-        return MeanState(compensated_sum.zero(), compensated_sum.zero())
+        return MeanState(zero(), zero())
 
     def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
         """The state after one more batch; see `Metric.update`."""
@@ -131,7 +195,7 @@ class MeanMetric(Metric):
 
     def result_of(self, state: Any) -> jax.Array:
         """The mean."""
-        return compensated_sum.quotient(*state)
+        return quotient(*state)
 
 
 def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) -> MeanState:
@@ -149,14 +213,14 @@ def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) 
     instance("state", state, MeanState, "what init() and update() of the metric give")
     if sample_weight is None:
         if as_format(values.dtype).category == "bool":
-            total = compensated_sum.plus_count(state.total, jnp.sum(values, dtype="int32"))
+            total = plus_count(state.total, jnp.sum(values, dtype="int32"))
         else:
-            total = compensated_sum.plus(state.total, jnp.sum(values.astype("float32")))
-        return MeanState(total, compensated_sum.plus_count(state.weight, values.size))
+            total = plus(state.total, jnp.sum(values.astype("float32")))
+        return MeanState(total, plus_count(state.weight, values.size))
     weights = as_weights("a metric", sample_weight, jnp.dtype("float32"))
     spread = jnp.broadcast_to(spread_weights(weights, values.shape), values.shape)
-    total = compensated_sum.plus(state.total, jnp.sum(weighted(values.astype("float32"), spread)))
-    return MeanState(total, compensated_sum.plus(state.weight, jnp.sum(spread)))
+    total = plus(state.total, jnp.sum(weighted(values.astype("float32"), spread)))
+    return MeanState(total, plus(state.weight, jnp.sum(spread)))
 
 
 class Mean(MeanMetric):
@@ -215,8 +279,8 @@ class FunctionMetric(MeanMetric):
             )
         shape = jnp.shape(jax.tree.leaves(y_pred)[0])
         count = shape[0] if shape else 1
-        total = compensated_sum.plus(state.total, values.astype("float32") * count)
-        return MeanState(total, compensated_sum.plus_count(state.weight, count))
+        total = plus(state.total, values.astype("float32") * count)
+        return MeanState(total, plus_count(state.weight, count))
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The result of the function."""
@@ -228,6 +292,28 @@ class FunctionMetric(MeanMetric):
 
 def widened(x: jax.Array) -> jax.Array:
     """Cast an array to at least float32, also integers and bools."""
-    if as_format(x.dtype).is_inexact:
-        return x.astype(at_least_float32(x.dtype))
-    return x.astype("float32")
+    return x.astype(at_least_float32(x.dtype))
+
+
+class MeanSquaredError(MeanMetric):
+    """The squared difference, averaged over the last axis of each example, in at least float32.
+
+    Args:
+        name: the name of the metric.
+    """
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The mean of each example."""
+        return squared_errors(*map(widened, same_shaped_pair(self.name, y_true, y_pred)))
+
+
+class MeanAbsoluteError(MeanMetric):
+    """The absolute difference, averaged over the last axis of each example, in at least float32.
+
+    Args:
+        name: the name of the metric.
+    """
+
+    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+        """The mean of each example."""
+        return absolute_errors(*map(widened, same_shaped_pair(self.name, y_true, y_pred)))

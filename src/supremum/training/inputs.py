@@ -40,7 +40,7 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
         tree = _from_python(tree, what)
 
     def as_input(leaf: Any) -> jax.Array:
-        array = as_array(leaf, what)
+        array = _as_array(leaf, what)
         if dtype is not None:
             return cast_inputs(array, dtype)
         # Python numbers have JAX's default dtypes, arrays their own.
@@ -49,7 +49,7 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
     return jax.tree.map(as_input, tree, is_leaf=_is_leaf)
 
 
-def as_array(value: Any, what: str) -> Any:
+def _as_array(value: Any, what: str) -> Any:
     """Convert a value to a JAX array; floats of NumPy stay NumPy arrays, still to be cast to a dtype of JAX.
 
     Args:
@@ -113,11 +113,11 @@ def _is_leaf(value: Any) -> bool:
     return value is None or isinstance(value, (Array, Variable))
 
 
-def _is_of_numbers(values: Any) -> bool:
-    return all(
-        isinstance(each, (bool, int, float, complex)) or (isinstance(each, (list, tuple)) and _is_of_numbers(each))
-        for each in values
-    )
+def _is_of_numbers(value: Any) -> bool:
+    """Whether a value is a Python number, or nested lists of Python numbers."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_of_numbers, cast("list[Any]", value)))
+    return isinstance(value, (bool, int, float, complex))
 
 
 def _from_python(values: Any, what: str) -> Any:
@@ -161,10 +161,36 @@ def array_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Arra
 
 
 def same_shaped_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
-    """Check labels and outputs with `one_array` and `check_same_shape`."""
+    """Check labels and outputs with `one_array`, and that their shapes are the same.
+
+    Broadcasting them would give a wrong number.
+
+    Args:
+        name: the name of the loss or metric.
+        y_true: the labels.
+        y_pred: the outputs.
+
+    Raises:
+        OperandError: as for `one_array`.
+        ArgumentError: if the shapes differ; a `ValueError`.
+
+    >>> same_shaped_pair("mse", jnp.ones(3), jnp.ones((3, 1)))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: mse needs y_true and y_pred of the same shape, got (3,) and (3, 1), which would \
+broadcast to every example against every other: give y_true[..., None]
+    """
     y_true, y_pred = array_pair(name, y_true, y_pred)
-    check_same_shape(name, y_true, y_pred)
-    return y_true, y_pred
+    true, pred = y_true.shape, y_pred.shape
+    if true == pred:
+        return y_true, y_pred
+    why, fix = "", "give both the shape of y_pred, or one loss for each output"
+    if (*true, 1) == pred or true == (*pred, 1):
+        why = ", which would broadcast to every example against every other"
+        fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
+    elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
+        fix = f"for labels that are class numbers give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
+    raise ArgumentError(f"{name} needs y_true and y_pred of the same shape, got {true} and {pred}{why}: {fix}")
 
 
 def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
@@ -195,35 +221,6 @@ def check_has_axes(name: str, y_pred: jax.Array) -> None:
         raise ArgumentError(f"{name} takes arrays of shape (..., n), got numbers: give y_true[None] and y_pred[None]")
 
 
-def check_same_shape(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
-    """Raise if the shapes of labels and outputs differ; broadcasting them would give a wrong number.
-
-    Args:
-        name: the name of the loss or metric.
-        y_true: the labels.
-        y_pred: the outputs.
-
-    Raises:
-        ArgumentError: if the shapes differ; a `ValueError`.
-
-    >>> check_same_shape("mse", jnp.ones(3), jnp.ones((3, 1)))
-    Traceback (most recent call last):
-        ...
-    supremum.errors.ArgumentError: mse needs y_true and y_pred of the same shape, got (3,) and (3, 1), which would \
-broadcast to every example against every other: give y_true[..., None]
-    """
-    true, pred = y_true.shape, y_pred.shape
-    if true == pred:
-        return
-    why, fix = "", "give both the shape of y_pred, or one loss for each output"
-    if (*true, 1) == pred or true == (*pred, 1):
-        why = ", which would broadcast to every example against every other"
-        fix = "give y_true[..., None]" if (*true, 1) == pred else "give y_true[..., 0]"
-    elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
-        fix = f"for labels that are class numbers give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
-    raise ArgumentError(f"{name} needs y_true and y_pred of the same shape, got {true} and {pred}{why}: {fix}")
-
-
 def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
     """Raise unless the labels are class numbers, one for each row of outputs.
 
@@ -250,3 +247,18 @@ def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
     raise ArgumentError(
         f"{name} needs y_true of shape (...) and y_pred of shape (..., classes), got {true} and {pred}: {fix}"
     )
+
+
+def at_labels(values: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Take the value at the label of each row, and find out which labels are numbers of classes.
+
+    Args:
+        values: shape (..., classes).
+        labels: integers, shape (...).
+
+    Returns:
+        The values, shape (..., 1), of which those at other labels have no meaning; and bools, shape (...).
+    """
+    is_class = (labels >= 0) & (labels < values.shape[-1])
+    place = jnp.where(is_class, labels, jnp.zeros_like(labels))
+    return jnp.take_along_axis(values, place[..., None], -1), is_class

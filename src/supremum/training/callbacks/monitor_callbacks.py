@@ -1,0 +1,186 @@
+"""Callbacks that look for the best epoch: one stops training, one saves the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from supremum.argument_checks import chosen, real_within, text, whole_number
+from supremum.atomic_files import as_path
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.nn import load_variables, split_variables
+from supremum.nn.functional import positive_int
+from supremum.training.callbacks.callback import Callback
+from supremum.training.checkpoints import check_savable, checked_format
+from supremum.training.warnings import TrainingWarning
+from supremum.user_frame import warn_user
+
+_HIGHER_IS_BETTER = ("acc", "similarity", "precision", "recall", "auc")
+
+
+class MonitorCallback(Callback):
+    """The base class of callbacks that compare a number with its best value so far; inf and NaN are never better.
+
+    Args:
+        monitor: the number's name in the logs.
+        mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` means higher for accuracies and similar
+            metrics, lower otherwise.
+        min_delta: the amount that an improvement must exceed.
+    """
+
+    def __init__(self, monitor: str, mode: str, min_delta: float) -> None:
+        chosen("mode", mode, ("auto", "min", "max"))
+        real_within("min_delta", min_delta, 0, math.inf, "0 or more")
+        higher_is_better = any(part in text("monitor", monitor) for part in _HIGHER_IS_BETTER)
+        self.monitor = monitor
+        self._sign = -1 if mode == "max" or (mode == "auto" and higher_is_better) else 1
+        self._min_delta = min_delta
+        self.reset_best()
+
+    def reset_best(self) -> None:
+        """Forget the best value."""
+        self.best, self.epochs_seen = math.inf * self._sign, 0
+
+    def is_better(self, logs: Mapping[str, float]) -> bool:
+        """Compare the number of an epoch with the best one, and keep it if it is better.
+
+        Args:
+            logs: the loss and the metrics of the epoch.
+        """
+        if self.monitor not in logs:
+            raise UnknownNameError("number to monitor", self.monitor, logs, type(self).__name__)
+        self.epochs_seen += 1
+        value = logs[self.monitor]
+        if not math.isfinite(value) or not self._sign * value < self._sign * self.best - self._min_delta:
+            return False
+        self.best = value
+        return True
+
+    def warn_if_never_finite(self, consequence: str) -> None:
+        """Warn if no epoch had a finite number.
+
+        Args:
+            consequence: what follows from that, for the message.
+        """
+        if self.epochs_seen and not math.isfinite(self.best):
+            warn_user(
+                f"{type(self).__name__}: {self.monitor} was inf or NaN in every epoch, so no epoch was the best; "
+                f"{consequence}",
+                TrainingWarning,
+            )
+
+
+class EarlyStopping(MonitorCallback):
+    """Stop when a number has not improved for some epochs. An inf or NaN never counts as an improvement.
+
+    Args:
+        monitor: the number's name in the logs.
+        patience: stop after this many epochs in a row without improvement, as in Keras; 0 means 1, and training never
+            stops after the first epoch.
+        min_delta: the amount that an improvement must exceed.
+        mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
+        restore_best_weights: whether to restore the weights of the best epoch. If the number was inf or NaN in every
+            epoch, the model keeps the weights of the last epoch, with a warning.
+
+    Attributes:
+        stopped_epoch: the epoch after which training was stopped; None if it was not.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        *,
+        patience: int = 0,
+        min_delta: float = 0.0,
+        mode: str = "auto",
+        restore_best_weights: bool = False,
+    ) -> None:
+        super().__init__(monitor, mode, min_delta)
+        self._patience = whole_number("patience", patience, 0, 2**31 - 1)
+        self._restores = restore_best_weights
+        self._weights: dict[str, Any] | None = None
+        self._waited = 0
+        self.stopped_epoch: int | None = None
+
+    def on_train_begin(self) -> None:
+        """Reset the results of an earlier training."""
+        self.reset_best()
+        self._waited, self._weights, self.stopped_epoch = 0, None, None
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Compare the number with the best one so far, and stop if patience has run out."""
+        if self.is_better(logs):
+            self._waited = 0
+            if self._restores:
+                trainable, other = split_variables(self.model)
+                self._weights = trainable | other
+            return
+        self._waited += 1
+        if self._waited >= self._patience and self.epochs_seen > 1:
+            self.stopped_epoch = epoch
+            self.model.stop_training = True
+
+    def on_train_end(self) -> None:
+        """Restore the best weights, if requested."""
+        if self._weights is not None:
+            load_variables(self.model, self._weights)
+        elif self._restores:
+            self.warn_if_never_finite("the model has the weights of the last epoch")
+
+
+class ModelCheckpoint(MonitorCallback):
+    """Save the model after epochs.
+
+    Args:
+        path: a file, or an orbax folder; `{epoch}` and log names in braces are filled in, as in
+            `"weights-{epoch:02d}-{val_loss:.3f}"`.
+        monitor: the name of the number that decides which epoch is best.
+        save_best_only: whether to save only if the number is better than in all earlier epochs. An inf or NaN is never
+            better; if the number was inf or NaN in every epoch, nothing is saved, with a warning.
+        save_weights_only: whether to save only the weights, without the optimizer, the loss scale and the random keys
+            that resuming the training needs.
+        mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
+        every: how many epochs there are between saves; 1 saves after each.
+        format: `"safetensors"` for files, the default, or `"orbax"` for folders, which may hold sharded arrays.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        monitor: str = "val_loss",
+        save_best_only: bool = False,
+        save_weights_only: bool = False,
+        mode: str = "auto",
+        every: int = 1,
+        format: str | None = None,  # noqa: A002
+    ) -> None:
+        super().__init__(monitor, mode, 0.0)
+        self._format = checked_format(format)
+        self._path = str(as_path(path))
+        self._best_only = save_best_only
+        self._weights_only = save_weights_only
+        self._every = positive_int("every", every)
+
+    def on_train_begin(self) -> None:
+        """Check that the path can be written."""
+        check_savable(Path(self._path), self._format)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Save the model if this epoch is due, and the best so far if required."""
+        if (epoch + 1) % self._every or (self._best_only and not self.is_better(logs)):
+            return
+        try:
+            path = self._path.format(epoch=epoch, **logs)
+        except (KeyError, IndexError) as error:
+            raise UnknownNameError("number in the path", str(error).strip("'"), ["epoch", *logs], self._path) from None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ArgumentError(f"{shown(self._path)} cannot be filled in: {error}") from None
+        (self.model.save_weights if self._weights_only else self.model.save_state)(path, format=self._format)
+
+    def on_train_end(self) -> None:
+        """Warn if there was no best epoch to save."""
+        if self._best_only:
+            self.warn_if_never_finite("nothing was saved")
