@@ -15,7 +15,7 @@ import jax
 import pytest
 
 import xla
-from supremum.mixed_precision.autocasting import skipped_products
+from supremum.mixed_precision.autocasting import reports
 
 # JAX keeps millions of small objects: looking through them for cycles would be a third of the time of all tests.
 gc.set_threshold(200_000, 50, 100)
@@ -102,4 +102,4 @@ def not_in_turn(items, turn):
 @pytest.fixture(autouse=True)
 def autocast_warns_in_every_test():
     """Autocast warns once of a function; what one test was told is not kept from the next."""
-    skipped_products._said.clear()
+    reports._said.clear()
