@@ -83,7 +83,7 @@ _UNNAMED = (
     "supremum.nn.symbolic.Node",
     "supremum.optimizers.hyperparameters.Rule",
     "supremum.optimizers.moving_average.AveragedState",
-    "supremum.optimizers.scalar_variable.Scalar",
+    "supremum.optimizers.state.Scalar",
     "supremum.render.side_by_side.SideBySide",
     "supremum.rules.shared_cache.Memory",
     "supremum.jaxprs.positions.Position",

@@ -15,7 +15,7 @@ import jax
 import pytest
 
 import xla
-from supremum.mixed_precision.autocasting import skipped_products
+from supremum.mixed_precision.autocasting import reports
 
 # JAX keeps millions of small objects. With Python's default thresholds, garbage collection takes a third of the time.
 gc.set_threshold(200_000, 50, 100)
@@ -104,4 +104,4 @@ def not_in_turn(items, turn):
 @pytest.fixture(autouse=True)
 def repeat_autocast_warnings():
     """Let autocast repeat in each test the warnings that it gives once per function."""
-    skipped_products._said.clear()
+    reports._said.clear()

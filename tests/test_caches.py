@@ -21,7 +21,7 @@ from supremum.arrays import backends, fix_trials
 from supremum.bounded_cache import Bounded
 from supremum.formats import as_format
 from supremum.jaxprs import positions
-from supremum.mixed_precision.autocasting import skipped_products
+from supremum.mixed_precision.autocasting import reports
 from supremum.rules import memory_of
 
 # Functions with an unbounded cache, because they have few possible arguments.
@@ -156,7 +156,7 @@ def test_autocast_functions_are_freed(count):
 
 def test_error_caches_are_bounded():
     assert isinstance(fix_trials._KNOWN, Bounded)
-    assert isinstance(skipped_products._said, Bounded)
+    assert isinstance(reports._said, Bounded)
     for name in range(5000):
         with pytest.raises(supremum.UnknownDtypeError):
             as_format(f"float{name}x")

@@ -222,14 +222,14 @@ def _item(name: str, value: Any) -> Any:
         raise OperandError(f"{name} must be known before tracing, got {value}; use a Python number") from error
 
 
-def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[str]) -> dict[str, Any]:
+def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[str] | None = None) -> dict[str, Any]:
     """Check the keys of a mapping, and return it as a dict.
 
     Args:
         what: a description of the mapping, such as `"config of a policy"`.
         given: the mapping.
         known: every key that it may have.
-        required: the keys that it must have.
+        required: the keys that it must have; None for all of them.
 
     Raises:
         OperandError: if `given` is not a mapping.
@@ -243,7 +243,7 @@ def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[s
     for key in entries:
         if key not in known:
             raise UnknownNameError(f"key of a {what}", key, known)
-    missing = [key for key in required if key not in entries]
+    missing = [key for key in (known if required is None else required) if key not in entries]
     if missing:
         raise ArgumentError(f"a {what} must have {' and '.join(map(repr, missing))}, got {shown(list(entries))}")
     return entries

@@ -11,9 +11,8 @@ from supremum import OperandError
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import DynamicLossScale, Policy, all_reduce_gradients
-from supremum.mixed_precision.all_reduce import replica_mean, replica_sum
-from supremum.mixed_precision.policy.roles import policy_names
-from supremum.mixed_precision.replicas import bound_axes, varying
+from supremum.mixed_precision.all_reduce import bound_axes, replica_mean, replica_sum, varying
+from supremum.mixed_precision.policy.policy import policy_names
 
 STATE = DynamicLossScale(2.0**15).init()
 counts = pytest.mark.parametrize("count", [1, 2, 4, 8])

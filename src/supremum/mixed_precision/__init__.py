@@ -5,34 +5,28 @@ from typing import Any
 from supremum.mixed_precision.all_reduce import all_reduce_gradients
 from supremum.mixed_precision.all_reduce import replica_sum as replica_sum
 from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, register_operation
-from supremum.mixed_precision.autocasting.report import AutocastReport, AutocastRow
-from supremum.mixed_precision.autocasting.skipped_products import ProductCounts, UncastFunction, UncastProductsWarning
+from supremum.mixed_precision.autocasting.reports import (
+    AutocastReport,
+    AutocastRow,
+    ProductCounts,
+    UncastFunction,
+    UncastProductsWarning,
+)
 from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
 from supremum.mixed_precision.hardware import HardwareWarning
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
-from supremum.mixed_precision.loss_scale.finite import all_finite
-from supremum.mixed_precision.loss_scale.loss_scales import (
+from supremum.mixed_precision.loss_scales import COUNTS as COUNTS
+from supremum.mixed_precision.loss_scales import (
     DynamicLossScale,
     FixedLossScale,
     LossScale,
+    LossScaleState,
     as_loss_scale,
     deserialize_loss_scale,
     serialize_loss_scale,
 )
-from supremum.mixed_precision.loss_scale.optimizer import (
-    ScaledOptimizerState,
-    find_loss_scale_state,
-    loss_scaled,
-    scale_loss,
-)
-from supremum.mixed_precision.loss_scale.optimizer import apply_or_skip as apply_or_skip
-from supremum.mixed_precision.loss_scale.scaling import as_loss as as_loss
-from supremum.mixed_precision.loss_scale.scaling import split_loss as split_loss
-from supremum.mixed_precision.loss_scale.scaling import unscale as unscale
-from supremum.mixed_precision.loss_scale.state import COUNTS as COUNTS
-from supremum.mixed_precision.loss_scale.state import LossScaleState
-from supremum.mixed_precision.loss_scale.state import as_state as as_state
-from supremum.mixed_precision.loss_scale.state import one_more as one_more
+from supremum.mixed_precision.loss_scales import as_state as as_state
+from supremum.mixed_precision.loss_scales import one_more as one_more
 from supremum.mixed_precision.policy.global_policy import (
     PolicyWarning,
     floatx,
@@ -43,58 +37,38 @@ from supremum.mixed_precision.policy.global_policy import (
 )
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
-from supremum.mixed_precision.scaled_gradients import ScaledGradients, scaled_value_and_grad
+from supremum.mixed_precision.pytrees import all_finite, cast_floating, select_tree
+from supremum.mixed_precision.pytrees import as_loss as as_loss
+from supremum.mixed_precision.pytrees import described as described
+from supremum.mixed_precision.pytrees import is_array as is_array
+from supremum.mixed_precision.pytrees import is_floating as is_floating
+from supremum.mixed_precision.pytrees import is_inexact as is_inexact
+from supremum.mixed_precision.pytrees import keep_64_bits as keep_64_bits
+from supremum.mixed_precision.pytrees import native as native
+from supremum.mixed_precision.pytrees import unscale as unscale
+from supremum.mixed_precision.pytrees import widen as widen
+from supremum.mixed_precision.scaled_gradients import (
+    ScaledGradients,
+    ScaledOptimizerState,
+    find_loss_scale_state,
+    loss_scaled,
+    scale_loss,
+    scaled_value_and_grad,
+)
+from supremum.mixed_precision.scaled_gradients import apply_or_skip as apply_or_skip
 from supremum.mixed_precision.scaled_gradients import differentiate_scaled as differentiate_scaled
-from supremum.mixed_precision.select import select_tree
-from supremum.mixed_precision.tree_casting import cast_floating
-from supremum.mixed_precision.tree_casting import described as described
-from supremum.mixed_precision.tree_casting import is_array as is_array
-from supremum.mixed_precision.tree_casting import is_floating as is_floating
-from supremum.mixed_precision.tree_casting import is_inexact as is_inexact
-from supremum.mixed_precision.tree_casting import keep_64_bits as keep_64_bits
-from supremum.mixed_precision.tree_casting import native as native
-from supremum.mixed_precision.tree_casting import widen as widen
+from supremum.mixed_precision.scaled_gradients import split_loss as split_loss
 from supremum.renamed_names import renamed_name
 
 __all__ = [
-    "AUTOCAST_OPERATIONS",
-    "AutocastFunction",
-    "AutocastReport",
-    "AutocastRow",
-    "DynamicLossScale",
-    "FixedLossScale",
-    "HardwareWarning",
-    "LossScale",
-    "LossScaleState",
-    "Policy",
-    "PolicyMap",
-    "PolicyWarning",
-    "ProductCounts",
-    "ScaledGradients",
-    "ScaledOptimizerState",
-    "UncastFunction",
-    "UncastProductsWarning",
-    "UnmatchedPatternWarning",
-    "all_finite",
-    "all_reduce_gradients",
-    "as_loss_scale",
-    "as_policy",
-    "autocast",
-    "cast_floating",
-    "deserialize_loss_scale",
-    "find_loss_scale_state",
-    "floatx",
-    "global_policy",
-    "loss_scaled",
-    "register_operation",
-    "scale_loss",
-    "scaled_value_and_grad",
-    "select_tree",
-    "serialize_loss_scale",
-    "set_floatx",
-    "set_global_policy",
+    "AUTOCAST_OPERATIONS", "AutocastFunction", "AutocastReport", "AutocastRow", "DynamicLossScale", "FixedLossScale",
+    "HardwareWarning", "LossScale", "LossScaleState", "Policy", "PolicyMap", "PolicyWarning", "ProductCounts",
+    "ScaledGradients", "ScaledOptimizerState", "UncastFunction", "UncastProductsWarning", "UnmatchedPatternWarning",
+    "all_finite", "all_reduce_gradients", "as_loss_scale", "as_policy", "autocast", "cast_floating",
+    "deserialize_loss_scale", "find_loss_scale_state", "floatx", "global_policy", "loss_scaled", "register_operation",
+    "scale_loss", "scaled_value_and_grad", "select_tree", "serialize_loss_scale", "set_floatx", "set_global_policy",
     "use_policy",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

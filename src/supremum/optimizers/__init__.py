@@ -1,37 +1,19 @@
 """Optimizers under Keras' names, each an optax transformation, and wrappers around them."""
 
 from supremum.optimizers.algorithms import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
-from supremum.optimizers.cross_device import across as across
 from supremum.optimizers.eager_step import RetraceWarning
+from supremum.optimizers.eager_step import across as across
 from supremum.optimizers.hyperparameters import Hyperparameter
-from supremum.optimizers.lookup import as_optimizer
-from supremum.optimizers.loss_scale_optimizer import LossScaleOptimizer
+from supremum.optimizers.loss_scale_optimizer import LossScaleOptimizer, StatefulLossScale
 from supremum.optimizers.loss_scale_optimizer import is_float16 as is_float16
 from supremum.optimizers.moving_average import MovingAverage
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.serialization import deserialize_optimizer, serialize_optimizer
+from supremum.optimizers.serialization import as_optimizer, deserialize_optimizer, serialize_optimizer
 from supremum.optimizers.state import OptimizerState, Update
-from supremum.optimizers.stateful_loss_scale import StatefulLossScale
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 
 __all__ = [
-    "SGD",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Hyperparameter",
-    "Lion",
-    "LossScaleOptimizer",
-    "MovingAverage",
-    "Optimizer",
-    "OptimizerState",
-    "OptimizerWrapper",
-    "RMSprop",
-    "RetraceWarning",
-    "StatefulLossScale",
-    "Update",
-    "as_optimizer",
-    "deserialize_optimizer",
-    "optimizers_within",
-    "serialize_optimizer",
-]
+    "SGD", "Adagrad", "Adam", "AdamW", "Hyperparameter", "Lion", "LossScaleOptimizer", "MovingAverage", "Optimizer",
+    "OptimizerState", "OptimizerWrapper", "RMSprop", "RetraceWarning", "StatefulLossScale", "Update", "as_optimizer",
+    "deserialize_optimizer", "optimizers_within", "serialize_optimizer",
+]  # fmt: skip

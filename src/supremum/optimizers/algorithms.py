@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from collections.abc import Iterable
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
+from supremum.optimizers.gradients import Transformer
 from supremum.optimizers.hyperparameters import DECAY, MOMENTUM, NON_NEGATIVE, WEIGHT_DECAY, Hyper
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.settings import GradientDescentOptions
+
+
+class GradientDescentOptions(TypedDict, total=False):
+    """The keyword arguments of every optimizer with a learning rate; `Optimizer` documents the others."""
+
+    weight_decay: Hyper | None
+    clipnorm: Hyper | None
+    clipvalue: Hyper | None
+    global_clipnorm: Hyper | None
+    gradient_transformers: Iterable[Transformer]
+    gradient_aggregator: Transformer | None
 
 
 class GradientDescent(Optimizer):

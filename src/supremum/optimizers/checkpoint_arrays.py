@@ -9,19 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import is_iterable
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
+from supremum.argument_checks import chosen, is_iterable
+from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import described, is_array
-from supremum.optimizers import slot_trees
-from supremum.optimizers.state import OptimizerState
-from supremum.optimizers.traced_state import copied
+from supremum.optimizers import transformations
+from supremum.optimizers.state import OptimizerState, copied
 
 SCALE_PREFIX = "loss_scale/"
 """The prefix of the names of a loss scale's arrays; optimizers without a loss scale ignore them."""
 
 
-def named_arrays(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, jax.Array]:
+def named(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, jax.Array]:
     """Copy the arrays of a state, by name.
 
     Args:
@@ -30,9 +29,8 @@ def named_arrays(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[
     """
     # jit returns dicts with their keys sorted; the names here keep their order.
     numbers = {name: state.hyperparameters[name] for name in hyperparameters if name in state.hyperparameters}
-    found = {"iterations": state.iterations, **numbers, **slot_trees.by_name(state.slots)}
-    copies = copied(found)
-    return {name: copies[name] for name in found}
+    found = {"iterations": state.iterations, **numbers, **transformations.by_name(state.slots)}
+    return dict(zip(found, copied(list(found.values())), strict=True))
 
 
 def without_scale(saved: Any) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def without_scale(saved: Any) -> dict[str, Any]:
     return {name: each for name, each in saved.items() if not str(name).startswith(SCALE_PREFIX)}
 
 
-def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+def checked(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Check saved arrays against the current ones, and return them as JAX arrays; counts may have any integer dtype.
 
     Raises:
@@ -56,8 +54,7 @@ def checked_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -
         ArgumentError: for a missing name, a value of a different shape or dtype, or a count out of range.
     """
     for name in saved:
-        if name not in current:
-            raise UnknownNameError("variable of the optimizer", name, current)
+        chosen("variable of the optimizer", name, current)
     missing = [name for name in current if name not in saved]
     if missing:
         raise ArgumentError(
@@ -79,7 +76,7 @@ def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
     return jnp.array(np.asarray(value) if is_count else value, wanted.dtype)
 
 
-def checked_weights(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
+def by_name(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
     """Name the arrays of a list, which is in the order of the current arrays.
 
     Raises:

@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
 
 import jax
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType
 from supremum.mixed_precision import is_array, replica_sum
 from supremum.nn import Variable, next_random_key, overlay, random_key
-from supremum.optimizers.cross_device import Devices, current_devices
-from supremum.optimizers.gradients import Aggregate, check_function, checked_pairs
-from supremum.optimizers.hashable import hashable
+from supremum.optimizers.gradients import Variables, check_function, checked_pairs
+from supremum.optimizers.settings import hashable
 from supremum.optimizers.state import Update
-from supremum.optimizers.variable_registry import Variables
+from supremum.scoped_values import BlockValue
 from supremum.user_frame import warn_user
 
 _PROGRAMS = 32
+_devices: BlockValue[Any] = BlockValue("devices", None)
+
+
+def across(devices: Any) -> AbstractContextManager[None]:
+    """Make optimizers use several devices inside a block.
+
+    Args:
+        devices: several devices, each with a part of a batch. They have the attributes `replicas` and `axis_name` and
+            the methods `placed`, `batch`, `on_each_device` and `mean_of_apart` of `training.DataParallel`.
+    """
+    return _devices.holding(devices)
 
 
 class RetraceWarning(UserWarning):
     """A function is compiled repeatedly although compiling it once would do."""
-
-
-class PureOptimizer(Protocol):
-    """The part of `Optimizer` that a step uses; `Optimizer` documents the members."""
-
-    state: Any
-    value_and_grad: Callable[..., Callable[..., Any]]
-    update: Callable[..., Update]
-    all_reduce: Callable[..., dict[str, Any]]
-    kept_alongside: Callable[..., Any]
-    gradient_dtypes: Callable[[Variable], tuple[DType, ...]]
-    reduce_dtype: Callable[[DType | None], DType | None]
-    build: Callable[[Variables], None]
-
-    @property
-    def trace_key(self) -> Any:
-        """The key of the compiled step."""
-
-    @property
-    def built_for(self) -> dict[str, Variable]:
-        """The variables by key."""
-        ...
 
 
 class RecordedValues(dict[Variable, jax.Array]):
@@ -90,15 +78,13 @@ class LossProgram:
     """The compiled step of one loss function; every variable that the loss function reads is an input of the step.
 
     Args:
-        optimizer: the optimizer.
+        optimizer: the `Optimizer`.
         loss_fn: the loss function.
         applies: whether gradients are applied, or only computed.
         devices: the devices, which compute a part of the batch each; None for one device.
     """
 
-    def __init__(
-        self, optimizer: PureOptimizer, loss_fn: Callable[..., Any], applies: bool, devices: Devices | None
-    ) -> None:
+    def __init__(self, optimizer: Any, loss_fn: Callable[..., Any], applies: bool, devices: Any) -> None:
         self._optimizer = optimizer
         self._loss_fn = loss_fn
         self._applies = applies
@@ -143,7 +129,12 @@ class LossProgram:
         return loss, gradients, self._optimizer.kept_alongside(gradients, after, before)
 
     def _backward(self, state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
-        differentiate = self._optimizer.value_and_grad(self._loss_of, has_aux=True, aggregate=self._aggregate())
+        aggregate = None
+        if self._devices is not None and self._devices.replicas > 1 and self._applies:
+            # Sum the scaled gradients of the devices.
+            dtype = self._optimizer.reduce_dtype(None)
+            aggregate = partial(replica_sum, axis_name=self._devices.axis_name, dtype=dtype)
+        differentiate = self._optimizer.value_and_grad(self._loss_of, has_aux=True, aggregate=aggregate)
         (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
         return loss, after, (), gradients
 
@@ -161,13 +152,6 @@ class LossProgram:
         part = loss / self._devices.replicas if self._devices is not None and self._applies else loss
         return part, (loss, {places[variable]: recorded[variable] for variable in recorded.written})
 
-    def _aggregate(self) -> Aggregate | None:
-        """Return the function that sums the devices' scaled gradients; None for one device, or to keep them apart."""
-        if self._devices is None or self._devices.replicas == 1 or not self._applies:
-            return None
-        axis_name, dtype = self._devices.axis_name, self._optimizer.reduce_dtype(None)
-        return lambda gradients: replica_sum(gradients, axis_name, dtype)
-
 
 def _drawn_key() -> Any:
     """Draw a key for this step inside `nn.random_key`; a key drawn while tracing would be the same in every step."""
@@ -181,14 +165,14 @@ class Stepper:
     """The stateful methods of one optimizer.
 
     Args:
-        optimizer: the optimizer.
+        optimizer: the `Optimizer`.
     """
 
-    def __init__(self, optimizer: PureOptimizer) -> None:
+    def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
         self._programs: dict[Any, LossProgram] = {}
         self._has_warned = False
-        self._update = jax.jit(self._pure_update, static_argnames=("aggregates", "devices", "trace_key"))
+        self._update = jax.jit(self._pure_update, static_argnames="fixed")
         self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
 
     def __reduce__(self) -> Any:
@@ -226,38 +210,28 @@ class Stepper:
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
-        devices = current_devices() if aggregates else None
+        devices = _devices.value if aggregates else None
         given = checked_pairs(pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,))
         trained = self._trained(list(given))
         gradients = dict(zip(trained, given.values(), strict=True))
         self._updated(gradients, trained, (None, None), aggregates, devices)
 
     def _updated(
-        self, gradients: Any, trained: dict[str, Variable], alongside: Any, aggregates: bool, devices: Devices | None
+        self, gradients: Any, trained: dict[str, Variable], alongside: Any, aggregates: bool, devices: Any
     ) -> Update:
         """Take a step and store the result; `alongside` is a pair of other values, after and before the step."""
-        state, values, trace_key = self._optimizer.state, _values(trained), self._optimizer.trace_key
+        state, values = self._optimizer.state, _values(trained)
         if devices is not None:
             state, values = devices.placed((state, values))
-        update = self._update(gradients, state, values, alongside, aggregates, devices, trace_key=trace_key)
+        fixed = (aggregates, devices, self._optimizer.trace_key)
+        update = self._update(gradients, state, values, alongside, fixed=fixed)
         self._store(update, trained)
         return update
 
-    def _pure_update(
-        self,
-        gradients: Any,
-        state: Any,
-        values: Any,
-        alongside: Any,
-        aggregates: bool,
-        devices: Devices | None,
-        *,
-        trace_key: Any,
-    ) -> Update:
-        del trace_key  # a static argument: the update is traced again when it changes
+    def _pure_update(self, gradients: Any, state: Any, values: Any, alongside: Any, *, fixed: Any) -> Update:
+        aggregates, devices, _ = fixed  # with the trace key: the update is traced again when it changes
         if devices is not None:
-            axis_name = devices.axis_name
-            mean = devices.mean_of_apart(lambda grads, state: self._optimizer.all_reduce(grads, state, axis_name))
+            mean = devices.mean_of_apart(partial(self._optimizer.all_reduce, axis_name=devices.axis_name))
             gradients = mean(gradients, state)
         after, before = alongside
         return self._optimizer.update(
@@ -283,27 +257,24 @@ class Stepper:
                     f"the arguments of a compiled loss function must be arrays, got {shown(leaf)}: use "
                     "functools.partial or a closure, made once before the loop"
                 )
-        devices = current_devices()
+        devices = _devices.value
         key = (applies, hashable(loss_fn), devices)
         if key not in self._programs:
             if len(self._programs) >= _PROGRAMS:
                 self._programs.pop(next(iter(self._programs)))
-                self._warn()
+                if not self._has_warned:
+                    self._has_warned = True
+                    warn_user(
+                        f"{_PROGRAMS} loss functions were compiled for one optimizer; a lambda or functools.partial in "
+                        "the training loop is a new function in every step: make it once, before the loop",
+                        RetraceWarning,
+                    )
             self._programs[key] = LossProgram(self._optimizer, loss_fn, applies, devices)
         return self._programs[key]
 
-    def _warn(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            warn_user(
-                f"{_PROGRAMS} loss functions were compiled for one optimizer; a lambda or functools.partial in the "
-                "training loop is a new function in every step: make it once, before the loop",
-                RetraceWarning,
-            )
-
     def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
         """Differentiate without compiling: loss, gradients, assigned variables, and their values after and before."""
-        if current_devices() is not None:
+        if _devices.value is not None:
             raise ArgumentError(
                 "on several devices the loss function must take the batch as arguments, to split it: use "
                 "optimizer.minimize(loss_fn, variables, x, y), with loss_fn(x, y)"

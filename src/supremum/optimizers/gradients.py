@@ -1,9 +1,11 @@
-"""Checks, clipping and transformations of gradients before the update."""
+"""The variables and gradients of an optimizer: keys and checks, and the clipping and transformation of gradients."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from itertools import chain, count
 from typing import Any, TypeAlias, cast
 
 import jax
@@ -11,13 +13,13 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
+from supremum.formats import Kind, as_format
 from supremum.mixed_precision import described, is_array, is_floating, split_loss, widen
 from supremum.nn import Variable, overlay
-from supremum.optimizers.variable_registry import check_variable
 
-Pairs: TypeAlias = list[tuple[Any, Variable]]
-Transformer: TypeAlias = Callable[[Pairs], Iterable[tuple[Any, Variable]]]
+Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
+"""The argument of optimizers: one variable, several variables, or the variables of a model by path."""
+Transformer: TypeAlias = Callable[[list[tuple[Any, Variable]]], Iterable[tuple[Any, Variable]]]
 """A function from (gradient, variable) pairs to (gradient, variable) pairs."""
 Aggregate: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """A function from scaled gradients by key to scaled gradients by key."""
@@ -31,6 +33,81 @@ or compute the gradients with jax.grad:
     gradients = jax.grad(scaled_loss)([variable.value for variable in variables])
     gradients = optimizer.get_unscaled_gradients(gradients)  # with a LossScaleOptimizer
     optimizer.apply_gradients(zip(gradients, variables))"""
+
+
+def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Variable, str]:
+    """Give each variable a key: its path in a model, or an unused name if there is no path.
+
+    Args:
+        key_of: the keys of the known variables; paths replace earlier names.
+        variables: the variables to add.
+
+    Raises:
+        OperandError: for anything that is not a variable.
+        ArgumentError: for a variable that occurs twice or is not real floating, and for a path that another variable
+            already has.
+    """
+    made = dict(key_of)
+    if isinstance(variables, Mapping):
+        made.update(zip(checked_variables(variables.values()), variables, strict=True))
+    else:
+        taken = set(made.values())
+        for variable in checked_variables(variables):
+            if variable not in made:
+                made[variable] = _free_name(variable.name, taken)
+                taken.add(made[variable])
+    for key, times in Counter(made.values()).items():
+        if times > 1:
+            raise ArgumentError(
+                f"two variables are called {shown(key)}, because this optimizer has trained another model: make one "
+                "optimizer for each model, with type(optimizer).from_config(optimizer.get_config())"
+            )
+    return made
+
+
+def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
+    """Check variables, and return them as a list.
+
+    Raises:
+        OperandError: for anything that is not a variable.
+        ArgumentError: for a variable that occurs twice, or is not real floating.
+    """
+    if isinstance(variables, Variable):
+        return [variables]
+    if not is_iterable(variables):
+        raise _not_a_variable(variables)
+    found: dict[Variable, None] = {}
+    for variable in variables:
+        check_variable(variable)
+        if variable in found:
+            raise ArgumentError(f"{shown(variable)} must occur only once: an optimizer changes it once in a step")
+        found[variable] = None
+    if not found:
+        raise ArgumentError("an optimizer needs at least one variable, got none: pass model.trainable_variables")
+    return list(found)
+
+
+def check_variable(variable: Any) -> None:
+    """Raise if a value is not a real floating variable."""
+    if not isinstance(variable, Variable):
+        raise _not_a_variable(variable)
+    if as_format(variable.true_dtype).kind is not Kind.FLOAT:
+        raise ArgumentError(
+            f"trained variables must be real floating, got {shown(variable)}: leave it out, or make it with "
+            "trainable=False"
+        )
+
+
+def _not_a_variable(given: Any) -> OperandError:
+    return OperandError(
+        f"an optimizer needs supremum.nn.Variable objects, got {type(given).__name__}: pass "
+        "model.trainable_variables, or nn.Variable(array)"
+    )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    numbered = (f"{name}_{number}" for number in count(1))
+    return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def check_function(loss_fn: Any) -> None:
@@ -112,7 +189,7 @@ def process(
     variables: Mapping[str, Variable],
     numbers: Mapping[str, Any],
     aggregator: Transformer | None,
-    transformers: Sequence[Transformer],
+    transformers: Iterable[Transformer],
 ) -> dict[str, Any]:
     """Aggregate, clip and transform gradients, for an optax transformation.
 
@@ -128,7 +205,7 @@ def process(
         raise ArgumentError("gradient transformers need variables: call optimizer.build(variables) first")
     if aggregator is not None:
         gradients = transform(gradients, values, variables, [aggregator])
-    gradients = clip(gradients, *(numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm")))
+    gradients = clip(gradients, numbers)
     return transform(gradients, values, variables, transformers) if transformers else gradients
 
 
@@ -151,7 +228,7 @@ def transform(
         ArgumentError: for an unknown variable, or a gradient with a wrong shape.
     """
     key_of = {variables[key]: key for key in gradients}
-    pairs: Pairs = [(gradient, variables[key]) for key, gradient in gradients.items()]
+    pairs = [(gradient, variables[key]) for key, gradient in gradients.items()]
     with overlay({variables[key]: value for key, value in values.items()}):
         for function in functions:
             pairs = _as_pairs(function(list(pairs)))
@@ -178,20 +255,15 @@ def _check_transformed(function: Any, gradient: Any, variable: Any, key_of: Mapp
         )
 
 
-def clip(
-    gradients: dict[str, jax.Array],
-    clipvalue: jax.Array | None,
-    clipnorm: jax.Array | None,
-    global_clipnorm: jax.Array | None,
-) -> dict[str, jax.Array]:
+def clip(gradients: dict[str, jax.Array], numbers: Mapping[str, Any]) -> dict[str, jax.Array]:
     """Clip gradients by key, as Keras' arguments of the same names do; the norms do not overflow.
 
     Args:
         gradients: floating arrays, at least float32.
-        clipvalue: the largest magnitude of an element; None for no limit.
-        clipnorm: the largest norm of a gradient; None for no limit.
-        global_clipnorm: the largest norm of all gradients together; None for no limit.
+        numbers: the hyperparameters of the step. `clipvalue` is the largest magnitude of an element, `clipnorm` the
+            largest norm of a gradient, `global_clipnorm` the largest norm of all gradients together; each may be None.
     """
+    clipvalue, clipnorm, global_clipnorm = (numbers[name] for name in ("clipvalue", "clipnorm", "global_clipnorm"))
     if clipvalue is not None:
         gradients = {key: jnp.clip(each, -clipvalue, clipvalue).astype(each.dtype) for key, each in gradients.items()}
     if clipnorm is not None:

@@ -14,7 +14,7 @@ from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import is_array, is_floating
-from supremum.optimizers.scalar_variable import Scalar, value_of
+from supremum.optimizers.state import Scalar, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken, a traced integer scalar, to a number."""
@@ -138,24 +138,23 @@ class Hyperparameters:
         rule, others = self.rules[name], {key: held for key, held in numbers.items() if key != name}
         if isinstance(value, Hyperparameter) and value.schedule is not None:
             value = value.schedule
-        if value is None and rule.optional:
-            self.schedules.pop(name, None)
-            self._absent.add(name)
-            return others
+        number = None
         if callable(value):
             _check_schedule(name, value)
-            self.schedules[name] = value
-            self._absent.discard(name)
-            return others
-        if isinstance(value_of(value), (str, bytes, type(None))):
+        elif isinstance(value_of(value), (str, bytes)) or (value is None and not rule.optional):
             choices = (
                 "a number, a function of the step or None" if rule.optional else "a number or a function of the step"
             )
             raise OperandError(f"{name} must be {choices}, got {shown(value)}")
-        number = rule.check(name, value)
+        elif value is not None:
+            number = rule.check(name, value)
         self.schedules.pop(name, None)
-        (self._absent.add if rule.absent_at_zero and number == 0 else self._absent.discard)(name)
-        return {**others, name: as_number(number)}
+        self._absent.discard(name)
+        if callable(value):
+            self.schedules[name] = value
+        elif number is None or (rule.absent_at_zero and number == 0):
+            self._absent.add(name)
+        return others if number is None else {**others, name: as_number(number)}
 
     def read(self, name: str, numbers: Mapping[str, jax.Array], step: jax.Array) -> jax.Array:
         """Return the value of a hyperparameter at a step."""

@@ -1,45 +1,186 @@
-"""A wrapper that adds loss scaling to an optimizer.
+"""Loss scales with a state, and the wrapper that adds one to an optimizer.
 
 Keras RFC 293, mixed precision, "LossScaleOptimizer Overview" and "LossScaleOptimizer API".
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Self
+from typing import Any, NoReturn, Self, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
-from supremum.argument_checks import flag
+from supremum import mixed_precision
+from supremum.argument_checks import flag, real_number, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
-from supremum.mixed_precision import (
-    FixedLossScale,
-    LossScale,
-    ScaledOptimizerState,
-    all_finite,
-    all_reduce_gradients,
-    apply_or_skip,
-    as_loss,
-    differentiate_scaled,
-    is_floating,
-    unscale,
-)
+from supremum.mixed_precision import FixedLossScale, LossScale, LossScaleState, ScaledOptimizerState
 from supremum.nn import Variable
 from supremum.optimizers.checkpoint_arrays import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import Aggregate
-from supremum.optimizers.scalar_variable import value_of
-from supremum.optimizers.state import Update
-from supremum.optimizers.stateful_loss_scale import StatefulLossScale, as_stateful
-from supremum.optimizers.traced_state import copied, use_state
+from supremum.optimizers.state import Scalar, Update, copied, current_state, use_state, value_of
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 
 # The scale comes from the state, and `update` checks whether gradients are finite.
 _UNCHECKED = FixedLossScale(1.0)
 _FLOAT16 = as_format("float16").dtype
+
+
+class StatefulLossScale:
+    """A loss scale with its state; several optimizers can share it.
+
+    The settings of the `LossScale` are read-only attributes: `initial_loss_scale`, `increment_period`, `multiplier`,
+    `minimum`, `maximum` and `hysteresis`, or `loss_scale_value` of a fixed scale.
+
+    Args:
+        settings: a `LossScale`, `"dynamic"` or a number.
+
+    Raises:
+        OperandError: for None and for anything that is not a loss scale; a `TypeError`.
+
+    The variables can be assigned, not replaced (Keras RFC 293, mixed precision, "The new LossScale class").
+
+    >>> scale = StatefulLossScale("dynamic")
+    >>> scale()
+    Array(32768., dtype=float32)
+    >>> _ = scale.loss_scale.assign(1024)
+    >>> scale(), scale.num_good_steps, scale.multiplier
+    (Array(1024., dtype=float32), Scalar('num_good_steps', 0, dtype=int32), 2.0)
+    """
+
+    def __init__(self, settings: LossScale | str | float = "dynamic") -> None:
+        if isinstance(settings, StatefulLossScale):
+            raise OperandError(
+                "settings must not be a StatefulLossScale: pass it as it is to share it, or pass its copy()"
+            )
+        made = mixed_precision.as_loss_scale(settings)
+        if made is None:
+            raise OperandError("a loss scale needs settings, got None: pass 'dynamic', or 1 for no scaling")
+        self._settings: LossScale = made
+        self._state: LossScaleState = made.init()
+
+    def __call__(self) -> jax.Array:
+        """The factor for the next loss, a float32 scalar."""
+        return copied(self.state.loss_scale)
+
+    @property
+    def settings(self) -> LossScale:
+        """The frozen settings."""
+        return self._settings
+
+    @property
+    def state(self) -> LossScaleState:
+        """The arrays that change; a jitted step takes and returns them."""
+        return current_state(self, self._state)
+
+    @state.setter
+    def state(self, state: LossScaleState) -> None:
+        if not isinstance(state, LossScaleState):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OperandError(f"the state of a loss scale must be a LossScaleState, got {shown(state)}")
+        self._state = state
+
+    @property
+    def loss_scale(self) -> Scalar:
+        """The factor for the next loss, float32; it can be assigned."""
+        return Scalar("loss_scale", lambda: self.state.loss_scale, self._assign_scale)
+
+    @property
+    def num_good_steps(self) -> Scalar:
+        """The steps in a row with finite gradients since the scale last changed; it can be assigned."""
+        return Scalar("num_good_steps", lambda: self.state.num_good_steps, self._assign_good_steps)
+
+    @property
+    def num_skipped_steps(self) -> jax.Array:
+        """The total number of skipped steps."""
+        return copied(self.state.num_skipped_steps)
+
+    @property
+    def num_retries(self) -> jax.Array:
+        """The total number of times that a step was computed again at a lower scale."""
+        return copied(self.state.num_retries)
+
+    def _assign_scale(self, value: Any) -> None:
+        number = real_number("loss_scale", value_of(value))
+        floor, ceiling = self._settings.bounds
+        if not 0 < number < math.inf:
+            raise ArgumentError(f"loss_scale must be positive and finite, got {number}: assign 2.0**15, for example")
+        if not floor <= number <= ceiling:
+            raise ArgumentError(
+                f"loss_scale must be from {floor} to {ceiling}, the bounds of {self._settings}, got {number}: "
+                f"assign {min(max(number, floor), ceiling)}, or make a loss scale with other bounds"
+            )
+        self.state = self._state._replace(loss_scale=jnp.asarray(np.float32(number)))
+
+    def _assign_good_steps(self, value: Any) -> None:
+        dtype = self._state.num_good_steps.dtype
+        number = whole_number("num_good_steps", value_of(value), 0, int(jnp.iinfo(dtype).max))
+        self.state = self._state._replace(num_good_steps=jnp.asarray(np.asarray(number, dtype)))
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Load a state that was saved by name.
+
+        Args:
+            saved: every field of `LossScaleState`, checked and limited as in `LossScale.load_state_dict`.
+        """
+        self.state = self._settings.load_state_dict(saved)
+
+    def copy(self) -> StatefulLossScale:
+        """Make a separate loss scale with the same settings and a copy of the state."""
+        made = StatefulLossScale(self._settings)
+        # A buffer that two states share cannot be donated.
+        made.state = LossScaleState(*(jnp.array(leaf, copy=True) for leaf in mixed_precision.as_state(self._state)))
+        return made
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the settings as data for JSON, without the state, which belongs in checkpoints.
+
+        >>> StatefulLossScale(8).get_config()
+        {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 8.0}}
+        """
+        return cast("dict[str, Any]", mixed_precision.serialize_loss_scale(self._settings))
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> StatefulLossScale:
+        """Make a loss scale with a new state from the result of `get_config`."""
+        settings = mixed_precision.deserialize_loss_scale(config)
+        assert settings is not None
+        return cls(settings)
+
+    def __getattr__(self, name: str) -> Any:
+        settings = vars(self).get("_settings")
+        if settings is not None and name in settings.get_config():
+            return getattr(settings, name)
+        raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("state", "_state", "_settings"):
+            self._refuse(name)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> NoReturn:
+        if name in ("loss_scale", "num_good_steps"):
+            raise AttributeError(f"{name} is a variable, which cannot be replaced: use scale.{name}.assign(value)")
+        if name in self._settings.get_config():
+            made = f"StatefulLossScale({type(self._settings).__name__}({name}=...))"
+            raise AttributeError(f"{name} is a setting, which cannot change: make a new loss scale, {made}")
+        raise AttributeError(
+            f"a loss scale has no settable attribute {shown(name)}: use loss_scale.assign, or set state"
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._settings.get_config()})
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={getattr(self._state, name)}" for name in mixed_precision.COUNTS)
+        return f"StatefulLossScale({self._settings!r}, loss_scale={self._state.loss_scale}, {counts})"
 
 
 def is_float16(asked: DType | None) -> bool:
@@ -93,7 +234,12 @@ class LossScaleOptimizer(OptimizerWrapper):
                 f"{shown(self.inner_optimizer)} already scales its loss: use it as it is, or wrap its inner optimizer, "
                 "LossScaleOptimizer(optimizer.inner_optimizer)"
             )
-        self._loss_scale = as_stateful(loss_scale)
+        if cast("Any", loss_scale) is None:
+            raise OperandError(
+                "a LossScaleOptimizer needs a loss scale, got None: pass 'dynamic' or a number, or use the optimizer "
+                "without the wrapper"
+            )
+        self._loss_scale = loss_scale if isinstance(loss_scale, StatefulLossScale) else StatefulLossScale(loss_scale)
         self.aggregate_in_float16 = aggregate_in_float16
 
     @property
@@ -149,13 +295,13 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     def all_reduce(self, gradients: Mapping[str, Any], state: ScaledOptimizerState, axis_name: str) -> dict[str, Any]:
         """Average unscaled gradients over devices, as `Optimizer.all_reduce` does; the sum is scaled."""
-        return all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None), state.scaling)
+        return mixed_precision.all_reduce_gradients(dict(gradients), axis_name, self.reduce_dtype(None), state.scaling)
 
     def value_and_grad(
         self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
     ) -> Callable[..., Any]:
         """Differentiate a scaled loss, as `Optimizer.value_and_grad` does; gradients are unscaled, at least float32."""
-        differentiate = differentiate_scaled(loss_fn, _UNCHECKED, has_aux=has_aux, aggregate=aggregate)
+        differentiate = mixed_precision.differentiate_scaled(loss_fn, _UNCHECKED, has_aux=has_aux, aggregate=aggregate)
 
         def value_and_grad(state: ScaledOptimizerState, values: Any, *args: Any) -> Any:
             with use_state(self._loss_scale, state.scaling), use_state(self.inner_optimizer, state.inner):
@@ -165,33 +311,24 @@ class LossScaleOptimizer(OptimizerWrapper):
         return value_and_grad
 
     def update(
-        self,
-        gradients: Mapping[str, Any],
-        state: ScaledOptimizerState,
-        values: Mapping[str, jax.Array],
-        *,
-        after: Any = None,
-        before: Any = None,
-        aggregate_gradients: bool = True,
+        self, gradients: Mapping[str, Any], state: ScaledOptimizerState, values: Mapping[str, jax.Array], **options: Any
     ) -> Update:
         """Take a step, as `Optimizer.update` does; if gradients are not finite, only the scale changes."""
 
         def apply() -> Update:
             with use_state(self._loss_scale, state.scaling):
-                return self.inner_optimizer.update(
-                    gradients, state.inner, values, after=after, before=before, aggregate_gradients=aggregate_gradients
-                )
+                return self.inner_optimizer.update(gradients, state.inner, values, **options)
 
         def skip() -> Update:
-            return Update(dict(values), state.inner, before, jnp.asarray(True))
+            return Update(dict(values), state.inner, options.get("before"), jnp.asarray(True))
 
-        made, scaling = apply_or_skip(self._loss_scale.settings, state.scaling, gradients, apply, skip)
+        made, scaling = mixed_precision.apply_or_skip(self._loss_scale.settings, state.scaling, gradients, apply, skip)
         return made._replace(state=ScaledOptimizerState(made.state, scaling))
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
         """Return `after`, or `before` if gradients are not finite."""
         if self._loss_scale.settings.skips:
-            after = jax.lax.cond(all_finite(gradients), lambda: after, lambda: before)
+            after = jax.lax.cond(mixed_precision.all_finite(gradients), lambda: after, lambda: before)
         return self.inner_optimizer.kept_alongside(gradients, after, before)
 
     def get_scaled_loss(self, loss: Any) -> Any:
@@ -210,7 +347,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         """
         loss = value_of(loss)
         if not callable(loss):
-            return as_loss(loss).astype(jnp.float32) * self._scale_here()
+            return mixed_precision.as_loss(loss).astype(jnp.float32) * self._scale_here()
 
         @wraps(loss)
         def scaled(*args: Any, **kwargs: Any) -> Any:
@@ -232,9 +369,9 @@ class LossScaleOptimizer(OptimizerWrapper):
             ArgumentError: inside `jax.jit`, where a dynamic scale would become a constant.
         """
         for leaf in jax.tree.leaves(gradients):
-            if not is_floating(leaf):
+            if not mixed_precision.is_floating(leaf):
                 raise OperandError(f"gradients must be real floating arrays or None, got {shown(leaf)}")
-        return unscale(gradients, self._scale_here())
+        return mixed_precision.unscale(gradients, self._scale_here())
 
     def _scale_here(self) -> jax.Array:
         scale = self._loss_scale()
@@ -261,19 +398,15 @@ class LossScaleOptimizer(OptimizerWrapper):
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Load saved `variables`; the loss scale stays as it is if an optimizer without a scale saved them."""
         own = without_scale(saved)
-        prefix = len(SCALE_PREFIX)
-        scaling = {name[prefix:]: each for name, each in saved.items() if name not in own}
+        scaling = {name.removeprefix(SCALE_PREFIX): each for name, each in saved.items() if name not in own}
         state = self._loss_scale.settings.load_state_dict(scaling) if scaling else self._loss_scale.state
         self.inner_optimizer.load_variables(own)
         self._loss_scale.state = state
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments, including the settings of the scale."""
-        return {
-            **super().get_config(),
-            "loss_scale": self._loss_scale.get_config(),
-            "aggregate_in_float16": self._aggregate_in_float16,
-        }
+        own = {"loss_scale": self._loss_scale.get_config(), "aggregate_in_float16": self._aggregate_in_float16}
+        return {**super().get_config(), **own}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

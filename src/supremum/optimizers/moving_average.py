@@ -11,13 +11,11 @@ import jax.numpy as jnp
 
 from supremum.mixed_precision import widen
 from supremum.nn import Variable
-from supremum.optimizers.checkpoint_arrays import checked_arrays
+from supremum.optimizers import checkpoint_arrays
+from supremum.optimizers.gradients import Variables
 from supremum.optimizers.hyperparameters import DECAY, Hyper, as_number, shortest
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.scalar_variable import Scalar
-from supremum.optimizers.state import Update
-from supremum.optimizers.traced_state import copied
-from supremum.optimizers.variable_registry import Variables
+from supremum.optimizers.state import Scalar, Update, copied
 from supremum.optimizers.wrapper import OptimizerWrapper
 
 _PREFIX = "average/"
@@ -160,7 +158,7 @@ class MovingAverage(OptimizerWrapper):
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Load saved `variables`, all or none."""
         own = {name: each for name, each in saved.items() if name.startswith(_PREFIX)}
-        averages = checked_arrays(own, self._named_averages())
+        averages = checkpoint_arrays.checked(own, self._named_averages())
         self.inner_optimizer.load_variables({name: each for name, each in saved.items() if name not in own})
         self._averages = {name.removeprefix(_PREFIX): each for name, each in averages.items()}
 

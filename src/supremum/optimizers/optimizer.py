@@ -16,18 +16,12 @@ from supremum.formats import DType, at_least_float32
 from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import all_reduce_gradients, one_more, widen
 from supremum.nn import Variable
-from supremum.optimizers import slot_trees
-from supremum.optimizers.checkpoint_arrays import checked_arrays, checked_weights, named_arrays, without_scale
+from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate, Transformer, checked_loss, process
-from supremum.optimizers.hashable import hashable
+from supremum.optimizers.gradients import Aggregate, Transformer, Variables, checked_loss, process, register
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
-from supremum.optimizers.injected_hyperparameters import checked_transformation, numbers_of
-from supremum.optimizers.settings import CHECKS
-from supremum.optimizers.state import OptimizerState, Update
-from supremum.optimizers.traced_state import copied, current_state, use_state
-from supremum.optimizers.transformation_step import apply_transformation, initial_slots
-from supremum.optimizers.variable_registry import Variables, register
+from supremum.optimizers.settings import CHECKS, hashable
+from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
 
 
 class Optimizer:
@@ -110,8 +104,8 @@ class Optimizer:
             raise OperandError(
                 f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
             )
-        self.transformation = checked_transformation(transformation)
-        found = numbers_of(self.transformation)
+        self.transformation = transformations.checked(transformation)
+        found = transformations.numbers_of(self.transformation)
         for name in numbers:
             if name not in found:
                 raise UnknownNameError("hyperparameter", name, found, repr(type(self).__name__))
@@ -201,7 +195,7 @@ class Optimizer:
         """A pytree of all arrays that a step changes; a jitted step takes it and returns the next one."""
         if self._is_stale and self._key_of and self._state.slots is not None:
             # Settings have changed: drop the slots that are not needed any more, and make the new ones.
-            slots = slot_trees.carry_over(self._state.slots, self._fresh_slots(self._key_of))
+            slots = transformations.carry_over(self._state.slots, self._fresh_slots(self._key_of))
             self._state = self._state._replace(slots=slots)
         self._is_stale = False
         return current_state(self, self._state)
@@ -243,12 +237,12 @@ class Optimizer:
             return
         old = self.state
         new_keys = {key: key_of[variable] for variable, key in self._key_of.items()}
-        held = None if old.slots is None else slot_trees.rename(old.slots, new_keys)
+        held = None if old.slots is None else transformations.rekey(old.slots, new_keys.keys(), new_keys)
         if len(new_keys) < len(key_of):
             fresh = self._fresh_slots(key_of)
             # Existing leaves are kept, including leaves that belong to no variable.
             old_keys = set(new_keys.values())
-            held = fresh if held is None else slot_trees.merge(fresh, set(key_of.values()), held, old_keys)
+            held = fresh if held is None else transformations.merge(fresh, set(key_of.values()), held, old_keys)
         self._key_of = key_of
         self._state = old._replace(slots=held)
 
@@ -259,7 +253,7 @@ class Optimizer:
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
         transformation = self.make_transformation(**self._numbers(state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
-        return initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
+        return transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
         """Return the hyperparameters of a step, in the widest dtype of its computation."""
@@ -358,12 +352,11 @@ class Optimizer:
         with use_state(self, state):
             numbers = self._numbers(state, values)
             aggregator = self.gradient_aggregator if aggregate_gradients else None
-            transformers = tuple(self.gradient_transformers)
-            processed = process(given, values, self.built_for, numbers, aggregator, transformers)
+            processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
             transformation = self.make_transformation(**numbers)
         if not processed:
             raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
-        new_values, slots = apply_transformation(
+        new_values, slots = transformations.take_step(
             transformation, processed, state.slots, values, keys, numbers, type(self).__name__
         )
         new_state = OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
@@ -447,7 +440,7 @@ class Optimizer:
     @property
     def variables(self) -> dict[str, jax.Array]:
         """The arrays of a checkpoint by name, such as `"iterations"`, `"learning_rate"` and `"mu/dense/kernel"`."""
-        return named_arrays(self.state, self.hyperparameters)
+        return checkpoint_arrays.named(self.state, self.hyperparameters)
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Load saved `variables`, all or none.
@@ -459,11 +452,11 @@ class Optimizer:
             UnknownNameError: for an unknown name.
             ArgumentError: for a missing name, or a value with a wrong shape or dtype.
         """
-        arrays = checked_arrays(without_scale(saved), self.variables)
+        arrays = checkpoint_arrays.checked(checkpoint_arrays.without_scale(saved), self.variables)
         numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
         for name, number in numbers.items():
             self._hyper.rules[name].check(name, number)
-        slots = slot_trees.with_leaves(self._state.slots, arrays)
+        slots = transformations.replace_leaves(self._state.slots, arrays)
         self._state = OptimizerState(arrays["iterations"], self._state.hyperparameters, slots)
         for name, number in numbers.items():
             self._set_hyperparameter(name, number)
@@ -478,7 +471,7 @@ class Optimizer:
         Raises:
             ArgumentError: for a wrong number of arrays, or an array with a wrong shape or dtype.
         """
-        self.load_variables(checked_weights(weights, self.variables))
+        self.load_variables(checkpoint_arrays.by_name(weights, self.variables))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments; schedules and functions stay as they are."""

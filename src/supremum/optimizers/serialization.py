@@ -1,15 +1,51 @@
-"""Conversion of optimizers to plain data, and back."""
+"""Optimizers from names, optax transformations and plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from supremum.argument_checks import instance, known_keys
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+
+from supremum.argument_checks import chosen, instance, known_keys
 from supremum.errors import OperandError, UnknownNameError, shown
+from supremum.optimizers.algorithms import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from supremum.optimizers.optimizer import Optimizer
 
-_KEYS = ("class_name", "config")
+_NAMED: dict[str, Callable[[], Optimizer]] = {
+    made.__name__.lower(): made for made in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)
+}
+
+
+def as_optimizer(optimizer: Any) -> Optimizer:
+    """Make an optimizer from a name or an optax transformation; return an optimizer as it is.
+
+    Args:
+        optimizer: an `Optimizer`, an `optax.GradientTransformation`, or a name in any case, such as `"adam"`.
+
+    Raises:
+        UnknownNameError: for an unknown name, with similar names; a `ValueError`.
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_optimizer("AdamW")
+    AdamW(learning_rate=0.001, weight_decay=0.004, beta_1=0.9, beta_2=0.999, epsilon=1e-07)
+    >>> as_optimizer("adma")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown optimizer 'adma': did you mean 'adam'?
+    """
+    if isinstance(optimizer, Optimizer):
+        return optimizer
+    if isinstance(optimizer, str):
+        if optimizer.lower() not in _NAMED:
+            raise UnknownNameError("optimizer", optimizer, _NAMED)
+        return _NAMED[optimizer.lower()]()
+    if isinstance(optimizer, (optax.GradientTransformation, optax.MultiSteps)):
+        return Optimizer(optimizer)
+    if isinstance(optimizer, type):
+        name = optimizer.__name__
+        raise OperandError(f"an optimizer must be an instance, got the class {name}: use {name}()")
+    raise OperandError(f"an optimizer must be a name, an Optimizer or an optax transformation, got {shown(optimizer)}")
 
 
 def serialize_optimizer(optimizer: Optimizer) -> dict[str, Any]:
@@ -37,13 +73,11 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
         ArgumentError: for a missing key.
         OperandError: for a class that is not an optimizer.
     """
-    entries = known_keys("serialized optimizer", data, _KEYS, _KEYS)
+    entries = known_keys("serialized optimizer", data, ("class_name", "config"))
     kind = entries["class_name"]
     if isinstance(kind, str):
         classes = _named()
-        if kind not in classes:
-            raise UnknownNameError("class of optimizer", kind, classes)
-        kind = classes[kind]
+        kind = classes[chosen("class of optimizer", kind, classes)]
     if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
         raise OperandError(f"class_name must be an optimizer class or its name, got {shown(kind)}")
     return kind.from_config(entries["config"])

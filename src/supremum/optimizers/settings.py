@@ -1,32 +1,16 @@
-"""The settings of optimizers other than hyperparameters."""
+"""The settings of optimizers other than hyperparameters: their checks, and their key in a compiled step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, cast
+
+import numpy as np
 
 from supremum.argument_checks import flag, is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
-from supremum.optimizers.gradients import Transformer
-from supremum.optimizers.hyperparameters import Hyper
-
-
-class OptimizerOptions(TypedDict, total=False):
-    """The keyword arguments of every optimizer; `Optimizer` documents them."""
-
-    clipnorm: Hyper | None
-    clipvalue: Hyper | None
-    global_clipnorm: Hyper | None
-    gradient_transformers: Iterable[Transformer]
-    gradient_aggregator: Transformer | None
-
-
-class GradientDescentOptions(OptimizerOptions, total=False):
-    """The keyword arguments of every optimizer with a learning rate."""
-
-    weight_decay: Hyper | None
 
 
 def _checked_transformers(functions: Any) -> tuple[Any, ...]:
@@ -65,3 +49,38 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "nu_dtype": _checked_dtype,
 }
 """Checks of attributes: each function returns the value to store, or raises."""
+
+
+class Identity:
+    """A hashable reference to an object; it compares by identity and keeps the object alive."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.held is other.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+
+def hashable(value: Any) -> Hashable:
+    """Return a hashable stand-in, compared by value for plain data and by identity for unhashable objects.
+
+    >>> hashable([1, {"a": 2.0}]) == hashable([1, {"a": 2.0}]), hashable(1) == hashable(True)
+    (True, False)
+    """
+    kind = type(value)
+    if isinstance(value, (list, tuple)):
+        return (kind, tuple(map(hashable, cast("list[Any]", value))))
+    if isinstance(value, dict):
+        return (kind, tuple((key, hashable(item)) for key, item in cast("dict[Any, Any]", value).items()))
+    if isinstance(value, np.ndarray):
+        return (kind, value.dtype.str, value.shape, value.tobytes())
+    try:
+        hash(value)
+    except TypeError:
+        return Identity(value)
+    return (kind, value)

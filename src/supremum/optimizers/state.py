@@ -1,10 +1,56 @@
-"""The state of an optimizer, and the result of a step."""
+"""The state of an optimizer: its arrays and scalars, and the state that replaces it while a step is traced."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from supremum.formats import DType, as_format
+from supremum.nn import VariableOperators
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_states: ContextVar[Mapping[int, object]] = ContextVar("states", default=MappingProxyType({}))
+
+
+def current_state(owner: object, own: S) -> S:
+    """Return the state that `use_state` set for an object, else `own`."""
+    return _states.get().get(id(owner), own)  # pyright: ignore[reportReturnType] (what `use_state` put there)
+
+
+def copied(tree: T) -> T:
+    """Copy the arrays of a state, because the next step reuses the memory of the state itself.
+
+    Arrays that a failed step has deleted are returned as they are; their shapes and dtypes are still known.
+    """
+    for leaf in jax.tree.leaves(tree):
+        if isinstance(leaf, Tracer) or (isinstance(leaf, jax.Array) and leaf.is_deleted()):
+            return tree
+    with jax.ensure_compile_time_eval():  # concrete arrays, even while JAX is tracing
+        return _copy_arrays(tree)
+
+
+@jax.jit
+def _copy_arrays(tree: Any) -> Any:
+    return jax.tree.map(jnp.copy, tree)
+
+
+@contextmanager
+def use_state(owner: object, state: object) -> Generator[None]:
+    """Replace an object's state by `state` within a block."""
+    token = _states.set({**_states.get(), id(owner): state})
+    try:
+        yield
+    finally:
+        _states.reset(token)
 
 
 class OptimizerState(NamedTuple):
@@ -35,3 +81,70 @@ class Update(NamedTuple):
     state: Any
     alongside: Any
     skipped: jax.Array
+
+
+class Scalar(VariableOperators):
+    """A scalar in the state of another object, which is read and assigned there.
+
+    In operations it acts as its array; `float(scalar)` reads it.
+
+    Args:
+        name: the name.
+        read: a function that returns the array.
+        write: a function that checks and sets a new value.
+
+    >>> import jax.numpy as jnp
+    >>> rate = Scalar("rate", lambda: jnp.float32(0.5), lambda value: None)
+    >>> rate, float(rate) * 2
+    (Scalar('rate', 0.5, dtype=float32), 1.0)
+    """
+
+    def __init__(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> None:
+        self.name = name
+        self._read = read
+        self._write = write
+
+    @property
+    def value(self) -> jax.Array:
+        """The current array."""
+        return copied(self._read())
+
+    def read_value(self) -> jax.Array:
+        """Return the current array, as `value` does."""
+        return self.value
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype, which never changes."""
+        return self.value.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a scalar."""
+        return ()
+
+    def assign(self, value: Any) -> Scalar:
+        """Assign a number.
+
+        Args:
+            value: a real number, or a 0-d array or scalar of one.
+
+        Returns:
+            The scalar.
+
+        Raises:
+            TypeError: for anything that is not a number, and for a traced number.
+            ArgumentError: for a number out of bounds.
+        """
+        self._write(value)
+        return self
+
+    def __repr__(self) -> str:
+        value = self.value
+        shown = value if isinstance(value, Tracer) else value.item()
+        return f"{type(self).__name__}({self.name!r}, {shown}, dtype={as_format(value.dtype)})"
+
+
+def value_of(value: Any) -> Any:
+    """Return the array of a scalar or variable, and anything else as it is."""
+    return value.value if isinstance(value, VariableOperators) else value

@@ -188,8 +188,6 @@ def optimizers_within(optimizer: Optimizer) -> Iterator[Optimizer]:
     >>> [type(each).__name__ for each in optimizers_within(LossScaleOptimizer(SGD()))]
     ['LossScaleOptimizer', 'SGD']
     """
-    while True:
-        yield optimizer
-        if not isinstance(optimizer, OptimizerWrapper):
-            return
-        optimizer = optimizer.inner_optimizer
+    yield optimizer
+    if isinstance(optimizer, OptimizerWrapper):
+        yield from optimizers_within(optimizer.inner_optimizer)

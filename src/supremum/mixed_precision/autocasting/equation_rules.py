@@ -5,54 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
 
+from supremum import jaxprs
 from supremum.formats import DType, as_format
 from supremum.jax_compat import function_place, parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import (
-    BETWEEN,
-    CUSTOM_VMAP,
-    ENTERED,
-    RewriteAction,
-    Value,
-    aval_of,
-    callees,
-    name_of_call,
-    owner_of,
-    scopes_of,
-)
-from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE, castable, fitting, foreign, join
-from supremum.mixed_precision.autocasting.operations import (
-    BIAS,
-    BUILT_IN,
-    COMPUTE,
-    DECLARED,
-    EACH,
-    EXCEPTIONS,
-    FLOAT32,
-    FUNCTIONS,
-    INSIDE,
-    RECIPROCAL,
-    SQUARE,
-    WIDEST,
-    Row,
-)
-from supremum.mixed_precision.autocasting.settings import Settings
+from supremum.jaxprs import RewriteAction, Value, aval_of
+from supremum.mixed_precision.autocasting import operations
+from supremum.mixed_precision.autocasting.settings import CASTABLE, Settings, castable, fitting, foreign, join
 
 _FLOAT32 = as_format("float32").dtype
 
-# Names of scopes, and of a jitted function, that mark parts of a program for autocast, and in profiles. The prefix
-# keeps them apart from names that users choose, such as a layer called "autocast".
-DISABLED_SCOPE: Final = "supremum.autocast.disabled"
-DECIDED_SCOPE: Final = "supremum.autocast"
-KEEP_CALL: Final = "supremum_autocast_astype"
-
 WRITTEN_FOR_DTYPES: Mapping[str, str] = MappingProxyType(
-    {p.custom_vjp_call_p.name: "backward function", CUSTOM_VMAP: "rule for vmap"}
+    {p.custom_vjp_call_p.name: "backward function", jaxprs.CUSTOM_VMAP: "rule for vmap"}
 )
 """Primitives that call a function with a user's rule for fixed dtypes; autocast enters them only on request."""
 
@@ -94,7 +63,7 @@ class AutocastRule:
         rows: the row of each primitive.
     """
 
-    def __init__(self, settings: Settings, rows: Iterable[Row]) -> None:
+    def __init__(self, settings: Settings, rows: Iterable[operations.Row]) -> None:
         self.settings = settings
         self.rows = MappingProxyType({row.name: row for row in rows})
 
@@ -128,12 +97,12 @@ class _Case:
         self.name = equation.primitive.name
         self.row = rule.rows.get(self.name)
         self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
-        self.scopes = scopes_of(equation)
+        self.scopes = jaxprs.scopes_of(equation)
 
     @property
     def unasked(self) -> bool:
         """Whether the user did not ask to leave this equation, or its function, as it is."""
-        return self.settings.ops.get(self.name) != DECLARED and self.context.rule != FLOAT32
+        return self.settings.ops.get(self.name) != operations.DECLARED and self.context.rule != operations.FLOAT32
 
     @property
     def compute(self) -> DType:
@@ -143,13 +112,13 @@ class _Case:
         return Note(dtype, reason, self.scopes)
 
     def action(self) -> RewriteAction:
-        if DISABLED_SCOPE in self.scopes:
+        if operations.DISABLED_SCOPE in self.scopes:
             return self.left_alone("inside autocast.disabled()")
-        if DECIDED_SCOPE in self.scopes:
+        if operations.DECIDED_SCOPE in self.scopes:
             return self.left_alone("decided by an inner autocast")
         if self.name == p.convert_element_type_p.name:
             return self.conversion()
-        if self.name in ENTERED:
+        if self.name in jaxprs.ENTERED:
             return self.call()
         if not self.floats:
             return self.left_alone("has no float operands that autocast casts")
@@ -185,30 +154,30 @@ class _Case:
     # Calls of functions
 
     def call(self) -> RewriteAction:
-        function = name_of_call(self.equation)
-        if function == KEEP_CALL:
+        function = jaxprs.name_of_call(self.equation)
+        if function == operations.KEEP_CALL:
             dtype = castable(self.equation.outvars[0].aval)
             if dtype is not None and self.floats:
                 return self.converted(Value(dtype, held=True), "cast by autocast.astype")
         asked = self.settings.ops.get(function, "") if function else ""
-        if asked == DECLARED:
+        if asked == operations.DECLARED:
             return self.left_alone(f"ops leaves {function!r} alone")
         row = None if asked or self.context.rule else self.function_row(function)
         written_for = WRITTEN_FOR_DTYPES.get(self.name)
         if written_for and not asked:
             return self.left_alone(f"its {written_for} was written for the dtypes it declares", unasked=self.unasked)
-        rule = self.context.rule or ("" if asked == INSIDE else asked) or ("" if row is None else row.rule)
+        rule = self.context.rule or ("" if asked == operations.INSIDE else asked) or ("" if row is None else row.rule)
         scopes = (*self.context.scopes, *self.scopes) if self.settings.by_path else ()
         operands = tuple(castable(atom.aval) if written_for else None for atom in self.equation.invars)
         why = f"ops runs {function!r} in {asked}" if asked else "a function" if row is None else row.reason
         return RewriteAction(operands, (), self.note(None, why), inside=Context(scopes, rule))
 
-    def function_row(self, name: str) -> Row | None:
+    def function_row(self, name: str) -> operations.Row | None:
         """Return the row of a function that JAX jits; None for a user's function of the same name."""
-        if name not in FUNCTIONS:
+        if name not in operations.FUNCTIONS:
             return None
-        file = function_place(callees(self.equation)[0].jaxpr).rpartition(":")[0]
-        return FUNCTIONS[name] if owner_of(file) == BETWEEN else None
+        file = function_place(jaxprs.callees(self.equation)[0].jaxpr).rpartition(":")[0]
+        return operations.FUNCTIONS[name] if jaxprs.owner_of(file) == jaxprs.BETWEEN else None
 
     # Everything else
 
@@ -222,46 +191,46 @@ class _Case:
         """The rule of the equation, and the reason for it."""
         row, asked = self.row, self.asked
         # A rule for a whole function does not apply to operations in it that cannot be cast.
-        if row is not None and (not asked or (row.rule == DECLARED and self.context.rule)):
+        if row is not None and (not asked or (row.rule == operations.DECLARED and self.context.rule)):
             return row.rule, row.reason
-        return (asked, "set by ops") if asked else (DECLARED, "autocast has no row for it")
+        return (asked, "set by ops") if asked else (operations.DECLARED, "autocast has no row for it")
 
     def by_rule(self) -> RewriteAction:
         rule, reason = self.rule
-        if rule == DECLARED:
-            registered = self.row is not None and self.row not in BUILT_IN
+        if rule == operations.DECLARED:
+            registered = self.row is not None and self.row not in operations.BUILT_IN
             return self.left_alone(reason, unasked=self.unasked and not registered)
-        if rule == EACH:
+        if rule == operations.EACH:
             return self.each(reason)
-        if rule == WIDEST:
+        if rule == operations.WIDEST:
             return self.in_widest(reason)
         held = frozenset(_dtype(value) for value in self.strong if value.held)
         if held and not self.asked:
-            wide = self.compute if rule == COMPUTE else _FLOAT32
+            wide = self.compute if rule == operations.COMPUTE else _FLOAT32
             # An operand that was not cast by hand follows one that was, unless its dtype is wider.
             follows = all(value.held for value in self.strong) or wide.itemsize <= join(held).itemsize
             return self.cast_to(join(held if follows else held | {wide}), "takes a value that was cast by hand")
         if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
             return self.left_alone("sets an algorithm, which determines the dtypes")
-        if rule == COMPUTE:
+        if rule == operations.COMPUTE:
             return self.cast_to(self.compute, reason, Value(self.compute, sides=self.sides))
-        return self.cast_to(_FLOAT32 if rule == FLOAT32 else as_format(rule).dtype, reason)
+        return self.cast_to(_FLOAT32 if rule == operations.FLOAT32 else as_format(rule).dtype, reason)
 
     def in_widest(self, reason: str) -> RewriteAction:
         row, widest = self.row, self.widest
         if row is not None and row.moves:
             return self.cast_to(widest, reason, self.moved(widest, row))
         exception = "" if row is None or self.asked else row.exception
-        is_reciprocal = exception == RECIPROCAL and len(self.floats) == 2 and self.values[0].fits is not None
-        is_square = exception == SQUARE and self.equation.invars[0] is self.equation.invars[1]
+        is_reciprocal = exception == operations.RECIPROCAL and len(self.floats) == 2 and self.values[0].fits is not None
+        is_square = exception == operations.SQUARE and self.equation.invars[0] is self.equation.invars[1]
         if is_reciprocal or is_square:
-            return self.cast_to(_FLOAT32, EXCEPTIONS[exception])
-        bias = self.bias if exception == BIAS else None
+            return self.cast_to(_FLOAT32, operations.EXCEPTIONS[exception])
+        bias = self.bias if exception == operations.BIAS else None
         if bias is not None:
             # Broadcast first, then cast: otherwise the gradient of the bias is summed in 16 bits, with an error of a
             # fifth after some thousand examples.
             narrow = _dtype(self.values[1 - bias])
-            return replace(self.cast_to(narrow, EXCEPTIONS[exception]), spread=bias)
+            return replace(self.cast_to(narrow, operations.EXCEPTIONS[exception]), spread=bias)
         return self.cast_to(widest, reason)
 
     @property
@@ -285,7 +254,10 @@ class _Case:
         if len(self.strong) != 2:
             return None
         for product, other in ((0, 1), (1, 0)):
-            vector, (value, bias) = aval_of(self.equation.invars[other]), (self.values[product], self.values[other])
+            vector, (value, bias) = (
+                aval_of(self.equation.invars[other]),
+                (self.values[product], self.values[other]),
+            )
             axes = {axis for axis, length in enumerate(vector.shape) if length != 1}
             if value.sides and bias.given and _dtype(value).itemsize < _dtype(bias).itemsize:
                 return other if any(axes <= side for side in value.sides) else None
@@ -306,7 +278,7 @@ class _Case:
         beyond = [_dtype(v) for v in self.values if v.fits is not None and v.dtype is not None and dtype not in v.fits]
         return join(frozenset([dtype, *beyond]))
 
-    def moved(self, dtype: DType, row: Row) -> Value:
+    def moved(self, dtype: DType, row: operations.Row) -> Value:
         """Describe a value that was only moved."""
         strong = self.strong
         if strong:

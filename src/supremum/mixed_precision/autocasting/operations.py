@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from supremum.argument_checks import chosen, text
 from supremum.errors import ArgumentError, shown
@@ -30,6 +30,12 @@ INSIDE: Final = "inside"
 """For a function: its operations are treated one by one."""
 
 RULES: tuple[str, ...] = (COMPUTE, FLOAT32, WIDEST, EACH, DECLARED)
+
+# Names of scopes, and of a jitted function, that mark parts of a program for autocast, and in profiles. The prefix
+# keeps them apart from names that users choose, such as a layer called "autocast".
+DISABLED_SCOPE: Final = "supremum.autocast.disabled"
+DECIDED_SCOPE: Final = "supremum.autocast"
+KEEP_CALL: Final = "supremum_autocast_astype"
 
 RECIPROCAL: Final = "reciprocal"
 """Exception to `WIDEST`: a number divided by an array runs in float32."""
@@ -73,10 +79,8 @@ class Row:
     exception: str = ""
 
 
-def _rows(
-    rule: str, reason: str, names: str, follows: str = "", moves: bool = False, fills: bool = False, exception: str = ""
-) -> list[Row]:
-    return [Row(name, rule, reason, tuple(follows.split()), moves, fills, exception) for name in names.split()]
+def _rows(rule: str, reason: str, names: str, follows: str = "", **options: Any) -> list[Row]:
+    return [Row(name, rule, reason, tuple(follows.split()), **options) for name in names.split()]
 
 
 def _namesakes(rule: str, reason: str, names: str) -> list[Row]:
@@ -225,16 +229,13 @@ _TABLE: list[Row] = [
 AUTOCAST_OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
 """The rows by primitive; `register_operation` adds to them."""
 
-_REPEATED = "products of products in 16 bits soon overflow or consist of errors"
-_SOLVED = "its solution multiplies the errors of its products"
-_STATISTIC = "a statistic like a variance; its product is a mean over the examples"
 _EXACT = "its products with ones and zeros only move values, and must not round them"
 FUNCTIONS: dict[str, Row] = {
     row.name: row
     for row in (
-        *_rows(FLOAT32, _REPEATED, "expm expm_frechet qdwh"),
-        *_rows(FLOAT32, _SOLVED, "_lstsq _pinv"),
-        *_rows(FLOAT32, _STATISTIC, "cov corrcoef"),
+        *_rows(FLOAT32, "products of products in 16 bits soon overflow or consist of errors", "expm expm_frechet qdwh"),
+        *_rows(FLOAT32, "its solution multiplies the errors of its products", "_lstsq _pinv"),
+        *_rows(FLOAT32, "a statistic like a variance; its product is a mean over the examples", "cov corrcoef"),
         *_rows(FLOAT32, "a series, evaluated by a product", "_owens_t_impl"),
         *_rows(FLOAT32, _EXACT, "lu _rsf2csf_2d convolution_matrix"),
     )

@@ -1,22 +1,67 @@
-"""The settings of autocast, checked and hashable."""
+"""The dtypes that autocast casts from and to, real floats of 16 and 32 bits, and its settings."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from supremum.argument_checks import mapping
-from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names, shown
-from supremum.formats import DType, as_format
-from supremum.jaxprs import RewriteRecord, Rewritten, name_of_call, scopes_of
-from supremum.mixed_precision.autocasting.castable_dtypes import CASTABLE_FORMATS
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, shown
+from supremum.formats import FORMATS, DType, Format, Kind, as_format
 from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, DECLARED, INSIDE, RULES
 from supremum.mixed_precision.policy.policy import Policy, as_policy
-from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.mixed_precision.policy.policy_map import PolicyMap
+from supremum.promotion import result_type
+
+CASTABLE_FORMATS: Final[tuple[Format, ...]] = tuple(
+    row for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= as_format("float32").bits
+)
+"""The formats that autocast casts from and to.
+
+Programs use floats of 64 and 8 bits on purpose; autocast leaves them alone.
+"""
+
+CASTABLE: Final = frozenset(row.dtype for row in CASTABLE_FORMATS)
+"""The dtypes of `CASTABLE_FORMATS`."""
+
+_FOREIGN: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact) - CASTABLE
+
+
+def castable(aval: Any) -> DType | None:
+    """Return the dtype of an abstract value that autocast casts; None for all others, such as PRNG keys."""
+    return _among(CASTABLE, aval)
+
+
+def foreign(aval: Any) -> DType | None:
+    """Return the dtype of a floating or complex abstract value that autocast never casts; None for all others."""
+    return _among(_FOREIGN, aval)
+
+
+def _among(dtypes: frozenset[DType], aval: Any) -> DType | None:
+    # Tokens have no dtype, and the dtypes of PRNG keys are not NumPy dtypes.
+    dtype = getattr(aval, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) and dtype in dtypes else None
+
+
+@lru_cache(maxsize=4096)
+def fitting(number: float) -> frozenset[DType]:
+    """Return the castable dtypes that hold a number without overflow, and without losing bits by underflow."""
+    if number == 0 or not math.isfinite(number):
+        return CASTABLE
+    return frozenset(row.dtype for row in CASTABLE_FORMATS if row.smallest_normal <= abs(number) <= row.max)
+
+
+@lru_cache(maxsize=256)
+def join(dtypes: frozenset[DType]) -> DType:
+    """Return the smallest dtype that holds all of these dtypes."""
+    return result_type(*dtypes, rules="jax-x32")
+
 
 _COMPUTE_NAMES = tuple(row.name for row in CASTABLE_FORMATS)
 
@@ -48,29 +93,6 @@ class Settings:
     def compute_dtype(self, scopes: tuple[str, ...]) -> DType:
         """Return the compute dtype of an operation in these named scopes."""
         return _compute_dtype(self.policy, scopes if self.by_path else ())
-
-    def check(self, rewritten: Rewritten) -> None:
-        """Warn about names in `ops` and patterns that match nothing in the program, which are probably misspelt."""
-        unknown = self.ops.keys() - AUTOCAST_OPERATIONS.keys()
-        if not unknown and not self.by_path:
-            return
-        entries = list(_entries(rewritten, ()))
-        if isinstance(self.policy, PolicyMap):
-            self.policy.check(dict.fromkeys("/".join(scopes) for _, scopes in entries))
-        found = {name for entry, _ in entries for name in (entry.equation.primitive.name, name_of_call(entry.equation))}
-        for name in sorted(unknown - found):
-            near = near_names(name, {*AUTOCAST_OPERATIONS, *found} - {""})
-            hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
-            message = f"ops has {name!r}, which is not a known primitive and not a function called here{hint}"
-            warnings.warn(message, UnmatchedPatternWarning, stacklevel=4)
-
-
-def _entries(rewritten: Rewritten, scopes: tuple[str, ...]) -> Iterator[tuple[RewriteRecord, tuple[str, ...]]]:
-    for entry in rewritten.record:
-        inner = (*scopes, *scopes_of(entry.equation))
-        yield entry, inner
-        for function in entry.functions:
-            yield from _entries(function, inner)
 
 
 @lru_cache(maxsize=4096)

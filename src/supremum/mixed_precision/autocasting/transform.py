@@ -11,25 +11,21 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer, eval_jaxpr
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.jaxprs import Rewriter, Rewritten, lifted
-from supremum.mixed_precision.autocasting.equation_rules import (
-    DECIDED_SCOPE,
-    DISABLED_SCOPE,
-    KEEP_CALL,
-    AutocastRule,
-    Context,
-)
-from supremum.mixed_precision.autocasting.evaluation import evaluated
-from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, Row
-from supremum.mixed_precision.autocasting.report import AutocastReport, report_of
+from supremum.jax_compat import parameter
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs import WITH_RULE, Rewriter, lifted, line_of
+from supremum.mixed_precision.autocasting import operations, reports
+from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
+from supremum.mixed_precision.autocasting.reports import AutocastReport
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
-from supremum.mixed_precision.autocasting.skipped_products import ProductCounts, count_products, warn_of_left
 from supremum.mixed_precision.policy.policy import Policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
-from supremum.mixed_precision.tree_casting import is_array
+from supremum.mixed_precision.pytrees import is_array
 from supremum.renamed_names import with_renamed_arguments
 
 P = ParamSpec("P")
@@ -38,7 +34,7 @@ R = TypeVar("R")
 
 # The rows are part of the key: a primitive that is registered later takes effect.
 @functools.lru_cache(maxsize=64)
-def _rewriter(settings: Settings, rows: tuple[Row, ...]) -> tuple[Rewriter, AutocastRule]:
+def _rewriter(settings: Settings, rows: tuple[operations.Row, ...]) -> tuple[Rewriter, AutocastRule]:
     rule = AutocastRule(settings, rows)
     return Rewriter(rule), rule
 
@@ -57,9 +53,9 @@ class AutocastFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
-        closed, arrays, put, *_ = self._rewritten(args, kwargs)
+        closed, arrays, put, _ = self._rewritten(args, kwargs)
         # The scope tells an outer autocast that these operations are decided.
-        with jax.named_scope(DECIDED_SCOPE):
+        with jax.named_scope(operations.DECIDED_SCOPE):
             return put(evaluated(closed, arrays))
 
     def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
@@ -69,8 +65,8 @@ class AutocastFunction(Generic[P, R]):
             args: the arguments of a call; a `jax.ShapeDtypeStruct` can stand for an array.
             kwargs: the keyword arguments of a call.
         """
-        *_, rewritten, products = self._rewritten(args, kwargs)
-        return report_of(rewritten, products)
+        *_, report = self._rewritten(args, kwargs)
+        return report()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind a decorated method to an instance."""
@@ -92,12 +88,12 @@ class AutocastFunction(Generic[P, R]):
 
     def _rewritten(
         self, args: Any, kwargs: Any
-    ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Rewritten, ProductCounts]:
+    ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Callable[[], AutocastReport]]:
         """Trace and rewrite the function.
 
         Returns:
-            The rewritten function, its array arguments, a function that rebuilds the result from arrays, the record of
-            the rewrite, and the products.
+            The rewritten function, its array arguments, a function that rebuilds the result from arrays, and a function
+            that makes the report.
         """
         function: Callable[..., Any] = self._function
         lift = lifted(function, args, kwargs)
@@ -117,23 +113,22 @@ class AutocastFunction(Generic[P, R]):
             return found
 
         closed = jax.make_jaxpr(traced)(*arrays)
-        rewriter, rule = _rewriter(self._settings, tuple(AUTOCAST_OPERATIONS.values()))
-        value = rule.value
+        rewriter, rule = _rewriter(self._settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
         rewritten = rewriter.rewrite(
             closed,
-            [replace(value(var.aval), given=True) for var in closed.jaxpr.invars],
+            [replace(rule.value(var.aval), given=True) for var in closed.jaxpr.invars],
             Context(),
-            [value(atom.aval).dtype for atom in closed.jaxpr.outvars],
+            [rule.value(atom.aval).dtype for atom in closed.jaxpr.outvars],
         )
-        self._settings.check(rewritten)
-        products = count_products(rewritten, rule)
-        warn_of_left(self._function, products)
+        reports.warn_of_unmatched(self._settings, rewritten)
+        products = reports.count_products(rewritten, rule)
+        reports.warn_of_left(self._function, products)
 
         def put(results: Sequence[Any]) -> Any:
             given = jax.tree.unflatten(structure, with_results(results))
             return given if lift is None else lift.put_back(given)
 
-        return rewritten.function, arrays, put, rewritten, products
+        return rewritten.function, arrays, put, functools.partial(reports.report_of, rewritten, products)
 
 
 def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
@@ -160,6 +155,81 @@ def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], 
 
 def _canonical(leaf: Any) -> Any:
     return jnp.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+
+def evaluated(program: ClosedJaxpr, arrays: Sequence[Any]) -> list[Any]:
+    """Evaluate a program.
+
+    JAX does not search for NaNs when it evaluates a jaxpr: functions such as `jnp.var` switch the search off where they
+    write a NaN on purpose, and a jaxpr does not record that. This search skips values that contain such a NaN, and
+    finds the same NaNs as JAX does without autocast.
+
+    Args:
+        program: the program.
+        arrays: the arguments.
+
+    Raises:
+        FloatingPointError: with `jax_debug_nans` on, for the operation that returns a NaN, with its line.
+    """
+    config: Any = jax.config
+    if not config.jax_debug_nans:
+        return jaxpr_as_fun(program)(*arrays)
+    return [value for value, _ in _searched(program, [(value, False) for value in arrays])]
+
+
+_Known = tuple[Any, bool]
+"""A value, and whether it contains NaNs that are constants of the program."""
+
+
+def _searched(program: ClosedJaxpr, given: Sequence[_Known]) -> list[_Known]:
+    jaxpr = program.jaxpr
+    known: dict[Any, _Known] = dict(zip(jaxpr.invars, given, strict=True))
+    known.update((var, (value, _has_nan(value))) for var, value in zip(jaxpr.constvars, program.consts, strict=True))
+
+    def read(atom: Any) -> _Known:
+        return (atom.val, _has_nan(atom.val)) if isinstance(atom, Literal) else known[atom]
+
+    for equation in jaxpr.eqns:
+        operands = [read(atom) for atom in equation.invars]
+        function = _entered(equation, operands)
+        results = _results(program, equation, operands) if function is None else _searched(function, operands)
+        known.update(zip(equation.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _entered(equation: JaxprEqn, operands: Sequence[_Known]) -> ClosedJaxpr | None:
+    """Return the function that an equation calls, if the search enters it; None for all other equations.
+
+    A function with a custom rule is not entered if an operand is traced, because JAX must apply the rule.
+    """
+    if equation.primitive is p.jit_p:
+        return parameter(equation, "jaxpr")
+    if any(isinstance(value, Tracer) for value, _ in operands):
+        return None
+    return equation.params.get(WITH_RULE.get(equation.primitive.name, ""))
+
+
+def _results(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]) -> list[_Known]:
+    """Evaluate one equation."""
+    values = {
+        atom: value for atom, (value, _) in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
+    }
+    alone = program.jaxpr.replace(constvars=[], invars=[*values], outvars=equation.outvars, eqns=[equation])
+    written = any(each for _, each in operands)
+    with jax.debug_nans(not written):
+        try:
+            results = eval_jaxpr(alone, [], *values.values())
+        except FloatingPointError as error:
+            raise FloatingPointError(f"{error}, at {line_of(equation)}, under autocast") from None
+    return [(result, written and _has_nan(result)) for result in results]
+
+
+def _has_nan(value: Any) -> bool:
+    """Whether a value contains a NaN; False for traced values."""
+    if isinstance(value, Tracer) or not jax.numpy.issubdtype(getattr(value, "dtype", type(value)), np.inexact):
+        return False
+    array = np.asarray(value)
+    return bool((array != array).any())
 
 
 class _Autocast:
@@ -272,7 +342,7 @@ class _Autocast:
         >>> print(autocast(router, "mixed_float16").report(jnp.ones((2, 2)), jnp.ones((1, 2))).summary())
         float32  1 x dot_general
         """
-        with jax.named_scope(DISABLED_SCOPE):
+        with jax.named_scope(operations.DISABLED_SCOPE):
             yield
 
     @staticmethod
@@ -297,7 +367,7 @@ def _kept(x: jax.Array, dtype: str) -> jax.Array:
 
 
 # Autocast recognizes the call by its name, which stays in the program and costs nothing when compiled.
-_kept.__name__ = KEEP_CALL
+_kept.__name__ = operations.KEEP_CALL
 _keep = jax.jit(_kept, static_argnums=1)
 
 autocast = _Autocast()

@@ -8,8 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Kind, as_format
-from supremum.mixed_precision.policy.policy import Policy, as_policy
-from supremum.mixed_precision.policy.roles import reducible_formats, reducible_names
+from supremum.mixed_precision.policy.policy import Policy, as_policy, as_reducible, reducible_formats, reducible_names
 from supremum.scoped_values import BlockValue, calls_within
 from supremum.user_frame import warn_user
 
@@ -58,7 +57,7 @@ def floatx() -> str:
     if _process.floatx is None:
         found = os.environ.get(VARIABLE, "float32")
         try:
-            _process.floatx = _floating(found)
+            _process.floatx = str(as_reducible("floatx must be", found))
         except ValueError as error:
             raise ArgumentError(f"the environment variable {VARIABLE}={shown(found)} is invalid: {error}") from None
     return _process.floatx
@@ -74,15 +73,8 @@ def set_floatx(dtype: Any) -> None:
         ArgumentError: for a dtype that is not real floating, or has less than 16 bits.
         UnknownDtypeError: for anything that is not a dtype.
     """
-    _process.floatx = _floating(dtype)
+    _process.floatx = str(as_reducible("floatx must be", dtype))
     _tell_jax()
-
-
-def _floating(dtype: Any) -> str:
-    row = as_format(dtype)
-    if row not in reducible_formats():
-        raise ArgumentError(f"floatx must be {reducible_names()}, got {row}")
-    return str(row)
 
 
 def global_policy() -> Policy:

@@ -1,29 +1,195 @@
-"""Dtype policies: the dtypes of a layer's computation and of its variables.
+"""Dtype policies: the dtypes of a layer's computation and of its variables, and the names of policies.
 
-Keras RFC 293, mixed precision, "Dtype policies overview" and "A policy's loss scale".
+Keras RFC 293, mixed precision, "Dtype policies overview" and "A policy's loss scale"; `"infer"` is the default of the
+Flax FLIP, default dtypes. The text form, `"variable=float32,compute=bfloat16"`, lists the roles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
-from supremum.argument_checks import known_keys
-from supremum.errors import UnknownNameError
-from supremum.formats import DType
-from supremum.mixed_precision.loss_scale.loss_scales import (
-    LossScale,
-    as_loss_scale,
-    deserialize_loss_scale,
-    serialize_loss_scale,
-)
-from supremum.mixed_precision.policy.roles import canonical_name, parse_policy
-from supremum.mixed_precision.tree_casting import cast_floating, is_floating, is_floating_dtype
+from supremum.argument_checks import chosen, known_keys
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, shown
+from supremum.formats import DType, Format, Kind, as_format, format_names
+from supremum.mixed_precision import loss_scales
+from supremum.mixed_precision.pytrees import cast_floating, is_floating, is_floating_dtype
 from supremum.promotion import result_type
 from supremum.rules import get_rules
+
+# The exponents of the other formats reach far enough for gradients.
+_UNDERFLOWS = as_format("float16").dtype
+_INFER = "infer"
+
+
+class Roles(NamedTuple):
+    """The dtypes of a policy.
+
+    Args:
+        variable: the dtype in which variables are stored.
+        compute: the dtype of computation; None for the result type of inputs and parameters.
+        output: the dtype of outputs; None for the dtype that the computation gives.
+        reduce: the dtype in which gradients are summed across devices; None for the dtype of each gradient, at least
+            float32.
+    """
+
+    variable: DType
+    compute: DType | None
+    output: DType | None
+    reduce: DType | None
+
+    @property
+    def underflows(self) -> bool:
+        """Whether gradients flush to zero unless the loss is scaled, though the variables could hold them."""
+        return self.compute == _UNDERFLOWS and self.variable != _UNDERFLOWS
+
+
+ROLES = Roles._fields
+_REQUIRED = ("variable", "compute")
+
+
+def usual_roles(variable: object, compute: object | None) -> Roles:
+    """Complete the roles with the usual output dtype (the compute dtype) and the usual reduction.
+
+    Gradients that are computed in float16 are summed in float16. Keras RFC 293, "All-reduce dtype", calls that almost
+    always safe, and bfloat16 untested.
+    """
+    stored, computed = as_format(variable).dtype, None if compute is None else as_format(compute).dtype
+    usual = Roles(stored, computed, output=computed, reduce=None)
+    return usual._replace(reduce=computed) if usual.underflows else usual
+
+
+NAMED: dict[str, Roles] = {
+    "mixed_float16": usual_roles("float32", "float16"),
+    "mixed_bfloat16": usual_roles("float32", "bfloat16"),
+    _INFER: usual_roles("float32", None),
+}
+
+
+def policy_names() -> tuple[str, ...]:
+    """List the names that `Policy` takes, without the text form."""
+    return (*NAMED, *format_names())
+
+
+def parse_policy(name: object) -> Roles:
+    """Parse a policy name, a text form or a dtype.
+
+    Raises:
+        UnknownNameError: for an unknown name, role or dtype.
+        ArgumentError: for a missing or repeated role, and other mistakes in the text form.
+
+    >>> parse_policy("compute=float16, variable=float32").reduce
+    dtype('float16')
+    """
+    if isinstance(name, str):
+        if name in NAMED:
+            return NAMED[name]
+        if name == "_infer":
+            raise ArgumentError(
+                "policy '_infer', which took the dtype of weights from the first input, is not supported: use 'infer', "
+                "which computes in the result type of inputs and parameters and stores float32"
+            )
+    try:
+        dtype = as_format(name)
+    except UnknownDtypeError as error:
+        if isinstance(name, str) and ("=" in name or "," in name):
+            return _parse_text(name)
+        raise UnknownNameError("policy", error.name, policy_names()) from None
+    return usual_roles(dtype, dtype)
+
+
+def _parse_text(text: str) -> Roles:
+    given: dict[str, str] = {}
+    for item in text.split(","):
+        role, equals, dtype = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise ArgumentError(
+                f"policy {shown(text)}: {shown(item.strip())} must be role=dtype, where role is {_listed(ROLES)}"
+            )
+        if role not in ROLES:
+            raise UnknownNameError("role", role, ROLES, f"policy {shown(text)}")
+        if role in given:
+            raise ArgumentError(f"policy {shown(text)} has {role} twice: keep one of them")
+        given[role] = dtype
+    missing = [role for role in _REQUIRED if role not in given]
+    if missing:
+        complete = ",".join(f"{role}={dtype}" for role, dtype in (given | dict.fromkeys(missing, "float32")).items())
+        raise ArgumentError(f"policy {shown(text)} needs {' and '.join(missing)}: write {complete}, for instance")
+    formats = {role: _format_of(role, dtype, text) for role, dtype in given.items()}
+    if "reduce" in formats:
+        as_reducible(f"policy {shown(text)}: reduce must be", formats["reduce"])
+    usual = usual_roles(formats["variable"], formats["compute"])
+    stated = {role: row.dtype for role, row in formats.items() if row is not None}
+    return usual._replace(**stated)
+
+
+def reducible_formats() -> tuple[Format, ...]:
+    """List the formats in which gradients can be summed: real floating formats of at least 16 bits.
+
+    With the three significand bits of an 8-bit format, a sum of eight terms already stops growing.
+
+    >>> [str(row) for row in reducible_formats()]
+    ['bfloat16', 'float16', 'float32', 'float64']
+    """
+    rows = map(as_format, format_names())
+    return tuple(row for row in rows if row.kind is Kind.FLOAT and row.bits >= as_format("float16").bits)
+
+
+def reducible_names() -> str:
+    """List the names of `reducible_formats` for an error message."""
+    return _listed(map(str, reducible_formats()))
+
+
+def as_reducible(must: str, dtype: Any) -> Format:
+    """Return a format of `reducible_formats`.
+
+    Args:
+        must: the start of the error message.
+        dtype: the format, a dtype or its name.
+
+    Raises:
+        ArgumentError: for any other format.
+        UnknownDtypeError: for anything that is not a dtype.
+    """
+    row = as_format(dtype)
+    if row not in reducible_formats():
+        raise ArgumentError(f"{must} {reducible_names()}, got {row}")
+    return row
+
+
+def _format_of(role: str, dtype: str, text: str) -> Format | None:
+    if role == "compute" and dtype == _INFER:
+        return None
+    try:
+        return as_format(dtype)
+    except UnknownDtypeError:
+        choices = (_INFER, *format_names()) if role == "compute" else format_names()
+        raise UnknownNameError(f"{role} dtype", dtype, choices, f"policy {shown(text)}") from None
+
+
+def _listed(words: Iterable[str]) -> str:
+    *rest, last = words
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+def canonical_name(roles: Roles) -> str:
+    """Return the canonical name of roles, which `parse_policy` reads back.
+
+    >>> canonical_name(parse_policy("output=bfloat16,compute=bfloat16,variable=f4"))
+    'mixed_bfloat16'
+    """
+    for name, named in NAMED.items():
+        if named == roles:
+            return name
+    usual = usual_roles(roles.variable, roles.compute)
+    if roles == usual and roles.compute == roles.variable:
+        return str(as_format(roles.variable))
+    dtypes = roles._asdict().items()
+    stated = {role: dtype for role, dtype in dtypes if role in _REQUIRED or dtype != getattr(usual, role)}
+    return ",".join(f"{role}={_INFER if dtype is None else as_format(dtype)}" for role, dtype in stated.items())
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -66,16 +232,15 @@ class Policy:
     variable_dtype: DType
     output_dtype: DType | None
     reduce_dtype: DType | None
-    loss_scale: LossScale | None
+    loss_scale: loss_scales.LossScale | None
 
-    def __init__(self, name: Any, loss_scale: LossScale | str | float | None = "auto") -> None:
+    def __init__(self, name: Any, loss_scale: loss_scales.LossScale | str | float | None = "auto") -> None:
         roles = parse_policy(name)
         if isinstance(loss_scale, str):
-            if loss_scale not in ("auto", "dynamic"):
-                raise UnknownNameError("loss scale", loss_scale, ["auto", "dynamic"])
-            loss_scale = "dynamic" if loss_scale == "dynamic" or roles.underflows else None
+            given = chosen("loss scale", loss_scale, ["auto", "dynamic"])
+            loss_scale = "dynamic" if given == "dynamic" or roles.underflows else None
         object.__setattr__(self, "name", canonical_name(roles))
-        object.__setattr__(self, "loss_scale", as_loss_scale(loss_scale))
+        object.__setattr__(self, "loss_scale", loss_scales.as_loss_scale(loss_scale))
         for role, dtype in roles._asdict().items():
             object.__setattr__(self, f"{role}_dtype", dtype)
 
@@ -109,7 +274,7 @@ class Policy:
         >>> Policy("mixed_float16", 128).get_config()["loss_scale"]
         {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 128.0}}
         """
-        return {"name": self.name, "loss_scale": serialize_loss_scale(self.loss_scale)}
+        return {"name": self.name, "loss_scale": loss_scales.serialize_loss_scale(self.loss_scale)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Policy:
@@ -118,9 +283,8 @@ class Policy:
         Raises:
             ValueError: for an unknown or missing key, or an invalid value.
         """
-        keys = ("name", "loss_scale")
-        entries = known_keys("policy's config", config, keys, keys)
-        return cls(entries["name"], deserialize_loss_scale(entries["loss_scale"]))
+        entries = known_keys("policy's config", config, ("name", "loss_scale"))
+        return cls(entries["name"], loss_scales.deserialize_loss_scale(entries["loss_scale"]))
 
     def __repr__(self) -> str:
         usual = self.loss_scale == Policy(self.name).loss_scale

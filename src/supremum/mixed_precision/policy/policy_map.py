@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ import jax
 from supremum.argument_checks import known_keys, pytree, text
 from supremum.errors import ArgumentError, OperandError, near_names, shown
 from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.user_frame import warn_user
 
 
 class UnmatchedPatternWarning(UserWarning):
@@ -73,9 +73,6 @@ class PolicyMap:
         Args:
             paths: every path of a tree.
         """
-        self._check(paths, stacklevel=3)
-
-    def _check(self, paths: Iterable[str], stacklevel: int) -> None:
         paths = list(paths)
         scopes = [_scopes(path) for path in paths]
         dead = [pattern for pattern, _ in self.patterns if not any(_matches(pattern, each) for each in scopes)]
@@ -84,7 +81,7 @@ class PolicyMap:
         known = list(dict.fromkeys(scope for each in scopes for scope in each))
         described = "; ".join(repr(pattern) + _shown(near_names(pattern, known) or paths[:3]) for pattern in dead)
         message = f"patterns of a PolicyMap match none of the {len(paths)} paths: {described}"
-        warnings.warn(message, UnmatchedPatternWarning, stacklevel=stacklevel)
+        warn_user(message, UnmatchedPatternWarning)
 
     def cast_to_compute(self, tree: Any) -> Any:
         """Cast each leaf of a pytree by `Policy.cast_to_compute` of its path's policy, after a `check` of all paths.
@@ -110,7 +107,7 @@ class PolicyMap:
     def _cast(self, tree: Any, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
         entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
         paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in entries]
-        self._check(paths, stacklevel=4)
+        self.check(paths)
         leaves = [leaf for _, leaf in entries]
         policies = [self.for_path(path) for path in paths]
         for policy in dict.fromkeys(policies):
@@ -132,8 +129,7 @@ class PolicyMap:
             ValueError: for an unknown or missing key, or an invalid value.
             OperandError: for a value of the wrong type.
         """
-        keys = ("patterns", "default")
-        entries = known_keys("policy map's config", config, keys, keys)
+        entries = known_keys("policy map's config", config, ("patterns", "default"))
         pairs = entries["patterns"]
         if not isinstance(pairs, (list, tuple)) or not all(map(_is_entry, cast("list[Any]", pairs))):
             raise OperandError(f"patterns in a policy map's config must be (pattern, policy) pairs, got {shown(pairs)}")

@@ -1,28 +1,26 @@
-"""The products that autocast left alone without a request, and how to have them cast."""
+"""The report of autocast: which operations run in which dtype, and why, and which products it left alone."""
 
 from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn
 
+from supremum import jaxprs
 from supremum.bounded_cache import Bounded
+from supremum.errors import near_names
 from supremum.formats import FORMATS, DType, Kind, as_format
 from supremum.jax_compat import function_name, function_place, open_jaxpr
-from supremum.jaxprs import ENTERED, Rewritten, callees, frames_of, name_of_call, scopes_of, user_place
-from supremum.mixed_precision.autocasting.castable_dtypes import castable, foreign
-from supremum.mixed_precision.autocasting.equation_rules import (
-    DECIDED_SCOPE,
-    DISABLED_SCOPE,
-    WRITTEN_FOR_DTYPES,
-    AutocastRule,
-)
-from supremum.mixed_precision.autocasting.operations import COMPUTE, DECLARED, INSIDE
+from supremum.mixed_precision.autocasting import operations
+from supremum.mixed_precision.autocasting.equation_rules import WRITTEN_FOR_DTYPES, AutocastRule
+from supremum.mixed_precision.autocasting.settings import Settings, castable, foreign
 from supremum.mixed_precision.policy.global_policy import PolicyWarning
+from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.render import aligned
 from supremum.user_frame import warn_user
 
 _SHOWN = 3
@@ -56,8 +54,7 @@ class UncastFunction:
     primitive: str
 
     def __str__(self) -> str:
-        places = [self.defined, f"called at {self.called}" if self.called else ""]
-        where = ", ".join(place for place in places if place)
+        where = ", ".join(filter(None, [self.defined, f"called at {self.called}" if self.called else ""]))
         return f"{self.function!r}{f' ({where})' if where else ''}"
 
 
@@ -95,7 +92,7 @@ class ProductCounts:
         opened = [left for left, _ in self.left if left.enter]
         closed = [left for left, _ in self.left if not left.enter]
         if opened:
-            inside = dict.fromkeys((name for left in opened for name in left.enter), INSIDE)
+            inside = dict.fromkeys((name for left in opened for name in left.enter), operations.INSIDE)
             yield (
                 f"ops={inside!r} casts them too (compare the results: adaptive solvers may need many more steps); "
                 f"ops={_leaving(opened)!r} leaves them without this warning."
@@ -110,10 +107,10 @@ class ProductCounts:
 
 
 def _leaving(left: Iterable[UncastFunction]) -> dict[str, str]:
-    return {each.leave: DECLARED for each in left}
+    return {each.leave: operations.DECLARED for each in left}
 
 
-def count_products(rewritten: Rewritten, rule: AutocastRule) -> ProductCounts:
+def count_products(rewritten: jaxprs.Rewritten, rule: AutocastRule) -> ProductCounts:
     """Count the products of a rewritten program.
 
     Args:
@@ -163,7 +160,7 @@ class _Search:
         self.rule = rule
         self._known: dict[Any, _Found] = {}
 
-    def rewritten(self, function: Rewritten, scopes: tuple[str, ...]) -> _Found:
+    def rewritten(self, function: jaxprs.Rewritten, scopes: tuple[str, ...]) -> _Found:
         """Count the products of a function that autocast rewrote."""
         key = id(function), scopes
         if key not in self._known:
@@ -178,83 +175,73 @@ class _Search:
         elif self._is_product(equation):
             found = _product(equation)
         else:
-            found = _sum([self._left(callee.jaxpr, inner, equation, ()) for callee in callees(equation)])
+            found = _sum([self._left(callee.jaxpr, inner, (equation,)) for callee in jaxprs.callees(equation)])
             if not note.unasked:
                 found = replace(found, left=Counter())
         # A function that JAX traces once for many callers has no line in user code.
         if any(not left.called for left in found.left):
-            place = user_place(equation)
+            place = jaxprs.user_place(equation)
             left = Counter({replace(each, called=each.called or place): n for each, n in found.left.items()})
             found = replace(found, left=left)
         return found
 
     def _left(
-        self,
-        function: Jaxpr,
-        scopes: tuple[str, ...],
-        outermost: JaxprEqn,
-        callers: tuple[JaxprEqn, ...],
-        of_jax: bool = True,
+        self, function: Jaxpr, scopes: tuple[str, ...], path: tuple[JaxprEqn, ...], of_jax: bool = True
     ) -> _Found:
         """Count the products of a function that autocast did not rewrite.
 
         Args:
             function: the function.
             scopes: the named scopes around it.
-            outermost: the call that autocast left alone.
-            callers: the calls within `outermost` that lead to the function.
+            path: the call that autocast left alone, and the calls within it that lead to the function.
             of_jax: whether the called function is JAX's own code.
         """
-        path = (outermost, *callers)
-        enter = tuple(dict.fromkeys(name_of_call(each) for each in path if each.primitive.name in WRITTEN_FOR_DTYPES))
-        closed = next((each for each in path if each.primitive.name not in ENTERED), None)
-        key = id(function), scopes, id(outermost), enter, id(closed), of_jax
+        enter = tuple(
+            dict.fromkeys(jaxprs.name_of_call(each) for each in path if each.primitive.name in WRITTEN_FOR_DTYPES)
+        )
+        closed = next((each for each in path if each.primitive.name not in jaxprs.ENTERED), None)
+        key = id(function), scopes, id(path[0]), enter, id(closed), of_jax
         if key in self._known:
             return self._known[key]
         found: list[_Found] = []
         for equation in function.eqns:
-            inner = self._within(scopes, scopes_of(equation))
-            positions = frames_of(equation).positions[:1]
+            inner = self._within(scopes, jaxprs.scopes_of(equation))
+            positions = jaxprs.frames_of(equation).positions[:1]
             # Products inside JAX's solvers run in float32, like all linear algebra.
-            made_by_jax = positions == frames_of(closed or outermost).positions[:1] or (not positions and of_jax)
+            made_by_jax = positions == jaxprs.frames_of(closed or path[0]).positions[:1] or (not positions and of_jax)
             if self._is_product(equation):
                 product = _product(equation)
                 if self._is_left(equation, inner) and not (closed is not None and made_by_jax):
-                    left = _uncast_function(outermost, closed, enter, equation)
-                    product = replace(product, left=Counter({left: 1}))
+                    product = replace(product, left=Counter({_uncast_function(path, enter, equation): 1}))
                 found.append(product)
-            elif self._asked(equation) == DECLARED:
-                below = [self._left(each.jaxpr, inner, outermost, callers) for each in callees(equation)]
-                found += [replace(each, left=Counter()) for each in below]
-            else:
-                is_closing = closed is None and equation.primitive.name not in ENTERED
-                called = (*callers, equation)
-                found += [
-                    self._left(each.jaxpr, inner, outermost, called, is_closing or made_by_jax)
-                    for each in callees(equation)
-                ]
+                continue
+            inside = made_by_jax or (closed is None and equation.primitive.name not in jaxprs.ENTERED)
+            below = [self._left(each.jaxpr, inner, (*path, equation), inside) for each in jaxprs.callees(equation)]
+            if self._asked(equation) == operations.DECLARED:
+                below = [replace(each, left=Counter()) for each in below]
+            found += below
         self._known[key] = _sum(found)
         return self._known[key]
 
     def _is_product(self, equation: JaxprEqn) -> bool:
         row = self.rule.rows.get(equation.primitive.name)
-        return row is not None and row.rule == COMPUTE
+        return row is not None and row.rule == operations.COMPUTE
 
     def _is_left(self, equation: JaxprEqn, scopes: tuple[str, ...]) -> bool:
-        dtype = _castable(equation)
-        if dtype is None or DISABLED_SCOPE in scopes or DECIDED_SCOPE in scopes:
+        dtype = _declared_dtype(equation)
+        if dtype is None or operations.DISABLED_SCOPE in scopes or operations.DECIDED_SCOPE in scopes:
             return False
         return dtype.itemsize > self.rule.settings.compute_dtype(scopes).itemsize
 
     def _asked(self, equation: JaxprEqn) -> str:
         ops = self.rule.settings.ops
-        return ops.get(name_of_call(equation), "") or ops.get(equation.primitive.name, "")
+        return ops.get(jaxprs.name_of_call(equation), "") or ops.get(equation.primitive.name, "")
 
     def _within(self, outer: tuple[str, ...], scopes: tuple[str, ...]) -> tuple[str, ...]:
         if self.rule.settings.by_path:
             return (*outer, *scopes)
         # Other scopes do not matter; without them a function is searched once for all of its callers.
-        marks = {DISABLED_SCOPE, DECIDED_SCOPE}
+        marks = {operations.DISABLED_SCOPE, operations.DECIDED_SCOPE}
         return tuple(dict.fromkeys(each for each in (*outer, *scopes) if each in marks))
 
 
@@ -263,30 +250,141 @@ def _sum(found: Sequence[_Found]) -> _Found:
     return _Found(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
 
 
-def _castable(equation: JaxprEqn) -> DType | None:
+def _declared_dtype(equation: JaxprEqn) -> DType | None:
     return next((dtype for atom in equation.invars if (dtype := castable(atom.aval)) is not None), None)
 
 
 def _product(equation: JaxprEqn) -> _Found:
     dtypes = [dtype for atom in equation.invars if (dtype := foreign(atom.aval)) is not None]
     wide = [str(dtype) for dtype in dtypes if dtype in _WIDE]
-    return _Found(int(not dtypes and _castable(equation) is not None), Counter(), Counter(wide[:1]))
+    return _Found(int(not dtypes and _declared_dtype(equation) is not None), Counter(), Counter(wide[:1]))
 
 
-def _uncast_function(
-    outermost: JaxprEqn, closed: JaxprEqn | None, enter: tuple[str, ...], product: JaxprEqn
-) -> UncastFunction:
+def _uncast_function(path: tuple[JaxprEqn, ...], enter: tuple[str, ...], product: JaxprEqn) -> UncastFunction:
+    outermost, closed = path[0], next((each for each in path if each.primitive.name not in jaxprs.ENTERED), None)
     call = closed or outermost
     primitive = call.primitive.name
-    function = callees(call)[0].jaxpr
-    name = name_of_call(call) or function_name(function)
+    function = jaxprs.callees(call)[0].jaxpr
+    name = jaxprs.name_of_call(call) or function_name(function)
     known = outermost.primitive.name in WRITTEN_FOR_DTYPES
     return UncastFunction(
         function=name if closed is None else f"{primitive} of {name}",
         defined=function_place(function),
-        called=user_place(call),
-        dtype=str(_castable(product)),
+        called=jaxprs.user_place(call),
+        dtype=str(_declared_dtype(product)),
         enter=() if closed is not None else enter,
-        leave=name_of_call(outermost) if known else outermost.primitive.name,
+        leave=jaxprs.name_of_call(outermost) if known else outermost.primitive.name,
         primitive=primitive,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AutocastRow:
+    """Operations of one primitive, on one line, that run in the same dtype for the same reason.
+
+    Args:
+        operation: the name of the primitive.
+        dtype: the name of the dtype in which it runs.
+        declared: the name of the dtype in which it would run without autocast.
+        why: the reason.
+        path: the named scopes around it, such as `"encoder/norm"`.
+        line: its line in the program.
+        count: the number of operations.
+        runs: how often they run in one run of the program; None if that depends on values.
+    """
+
+    operation: str
+    dtype: str
+    declared: str
+    why: str
+    path: str
+    line: str
+    count: int
+    runs: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutocastReport:
+    """The report of autocast about a program.
+
+    Args:
+        rows: the operations of the program in order, without operations that have no castable floats.
+        products: the number of products, and the products that autocast left alone without a request.
+    """
+
+    rows: tuple[AutocastRow, ...]
+    products: ProductCounts
+
+    def summary(self) -> str:
+        """List the operations of each dtype on one line, then the products that were left alone."""
+        counts: dict[str, Counter[str]] = {}
+        for row in self.rows:
+            counts.setdefault(row.dtype, Counter())[row.operation] += row.count
+        width = max(map(len, counts), default=0)
+        lines = [
+            f"{dtype:{width}}  " + ", ".join(f"{count} x {name}" for name, count in sorted(counts[dtype].items()))
+            for dtype in sorted(counts)
+        ]
+        return "\n".join([*lines, *filter(None, [self.products.describe()])])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the report to plain data for JSON."""
+        left = [asdict(left) | {"count": count} for left, count in self.products.left]
+        return {"rows": [asdict(row) for row in self.rows], "products": {"count": self.products.count, "left": left}}
+
+    def __str__(self) -> str:
+        lines = [("runs", "operation", "in", "instead of", "path", "line", "why")]
+        for row in self.rows:
+            runs = "?" if row.runs is None else str(row.runs)
+            declared = "" if row.declared == row.dtype else row.declared
+            lines.append((runs, row.operation, row.dtype, declared, row.path, row.line, row.why))
+        return "\n".join([aligned(lines), *filter(None, [self.products.describe()])])
+
+
+def report_of(rewritten: jaxprs.Rewritten, products: ProductCounts) -> AutocastReport:
+    """Make the report about a rewritten program."""
+    merged: dict[tuple[str, ...], list[int | None]] = {}
+    for entry, scopes, calls, trips in _entries(rewritten):
+        note = entry.action.note
+        declared = _declared_dtype(entry.equation) or note.dtype
+        if note.dtype is None or entry.functions or (entry.action.vanishes and declared == note.dtype):
+            continue
+        # A function that JAX traces once for many callers, such as the body of jnp.where, has no line in user code.
+        line = next(filter(None, map(jaxprs.line_of, (entry.equation, *reversed(calls)))), "")
+        key = (entry.equation.primitive.name, str(note.dtype), str(declared), note.reason, "/".join(scopes), line)
+        merged.setdefault(key, []).append(trips)
+    rows = (
+        AutocastRow(*key, count=len(trips), runs=None if None in trips else sum(filter(None, trips)))
+        for key, trips in merged.items()
+    )
+    return AutocastReport(tuple(rows), products)
+
+
+def warn_of_unmatched(settings: Settings, rewritten: jaxprs.Rewritten) -> None:
+    """Warn about names in `ops` and patterns that match nothing in the program, which are probably misspelt."""
+    unknown = settings.ops.keys() - operations.AUTOCAST_OPERATIONS.keys()
+    if not unknown and not settings.by_path:
+        return
+    entries = list(_entries(rewritten))
+    if isinstance(settings.policy, PolicyMap):
+        settings.policy.check(dict.fromkeys("/".join(scopes) for _, scopes, *_ in entries))
+    equations = [entry.equation for entry, *_ in entries]
+    found = {name for each in equations for name in (each.primitive.name, jaxprs.name_of_call(each))}
+    for name in sorted(unknown - found):
+        near = near_names(name, {*operations.AUTOCAST_OPERATIONS, *found} - {""})
+        hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+        message = f"ops has {name!r}, which is not a known primitive and not a function called here{hint}"
+        warn_user(message, UnmatchedPatternWarning)
+
+
+def _entries(
+    rewritten: jaxprs.Rewritten, scopes: tuple[str, ...] = (), calls: tuple[JaxprEqn, ...] = (), trips: int | None = 1
+) -> Iterator[tuple[jaxprs.RewriteRecord, tuple[str, ...], tuple[JaxprEqn, ...], int | None]]:
+    """Iterate over the equations of a program: record, named scopes, the calls around it, and how often it runs."""
+    for entry in rewritten.record:
+        inner = (*scopes, *entry.action.note.scopes)
+        yield entry, inner, calls, trips
+        own = jaxprs.callees(entry.equation)[0].trips if entry.functions else 1
+        each = None if trips is None or own is None else trips * own
+        for function in entry.functions:
+            yield from _entries(function, inner, (*calls, entry.equation), each)

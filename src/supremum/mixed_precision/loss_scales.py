@@ -12,20 +12,76 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import instance, known_keys, real_number, real_within, whole_number
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.argument_checks import chosen, instance, known_keys, real_number, real_within, whole_number
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.loss_scale.state import COUNTS, LossScaleState, as_state, initial_state, one_more
-from supremum.mixed_precision.tree_casting import is_array
+from supremum.mixed_precision.pytrees import is_array
 
 _FLOAT32 = as_format("float32")
 _LARGEST_COUNT = as_format("int32").max  # counts are int32 with JAX's x64 off
+
+
+class LossScaleState(NamedTuple):
+    """The state of a loss scale: strong float32 and integer scalars (int64 with JAX's x64 on, else int32).
+
+    Counts stop at the largest integer and never wrap around to negative numbers.
+
+    Args:
+        loss_scale: the factor for the next loss, float32.
+        num_good_steps: steps in a row with finite gradients since the last overflow or change of the scale.
+        num_skipped_steps: the total number of skipped steps.
+        num_overflows: overflows since the scale last rose, counted up to the hysteresis.
+        num_retries: the total number of times that a step was computed again at a lower scale.
+    """
+
+    loss_scale: jax.Array
+    num_good_steps: jax.Array
+    num_skipped_steps: jax.Array
+    num_overflows: jax.Array
+    num_retries: jax.Array
+
+
+COUNTS = LossScaleState._fields[1:]
+"""The names of the integer fields."""
+
+
+def initial_state(scale: float, **counts: int) -> LossScaleState:
+    """Make a state from a scale and counts, which are zero by default; no two fields share a buffer.
+
+    >>> initial_state(8.0, num_retries=3)._asdict()["num_retries"]
+    Array(3, dtype=int32)
+    """
+    # `int` is int64 with x64 on, else int32. A buffer that two fields share cannot be donated.
+    integers = [jnp.array(counts.get(name, 0), int) for name in COUNTS]
+    return LossScaleState(jnp.array(scale, jnp.float32), *integers)
+
+
+def as_state(state: Any) -> LossScaleState:
+    """Convert the leaves of a state to strong arrays: float32 for the scale, integers for the counts.
+
+    A restored or hand-made state may hold a float16 scale, NumPy scalars or Python numbers. Without the conversion
+    the second step would be traced again, or fail because its dtypes differ from the dtypes of the first step.
+
+    Raises:
+        OperandError: for anything that is not a `LossScaleState`.
+    """
+    if not isinstance(state, LossScaleState):
+        raise OperandError(
+            f"the state of a loss scale must be a LossScaleState, got {shown(state)}: use loss_scale.init()"
+        )
+    counts = [jnp.asarray(count) for count in state[1:]]
+    return LossScaleState(jnp.asarray(state.loss_scale, jnp.float32), *(jnp.asarray(n, n.dtype) for n in counts))
+
+
+def one_more(count: jax.Array) -> jax.Array:
+    """Add one to a count, which stops at the largest integer."""
+    return jnp.where(count < jnp.iinfo(count.dtype).max, count + 1, count)
 
 
 class LossScale(ABC):
@@ -88,7 +144,7 @@ class LossScale(ABC):
             ArgumentError: for a missing field, a scale that is not positive and finite, or a negative count.
             OperandError: for anything that is not a number.
         """
-        fields = known_keys("loss scale's state", saved, LossScaleState._fields, LossScaleState._fields)
+        fields = known_keys("loss scale's state", saved, LossScaleState._fields)
         scale = real_number("loss_scale", fields.pop("loss_scale"))
         if not 0 < scale < math.inf:
             raise ArgumentError(f"loss_scale must be positive and finite, got {scale}")
@@ -282,8 +338,7 @@ def as_loss_scale(scale: LossScale | str | float | None) -> LossScale | None:
     if scale is None or isinstance(scale, LossScale):
         return scale
     if isinstance(scale, str):
-        if scale != "dynamic":
-            raise UnknownNameError("loss scale", scale, ["dynamic"])
+        chosen("loss scale", scale, ["dynamic"])
         return DynamicLossScale()
     try:
         return FixedLossScale(real_number("loss scale", scale))
@@ -317,9 +372,7 @@ def deserialize_loss_scale(data: Mapping[str, Any] | None) -> LossScale | None:
     """
     if data is None:
         return None
-    keys = ("class_name", "config")
-    entries = known_keys("serialized loss scale", data, keys, keys)
+    entries = known_keys("serialized loss scale", data, ("class_name", "config"))
     classes: dict[Any, type[LossScale]] = {cls.__name__: cls for cls in (FixedLossScale, DynamicLossScale)}
-    if entries["class_name"] not in tuple(classes):
-        raise UnknownNameError("class of loss scale", entries["class_name"], classes)
-    return classes[entries["class_name"]].from_config(entries["config"])
+    kind = chosen("class of loss scale", entries["class_name"], classes)
+    return classes[kind].from_config(entries["config"])

@@ -1,0 +1,271 @@
+"""The pure core of an optimizer: the slots, the injected hyperparameters and one step of an optax transformation.
+
+Optax gets the parameters as a flat dict by key. The functions here rely on it: every tree in the state that has the
+structure of the parameters is a dict with the same keys.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Mapping, Set
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+
+from supremum.errors import ArgumentError, OperandError, listed, shown
+from supremum.mixed_precision import is_floating, widen
+
+_INJECTED: Any = optax.InjectStatefulHyperparamsState
+
+# Slots by the keys of the variables
+
+
+def _is_by_key(keys: Set[str]) -> Callable[[Any], bool]:
+    return lambda node: type(node) is dict and node.keys() == keys
+
+
+def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
+    """Keep the slots of some of the variables, under new keys.
+
+    Args:
+        slots: a state.
+        keys: the keys of all variables.
+        names: the new key for each old key that is kept.
+    """
+    is_by_key = _is_by_key(keys)
+
+    def renamed(node: Any) -> Any:
+        return {names[key]: leaf for key, leaf in node.items() if key in names} if is_by_key(node) else node
+
+    return jax.tree.map(renamed, slots, is_leaf=is_by_key)
+
+
+def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
+    """Replace the slots of some variables, and the leaves that belong to no variable.
+
+    Args:
+        slots: a state.
+        keys: the keys of its variables.
+        part: a state of some of the variables, with the same structure.
+        part_keys: the keys of the variables in `part`.
+    """
+    is_by_key = _is_by_key(keys)
+    before = jax.tree.leaves(slots, is_leaf=is_by_key)
+    after, structure = jax.tree.flatten(part, is_leaf=_is_by_key(part_keys))
+    merged = [{**old, **new} if is_by_key(old) else new for old, new in zip(before, after, strict=True)]
+    return jax.tree.unflatten(structure, merged)
+
+
+# Slots by name, for checkpoints
+
+
+def by_name(slots: Any) -> dict[str, jax.Array]:
+    """Return the leaves of a state, in order, by names such as `"mu/dense/kernel"` or `"count"`.
+
+    A name consists of the names of fields and keys. It does not contain the place in a chain: names stay the same if
+    clipping is put before an optimizer. If two parts of a chain have a field of the same name, the second is
+    `"trace_1/..."`.
+    """
+    places: dict[str, dict[Any, int]] = defaultdict(dict)
+    found: dict[str, jax.Array] = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(slots):
+        field, *rest = [_word(entry) for entry in path if not _is_place(entry)] or ["state"]
+        place = tuple(entry.idx for entry in path if _is_place(entry))
+        number = places[field].setdefault(place, len(places[field]))
+        found["/".join([f"{field}_{number}" if number else field, *rest])] = leaf
+    return found
+
+
+def _is_place(entry: Any) -> bool:
+    return isinstance(entry, jax.tree_util.SequenceKey)
+
+
+def _word(entry: Any) -> str:
+    return str(entry.name if isinstance(entry, jax.tree_util.GetAttrKey) else entry.key)
+
+
+def replace_leaves(slots: Any, leaves: Mapping[str, Any]) -> Any:
+    """Replace the leaves of a state that have a value in `leaves`, by name."""
+    named = by_name(slots)
+    return jax.tree.unflatten(jax.tree.structure(slots), [leaves.get(name, leaf) for name, leaf in named.items()])
+
+
+def carry_over(slots: Any, fresh: Any) -> Any:
+    """Copy into a fresh state every leaf of an old state with the same name and shape, in the fresh leaf's dtype."""
+    old = by_name(slots)
+    kept = {
+        name: old[name].astype(leaf.dtype)
+        for name, leaf in by_name(fresh).items()
+        if name in old and old[name].shape == leaf.shape
+    }
+    return replace_leaves(fresh, kept)
+
+
+# Hyperparameters that `optax.inject_hyperparams` stores in a state
+
+
+def _is_injected(node: Any) -> bool:
+    return isinstance(node, _INJECTED)
+
+
+def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
+    """Split a state into its settable numbers, by name, and the state without them.
+
+    Numbers from an optax schedule stay in the state.
+
+    Args:
+        slots: a state.
+        names: the numbers to extract; None for all.
+
+    Raises:
+        ArgumentError: if two parts of a chain have a number of the same name.
+    """
+    numbers: dict[str, Any] = {}
+
+    def take(node: Any) -> Any:
+        if not _is_injected(node):
+            return node
+        scheduled, held = node.hyperparams_states, dict(node.hyperparams)
+        for name, value in node.hyperparams.items():
+            if name in scheduled or not is_floating(value) or (names is not None and name not in names):
+                continue
+            if name in numbers:
+                raise ArgumentError(
+                    f"two parts of the transformation have a hyperparameter {shown(name)}: inject it in only one part"
+                )
+            numbers[name], held[name] = value, None  # None marks the place of the number; it is not a leaf
+        return node._replace(hyperparams=held)
+
+    return jax.tree.map(take, slots, is_leaf=_is_injected), numbers
+
+
+def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
+    """Put the numbers back into a state; the inverse of `extract_numbers`."""
+
+    def give(node: Any) -> Any:
+        if not _is_injected(node):
+            return node
+        held = {name: numbers[name] if v is None else v for name, v in node.hyperparams.items()}
+        return node._replace(hyperparams=held)
+
+    return jax.tree.map(give, slots, is_leaf=_is_injected)
+
+
+def numbers_of(transformation: Any) -> dict[str, Any]:
+    """Return the injected numbers of a transformation, by name.
+
+    They are only visible in a state. The result is empty if no state can be made without the variables, as with a mask
+    by their names.
+    """
+    try:
+        with jax.ensure_compile_time_eval():
+            state = transformation.init({"": jnp.zeros((), jnp.float32)})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    return extract_numbers(state)[1]
+
+
+# Transformations
+
+
+def checked(transformation: Any) -> Any:
+    """Check an optax transformation, and return it; convert `optax.MultiSteps`.
+
+    Raises:
+        OperandError: for anything else.
+    """
+    if isinstance(transformation, optax.MultiSteps):
+        transformation = transformation.gradient_transformation()
+    if not isinstance(transformation, optax.GradientTransformation):
+        raise OperandError(
+            f"an Optimizer needs an optax transformation, got {shown(transformation)}: use optax.adam(1e-3)"
+        )
+    return transformation
+
+
+def initial_slots(
+    transformation: Any,
+    values: Mapping[str, jax.Array],
+    names: Container[str],
+    dtypes: Mapping[str, Any],
+    optimizer: str,
+) -> Any:
+    """Make the initial slots of a transformation, as strong arrays.
+
+    Args:
+        transformation: the optax transformation.
+        values: the values of the variables, by key.
+        names: the names of the hyperparameters, which are not stored in the slots.
+        dtypes: the dtype in which each field of the slots is stored, such as `"mu"`; other fields keep the dtype of the
+            computation.
+        optimizer: the name of the optimizer in error messages.
+
+    Raises:
+        ArgumentError: if the transformation cannot be used with these variables.
+    """
+    wide = {key: widen(value) for key, value in values.items()}
+    try:
+        slots = optax.with_extra_args_support(transformation).init(wide)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"the transformation of {optimizer} cannot make a state for the variables {listed(wide)}, "
+            f"a flat dict with these keys: {error}"
+        ) from error
+
+    def cast(path: Any, leaf: Any) -> jax.Array:
+        array = jnp.asarray(leaf)
+        fields = [entry.name for entry in path if isinstance(entry, jax.tree_util.GetAttrKey)]
+        dtype = next((dtypes[field] for field in fields if dtypes.get(field) is not None), array.dtype)
+        return jnp.asarray(array, dtype)
+
+    return jax.tree_util.tree_map_with_path(cast, extract_numbers(slots, names)[0])
+
+
+def take_step(
+    transformation: Any,
+    gradients: Mapping[str, jax.Array],
+    slots: Any,
+    values: Mapping[str, jax.Array],
+    keys: frozenset[str],
+    numbers: Mapping[str, Any],
+    optimizer: str,
+) -> tuple[dict[str, jax.Array], Any]:
+    """Take one step of a transformation, computed in at least float32.
+
+    Args:
+        transformation: the optax transformation.
+        gradients: the gradients by key, at least float32; variables without a gradient keep their values and slots.
+        slots: the slots of all variables.
+        values: the values of the variables, by key.
+        keys: the keys of the variables in the slots.
+        numbers: the hyperparameters of the step, by name.
+        optimizer: the name of the optimizer in error messages.
+
+    Returns:
+        The new values and the new slots, in the dtypes of the old ones.
+
+    Raises:
+        ArgumentError: if the transformation cannot take a step on only these variables.
+    """
+    wide = {key: widen(values[key]) for key in gradients}
+    slots = insert_numbers(slots, numbers)
+    part = rekey(slots, keys, {key: key for key in gradients})
+    update: Any = optax.with_extra_args_support(transformation).update
+    try:
+        updates, after = update(gradients, jax.tree.map(widen, part), wide)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"the transformation of {optimizer} cannot take a step on the variables {listed(wide)}. "
+            "It must work on gradients and values as flat dicts with these keys, without other arguments such as the "
+            f"loss; if a variable has no gradient, a mask must be a function of the dict: {error}"
+        ) from error
+
+    def cast_like(leaf: Any, old: Any) -> jax.Array:
+        return jnp.asarray(leaf, old.dtype)
+
+    # Dtypes must not change from step to step.
+    slots = merge(slots, keys, jax.tree.map(cast_like, after, part), gradients.keys())
+    changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in gradients}
+    return {**values, **changed}, extract_numbers(slots, numbers)[0]
