@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.nn import snake_case
-from supremum.training.inputs import as_inputs, as_weights
+from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses import cross_entropy, regression
 from supremum.training.losses.loss import Loss, finite_pair, reduced, weighted
 from supremum.training.user_functions import looked_up, noting_where

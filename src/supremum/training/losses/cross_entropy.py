@@ -16,7 +16,7 @@ from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
 from supremum.nn.functional import as_axes, log_softmax
-from supremum.training.inputs import array_pair, at_labels, check_has_axes, check_labels, same_shaped_pair
+from supremum.training.data import array_pair, at_labels, check_has_axes, check_labels, same_shaped_pair
 from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, finite_where_left_out
 from supremum.training.losses.regression import mean_of_each, weight_times
 from supremum.user_frame import warn_user

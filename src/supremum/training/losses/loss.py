@@ -24,8 +24,7 @@ from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, is_array, is_inexact
 from supremum.nn import origin_of, record, snake_case
 from supremum.nn.functional import check_held
-from supremum.training.data import Batch
-from supremum.training.inputs import as_inputs, as_weights
+from supremum.training.data import Batch, as_inputs, as_weights
 
 # Part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
 _axis: Any = jax.make_user_context(default_value=None)

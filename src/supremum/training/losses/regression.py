@@ -12,7 +12,7 @@ from jax import lax
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional import as_axes
-from supremum.training.inputs import check_has_axes, same_shaped_pair
+from supremum.training.data import check_has_axes, same_shaped_pair
 from supremum.training.losses.loss import Loss, LossOptions
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional import positive_int
-from supremum.training.inputs import array_pair, at_labels, check_labels, same_shaped_pair
+from supremum.training.data import array_pair, at_labels, check_labels, same_shaped_pair
 from supremum.training.metrics.metric import MeanMetric, widened
 
 

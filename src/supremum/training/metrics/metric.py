@@ -17,7 +17,7 @@ from supremum.argument_checks import instance
 from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import snake_case
-from supremum.training.inputs import as_inputs, as_weights, one_array, same_shaped_pair
+from supremum.training.data import as_inputs, as_weights, one_array, same_shaped_pair
 from supremum.training.losses import absolute_errors, spread_weights, squared_errors, weighted
 from supremum.training.user_functions import noting_where
 

@@ -19,7 +19,7 @@ from supremum.mixed_precision import PolicyWarning, is_inexact, keep_64_bits, na
 from supremum.nn import described
 from supremum.nn.functional import MOST, positive_int
 from supremum.rules import held_dtype
-from supremum.training.inputs import refuse_masked
+from supremum.training.data.inputs import refuse_masked
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
 
