@@ -26,6 +26,6 @@ from supremum.training.data.inputs import (
 
 __all__ = [
     "ArrayData", "Batch", "Data", "IterableData", "Rows", "Selection", "array_pair", "as_batch", "as_data",
-    "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "check_labels", "described_batch",
-    "one_array", "same_shaped_pair",
+    "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "check_labels",
+    "described_batch", "one_array", "same_shaped_pair",
 ]  # fmt: skip
