@@ -1,4 +1,4 @@
-"""The `supremum` command from its first moment on, while its modules load."""
+"""The `supremum` command; it handles Ctrl-C while its modules load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Load the command line and run it; Ctrl-C ends the loading at once, without the traceback of half a module."""
+    """Load the command line and run it; Ctrl-C while it loads ends the process without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     from supremum.cli import main as run
@@ -19,5 +19,5 @@ def main() -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    # Nothing has been done yet, and what modules make of a KeyboardInterrupt may be another error.
+    # Nothing has been done yet, and a module that is loading may turn a KeyboardInterrupt into a different error.
     os._exit(_INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Atomic writes: a temporary file beside the target replaces it; FIFOs and devices get the bytes directly."""
+"""Atomic writes: a temporary file in the same folder replaces the target; FIFOs and devices get the bytes directly."""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ def _array(operand: OperandLike) -> Any:
 def _runtime(operands: Sequence[OperandLike]) -> Runtime:
     """The runtime on which to try a fix; an `Array` knows its own."""
     classes = [cast("type[Any]", type(each)) for each in operands]
-    found = next((each for each in classes if hasattr(each, "runtime_beside")), None)
-    return UNWRAPPED if found is None else found.runtime_beside(operands)
+    found = next((each for each in classes if hasattr(each, "runtime_of")), None)
+    return UNWRAPPED if found is None else found.runtime_of(operands)
 
 
 def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> DType:

@@ -44,7 +44,7 @@ class Block(ABC):
 
     @abstractmethod
     def within(self, outer: Any) -> Self:
-        """The same block inside another one."""
+        """The block nested in another block."""
 
 
 B = TypeVar("B", bound=Block)
@@ -73,7 +73,7 @@ def without(block: B, owner: object) -> B:
 
 
 class _Thread(threading.local, Generic[B]):
-    """The entry that JAX was told in this thread, and the blocks that are still open in it."""
+    """The entry in JAX's cache key in this thread, and the blocks that are still open in it."""
 
     def __init__(self, told: B) -> None:
         self.told = told
@@ -178,7 +178,7 @@ class Blocks(Generic[B]):
         """Whether JAX is loaded. What is traced in the block that loads it is traced again later."""
         if self._context is None and (jax := sys.modules.get("jax")) is not None and hasattr(jax, "make_user_context"):
             self._context = jax.make_user_context(default_value=None)
-            # The state of a thread that was told nothing; exiting it restores that state.
+            # The state of a thread without an entry; exiting it restores that state.
             self._as_made = self._context(None)
             self._as_made.__enter__()
             self._as_made.__exit__(None, None, None)

@@ -249,7 +249,7 @@ def ones(*shape):
         (
             lambda: conv(ones(5, 2), ones(3, 2, 4)),
             ArgumentError,
-            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for a kernel of.*, got \(5, 2\)",
+            r"inputs must have shape \(batch, 1 spatial dimensions, channels\) for a kernel of.*, got \(5, 2\)",
         ),
         (
             lambda: conv(ones(1, 5, 2), ones(2, 4)),
@@ -280,12 +280,12 @@ def ones(*shape):
         (
             lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=(1, 1)),
             ArgumentError,
-            r"strides must be an integer of at least 1, or one for each of the 1 dimensions of space, got \(1, 1\)",
+            r"strides must be an integer of at least 1, or one for each of the 1 spatial dimensions, got \(1, 1\)",
         ),
         (
             lambda: conv(ones(1, 5, 2), ones(3, 2, 4), strides=1.0),
             ArgumentError,
-            "strides must be an integer of at least 1, or one for each of the 1 dimensions of space, got 1.0",
+            "strides must be an integer of at least 1, or one for each of the 1 spatial dimensions, got 1.0",
         ),
         (
             lambda: conv(ones(1, 5, 2), ones(3, 2, 4), groups=0),
@@ -380,7 +380,7 @@ def ones(*shape):
         (
             lambda: built(ConvTranspose(4, (3,)), ones(5, 3)),
             ArgumentError,
-            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for kernel_size=\(3,\), got \(5, 3\)",
+            r"inputs must have shape \(batch, 1 spatial dimensions, channels\) for kernel_size=\(3,\), got \(5, 3\)",
         ),
     ],
 )

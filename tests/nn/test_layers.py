@@ -316,7 +316,7 @@ class TestFunctionalCall:
         (
             lambda: built(nn.Conv(2, (3, 3)), jnp.ones((1, 2))),
             ValueError,
-            r"inputs must have shape \(batch, 2 dimensions of space, channels\) for kernel_size=\(3, 3\), got \(1, 2\)",
+            r"inputs must have shape \(batch, 2 spatial dimensions, channels\) for kernel_size=\(3, 3\), got \(1, 2\)",
         ),
         (lambda: nn.Dense(2, dtype="flaot16"), ValueError, "did you mean 'float16'"),
         (

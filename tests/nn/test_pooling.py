@@ -148,7 +148,7 @@ def test_global_pools_match_numpy():
         (
             lambda: max_pool(jnp.ones((2, 4)), (2,)),
             ArgumentError,
-            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for window=\(2,\), got \(2, 4\)",
+            r"inputs must have shape \(batch, 1 spatial dimensions, channels\) for window=\(2,\), got \(2, 4\)",
         ),
         (
             lambda: max_pool(jnp.ones((2, 4, 1)), 2),
@@ -163,7 +163,7 @@ def test_global_pools_match_numpy():
         (
             lambda: max_pool(jnp.ones((2, 4, 1)), (2,), strides=0),
             ArgumentError,
-            "strides must be an integer of at least 1, or one for each of the 1 dimensions of space, got 0",
+            "strides must be an integer of at least 1, or one for each of the 1 spatial dimensions, got 0",
         ),
         (lambda: max_pool(jnp.ones((2, 4, 1)), (2,), padding="CIRCULAR"), UnknownNameError, "choose from SAME, VALID"),
         (
@@ -194,7 +194,7 @@ def test_global_pools_match_numpy():
         (
             lambda: MaxPool((2,))(jnp.ones((1, 2, 2, 1))),
             ArgumentError,
-            r"inputs must have shape \(batch, 1 dimensions of space, channels\) for window=\(2,\), got \(1, 2, 2, 1\)",
+            r"inputs must have shape \(batch, 1 spatial dimensions, channels\) for window=\(2,\), got \(1, 2, 2, 1\)",
         ),
     ],
 )

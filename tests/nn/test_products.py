@@ -314,7 +314,7 @@ def test_complex_values_are_never_truncated():
         (
             lambda: DenseGeneral((2, 0)),
             ArgumentError,
-            r"features must be an integer of at least 1, or one for each of the 2 dimensions of space, got \(2, 0\)",
+            r"features must be an integer of at least 1, or one for each of the 2 spatial dimensions, got \(2, 0\)",
         ),
         (
             lambda: built(DenseGeneral(2, axis=3), jnp.ones((1, 3))),

@@ -54,7 +54,7 @@ def test_a_state_that_comes_back_in_a_different_dtype_is_traced_again():
     report = weak_types(lambda state, x: (state * x, 0))(HALF, X)
     (value,) = report.retraces
     assert (str(value.type), str(value.returns)) == ("bfloat16[3]", "float32[3]")
-    assert "traced again when that is passed in" in str(value)
+    assert "JAX traces again if you pass it back" in str(value)
 
 
 def test_each_result_comes_back_as_one_argument():

@@ -12,8 +12,8 @@ from optional_packages import import_or_skip
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import PolicyWarning
 from supremum.training import TrainingWarning
-from supremum.training import data as module
 from supremum.training.data import ArrayData, Batch, IterableData, Rows, Selection, as_batch, as_data
+from supremum.training.data import batches as module
 
 
 def batches_of(data, seed=None):

@@ -135,7 +135,7 @@ class Array(WrappedArray):
         super().__init__(*raw_and_key(raw))
 
     @staticmethod
-    def runtime_beside(operands: Sequence[Any]) -> Runtime:
+    def runtime_of(operands: Sequence[Any]) -> Runtime:
         """The runtime of an operation on these operands, where `explain` tries its fixes."""
         rules = SCOPE.get().rules
         keys = [found[1] for operand in operands if (found := as_key(operand, rules)) is not None]

@@ -1,4 +1,4 @@
-"""Errors about arrays besides those of promotion.
+"""Errors about arrays, other than those of promotion.
 
 Exception
 └── SupremumError

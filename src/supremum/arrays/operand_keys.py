@@ -75,7 +75,7 @@ def not_an_operand(operand: object, name: str, position: int) -> OperandError:
     """The error for an operand that is not an array; the arguments are those of `as_key_or_raise`."""
     return OperandError(
         f"{name}: argument {position} must be an array or a Python number, got {type(operand).__name__}; use "
-        f"supremum.asarray({letter(position)}) for lists and anything else that NumPy makes arrays from"
+        f"supremum.asarray({letter(position)}) for lists and anything else that NumPy converts to an array"
     )
 
 

@@ -107,7 +107,7 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     if backend is None:
         raise OperandError(
             f"an Array must wrap an array of {', '.join(backend_names())}, got {type(value).__name__}; use "
-            "supremum.asarray for numbers, lists and anything else that NumPy makes arrays from"
+            "supremum.asarray for numbers, lists and anything else that NumPy converts to an array"
         )
     return keyed(backend, value, weak)
 

@@ -236,11 +236,11 @@ class Asker:
             _Alike(integers, _runs(self._classes.integers.examples)),
             *(_Alike(x, runs) for x in (floats, *reals, *imaginaries)),
         ]
-        # Numbers with the same answers so far may differ beside another number: repeat until there are no new classes.
+        # Numbers with equal answers may differ with a different partner: repeat until there are no new classes.
         asked_about, new = set[int](), partners
         while new:
             for each in numbers:
-                each.ask_beside(new, answer)
+                each.ask_with(new, answer)
             asked_about.update(map(id, new))
             new = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
         of_integer, of_float, *of_parts = (each.first_of_each() for each in numbers)
@@ -293,8 +293,8 @@ class _Alike:
         self._runs = [run for run in runs if run]
         self._rows: list[list[int]] = [[] for _ in operands]
 
-    def ask_beside(self, partners: Iterable[Operand], answer: Callable[[Operand, Operand], int]) -> None:
-        """Ask about every number beside each partner, in both orders."""
+    def ask_with(self, partners: Iterable[Operand], answer: Callable[[Operand, Operand], int]) -> None:
+        """Decide every number with each partner, in both orders."""
         for partner in partners:
             for swaps in (False, True):
                 for run in self._runs:

@@ -13,7 +13,7 @@ class Document:
 
     Args:
         title: the title.
-        subtitle: a smaller text beside the title.
+        subtitle: a smaller text next to the title.
         rows: pairs of label and text; an empty label continues the one above.
         ok: whether the document reports success, which sets the colour of the title in HTML.
     """

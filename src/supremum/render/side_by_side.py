@@ -1,4 +1,4 @@
-"""Two tables beside each other, with notes below them, as a page and as a picture."""
+"""Two tables side by side, with notes below them, as a page and as a picture."""
 
 from __future__ import annotations
 

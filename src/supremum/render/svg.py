@@ -129,7 +129,7 @@ def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Bl
 
 
 def beside(blocks: Iterable[Block], gap: float) -> Block:
-    """Blocks beside each other.
+    """Blocks side by side.
 
     Args:
         blocks: the blocks, from the left.

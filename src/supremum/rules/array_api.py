@@ -43,7 +43,7 @@ class ArrayApiRules(LatticeRuleSet):
     weak_arrays: ClassVar[bool] = False
 
     def _key(self, operand: Operand) -> Hashable:
-        # A Python bool is a number here, not a bool array, so it needs an array beside it too.
+        # A Python bool is a number here, not a bool array, so it needs an array as the other operand too.
         value = None if operand.value is None else interval(operand.value)
         return (operand.category, operand.dtype, operand.weak, value)
 

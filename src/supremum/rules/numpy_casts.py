@@ -60,7 +60,7 @@ _WEAK_TRIES = {
     "float*": ("float16", "float64"),
     "complex*": ("complex64", "complex128"),
 }
-"""The dtypes that a Python number may take beside an extension format, in order; the last is its default dtype."""
+"""The dtypes that a Python number may take with an extension format, in order; the last is its default dtype."""
 
 
 def _casts_of_extensions() -> Iterator[tuple[str, str]]:

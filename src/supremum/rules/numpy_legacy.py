@@ -191,7 +191,7 @@ def _casts(each: _Seen, target: str) -> bool:
 
 
 def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = False) -> str | None:
-    """The common type, or None; with `knows_numbers`, Python numbers are not 0-d arrays beside formats of ml_dtypes."""
+    """The common type, or None; with `knows_numbers`, Python numbers are not 0-d arrays with formats of ml_dtypes."""
     if not all(as_format(each.name).is_builtin for each in seen):
         nodes = [each.node if knows_numbers else each.name for each in sorted(seen, key=lambda each: not each.is_dtype)]
         met = common_of_all(nodes, _asked)

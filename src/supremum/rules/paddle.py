@@ -43,7 +43,7 @@ _INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
 class _ZeroD(enum.Enum):
-    """How a 0-d tensor counts beside other tensors."""
+    """How a 0-d tensor counts in an operation with other tensors."""
 
     TENSOR = "a tensor like any other"
     YIELDS = "less than a tensor with dimensions of its category; otherwise the table holds, for any two types"
@@ -51,7 +51,7 @@ class _ZeroD(enum.Enum):
 
 
 class _Scalar(enum.Enum):
-    """How a Python scalar counts beside tensors."""
+    """How a Python scalar counts in an operation with tensors."""
 
     CATEGORY = "its category: its default type is felt only where that category is higher than the tensors'"
     TENSOR = "a tensor of its default type"
@@ -238,7 +238,7 @@ def _meet_tensors(name: str, row: _Row, tensors: Operands) -> Verdict:
 
 
 def _meet_scalar(row: _Row, operands: Operands, category: str, own: DType, reason: tuple[str, ...]) -> Verdict:
-    """The verdict on tensors of the common type `own` beside Python scalars, the highest of which has `category`."""
+    """The verdict on tensors of the common type `own` with Python scalars, the highest of which has `category`."""
     python, default = f"a Python {TYPE_OF_CATEGORY[category].__name__}", _DEFAULTS[category]
     is_higher = CATEGORIES.index(category) > CATEGORIES.index(as_format(own).category)
     if is_higher and str(own) in _UNORDERED:

@@ -468,6 +468,6 @@ class LatticeRuleSet(RuleSet):
         else:
             reason.append(climb(met, paths))
         if met in WEAK_NAMES:
-            reason.append(f"{met} is a weak kind and is held as {dtype} until it meets a stronger operand")
+            reason.append(f"{met} is a weak kind and has dtype {dtype} unless an operand is strong")
         result = ResultType(dtype, all_weak or met in WEAK_NAMES)
         return Verdict(result, (dtype,) * len(operands), tuple(reason), paths)

@@ -91,7 +91,7 @@ class Scope(Block):
         super().__init__(owner, outer, self.memory.key)
 
     def within(self, outer: Any) -> Scope:
-        """The same block inside another one."""
+        """The block nested in another block."""
         return Scope(self.rules, outer, self._own_watcher, self.owner)
 
 

@@ -76,7 +76,7 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
     >>> scale(jnp.ones(3), jnp.ones(3, "bfloat16"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    supremum.tracing.forbid.ForbiddenCastError: 1 cast that is forbidden here:
+    supremum.tracing.forbid.ForbiddenCastError: 1 forbidden cast:
       ...
     """
     return Forbidding(Forbidden.of(kinds or ("promotion",), allow))

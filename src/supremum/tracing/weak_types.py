@@ -38,7 +38,7 @@ class WeakValue:
         return self.returns is not None
 
     def __str__(self) -> str:
-        back = "" if self.returns is None else f", comes back as {self.returns}: traced again when that is passed in"
+        back = "" if self.returns is None else f", comes back as {self.returns}: JAX traces again if you pass it back"
         return f"{self.role}{self.path} is {self.type}{back}{self.place}\n  fix: {self.fix}"
 
 
@@ -93,7 +93,7 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
     >>> import jax.numpy as jnp
     >>> step = lambda state, x: ({"mean": 0.9 * state["mean"] + x.sum()}, x)
     >>> print(weak_types(step)({"mean": 0.0}, jnp.ones(3)))  # doctest: +ELLIPSIS
-    argument[0]['mean'] is float32[] (weak), comes back as float32[]: traced again when that is passed in
+    argument[0]['mean'] is float32[] (weak), comes back as float32[]: JAX traces again if you pass it back
       made at ...: 0.9 * state["mean"] + x.sum()
       fix: start with jnp.asarray(args[0]['mean'], 'float32')
     """

@@ -177,7 +177,7 @@ class Backend(ABC):
 
     @abstractmethod
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
-        """A strong array made from an array of any library, or from anything that NumPy makes arrays from."""
+        """A strong array made from an array of any library, or from anything that NumPy converts to an array."""
 
     @abstractmethod
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:

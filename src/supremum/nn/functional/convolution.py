@@ -33,7 +33,7 @@ def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
     Args:
         padding: a name, a number of positions on every side, one number for each dimension, or a pair of numbers,
             before and after, for each dimension.
-        count: the number of dimensions of space.
+        count: the number of spatial dimensions.
         names: the names that are allowed.
 
     Raises:
@@ -56,7 +56,7 @@ def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
     if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
         raise ArgumentError(
             f"padding must be one of {', '.join(names)}, a number of positions, or pairs of numbers of at least 0 for "
-            f"each of the {count} dimensions of space, got {shown(padding)}; use padding={((1, 1),) * count}"
+            f"each of the {count} spatial dimensions, got {shown(padding)}; use padding={((1, 1),) * count}"
         )
     return whole
 
@@ -236,11 +236,11 @@ def conv_transpose(
 
 
 def check_space(shape: tuple[int, ...], count: int, what: str, window: tuple[int, ...]) -> None:
-    """Raise if inputs do not have the dimensions of space of a window.
+    """Raise if inputs do not have the spatial dimensions of a window.
 
     Args:
         shape: the shape of the inputs.
-        count: the number of dimensions of space.
+        count: the number of spatial dimensions.
         what: the window in the message, such as `"window="`.
         window: what follows in the message.
 
@@ -249,7 +249,7 @@ def check_space(shape: tuple[int, ...], count: int, what: str, window: tuple[int
     """
     if len(shape) != count + 2:
         raise ArgumentError(
-            f"inputs must have shape (batch, {count} dimensions of space, channels) for {what}{window}, got {shape}"
+            f"inputs must have shape (batch, {count} spatial dimensions, channels) for {what}{window}, got {shape}"
         )
 
 

@@ -108,7 +108,7 @@ def global_max_pool(x: Any) -> jax.Array:
         An array of shape (batch, channels) in the dtype of `x`.
 
     Raises:
-        ArgumentError: if there are no dimensions of space, or no positions in them; a `ValueError`.
+        ArgumentError: if there are no spatial dimensions, or no positions in them; a `ValueError`.
         OperandError: for complex values, which have no order; a `TypeError`.
 
     >>> global_max_pool(jnp.asarray([[[1, -4], [3, -5]]]))
@@ -130,7 +130,7 @@ def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
         An array of shape (batch, channels) in that dtype.
 
     Raises:
-        ArgumentError: if there are no dimensions of space, or no positions in them; a `ValueError`.
+        ArgumentError: if there are no spatial dimensions, or no positions in them; a `ValueError`.
 
     >>> global_average_pool(jnp.full((1, 2, 2, 1), 6e4, "float16")).tolist()
     [[60000.0]]

@@ -71,7 +71,7 @@ def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
     numbers = all_whole(value if isinstance(value, (tuple, list)) else (value,) * count)
     if numbers is None or len(numbers) != count or not all(1 <= number <= MOST for number in numbers):
         raise ArgumentError(
-            f"{name} must be an integer of at least 1, or one for each of the {count} dimensions of space, "
+            f"{name} must be an integer of at least 1, or one for each of the {count} spatial dimensions, "
             f"got {shown(value)}; use {name}={shown((1,) * count)}"
         )
     return numbers
@@ -158,7 +158,7 @@ def all_whole(value: Any) -> tuple[int, ...] | None:
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether a shape broadcasts to another one: each axis has the same length or length 1.
+    """Whether a shape broadcasts to another shape: each axis has the same length or length 1.
 
     >>> broadcasts((3, 1), (2, 3, 4)), broadcasts((2, 3), (1, 3))
     (True, False)

@@ -73,7 +73,7 @@ class BaseConv(KernelLayer):
 
 
 class Conv(BaseConv):
-    """A convolution, channels last, with as many dimensions of space as `kernel_size` has numbers.
+    """A convolution, channels last, with as many spatial dimensions as `kernel_size` has numbers.
 
     Args:
         filters: the number of output channels.
