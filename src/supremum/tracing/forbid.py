@@ -207,7 +207,7 @@ def _key(args: Any, kwargs: Any) -> Any:
 
 
 def _message(casts: tuple[Cast, ...]) -> str:
-    lines = [f"{len(casts)} {'cast that is' if len(casts) == 1 else 'casts that are'} forbidden here:"]
+    lines = [f"{len(casts)} forbidden cast{'' if len(casts) == 1 else 's'}:"]
     for cast in casts[:_SHOWN]:
         lines.append(f"  {cast.where}: {cast.expression}")
         lines.append(f"    {cast.kind}: {cast.source} -> {cast.target}, {cast.reason}")
@@ -232,7 +232,7 @@ def _promotion_in(error: BaseException) -> str | None:
     frames = _frames(error.__traceback__)
     positions = [position for position, _ in frames]
     sources = Sources()
-    lines = ["a promotion that is forbidden here:"]
+    lines = ["a forbidden promotion:"]
     if not positions:
         return f"{lines[0]} {error}"
     of_user = [position for position in positions if position.owner == USER] or positions
