@@ -14,7 +14,7 @@ from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, retyped
 from supremum.arrays.operand_keys import as_key, common_backend, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format
@@ -22,7 +22,7 @@ from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import RuleSet, Storing, fits, get_rules
 
 
-def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any]) -> KeyedRaw:
+def assigned(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
     """The left side after an in-place operator: the changed array, or a new one if the library's arrays are immutable.
 
     Args:
@@ -30,9 +30,6 @@ def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[
         result: the result of the operation.
         name: of the operation.
         inputs: its operands.
-
-    Returns:
-        The array of the library and its key; it is the array that `array` wraps if that was written to.
 
     Raises:
         InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range.
@@ -42,13 +39,13 @@ def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[
         return result  # a weak array has no dtype to keep
     raw = stored(array, result, name, inputs)
     if not array.backend.mutable:
-        return result if raw is result[0] else (raw, array.backend.key_of(raw))
+        return result if raw is result.unwrap() else new_array(raw, array.backend.key_of(raw))
     array.unwrap()[...] = raw
-    return array.unwrap(), array.key
+    return array
 
 
 def stored(
-    array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any], storing: Storing | None = None
+    array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None
 ) -> Raw:
     """The result of an operation, in the form in which an array stores it.
 
@@ -64,20 +61,20 @@ def stored(
         LibraryError: if it is from a different library.
         ArgumentError: if it has a different shape.
     """
-    raw, key = result
-    assert key.backend is not None
-    if key.backend is not array.backend:
-        raise wrong_library(f"the result of {name} in place", array.backend, key.backend)
-    if (shape := tuple(raw.shape)) != array.shape:
-        raise ArgumentError(f"the result of {name} in place must have the array's shape {array.shape}, got {shape}")
-    if key.dtype == array.dtype:
-        return raw
+    if result.backend is not array.backend:
+        raise wrong_library(f"the result of {name} in place", array.backend, result.backend)
+    if result.shape != array.shape:
+        raise ArgumentError(
+            f"the result of {name} in place must have the array's shape {array.shape}, got {result.shape}"
+        )
+    if result.dtype == array.dtype:
+        return result.unwrap()
     if name in OPERATIONS:
         decision = _raise_if_refused(_decided(array, name, inputs, storing))
     else:  # the table does not have this function: only its result is known, which no cast of the operands changes
-        result_alone = _decided(array, None, (WrappedArray(raw, key),), storing)
+        result_alone = _decided(array, None, (result,), storing)
         decision = _raise_if_refused(replace(result_alone, find_fix=no_fix))
-    return _cast(array, raw, array.backend, decision, storing)
+    return _cast(array, result.unwrap(), array.backend, decision, storing)
 
 
 @contextmanager

@@ -13,17 +13,15 @@ from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed, unwrapped
+from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import RuleSet, get_rules
 
 
-def convert(
-    data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None
-) -> KeyedRaw:
-    """An array of a library made from anything that holds numbers, and its key, with the arguments of `asarray`.
+def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """An `Array` of a library made from anything that holds numbers, with the arguments of `asarray`.
 
     Raises:
         OperandError: for data that are not numbers.
@@ -49,11 +47,11 @@ def convert(
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
-    return keyed(backend, raw, weak)
+    return new_array(*backend.keyed(raw, weak))
 
 
-def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
-    """An array in another dtype, strong, and its key.
+def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> Any:
+    """An array in another dtype, strong.
 
     Args:
         array: the array.
@@ -67,11 +65,11 @@ def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
     flag("copy", copy)
     backend = array.backend
     with computation_errors("astype", backend, array, dtype):
-        return keyed(backend, backend.astype(array.unwrap(), target, copy=copy))
+        return new_array(*backend.keyed(backend.astype(array.unwrap(), target, copy=copy)))
 
 
-def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
-    """A copy of an array on another device, and its key.
+def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
+    """A copy of an array on another device.
 
     Args:
         array: the array.
@@ -80,7 +78,7 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
     """
     with computation_errors("to_device", array.backend, array, device, stream=stream):
         raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
-    return keyed(array.backend, raw, array.weak_type)
+    return new_array(*array.backend.keyed(raw, array.weak_type))
 
 
 def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:

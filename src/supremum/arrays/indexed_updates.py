@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from supremum.arrays.assignment import accepted_value, changed
 from supremum.arrays.backend_errors import computation_errors
-from supremum.arrays.backends import Key, Raw
-from supremum.arrays.wrapped import WrappedArray, keyed, unwrapped_index
+from supremum.arrays.backends import Raw
+from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped_index
 
 A = TypeVar("A")
 
@@ -20,14 +20,12 @@ class At(Generic[A]):
 
     Args:
         array: an array of JAX.
-        wrap: makes a copy from an array of JAX and its key.
     """
 
     array: WrappedArray
-    wrap: Callable[[Raw, Key], A]
 
     def __getitem__(self, index: Any) -> Changes[A]:
-        return Changes(self.array, unwrapped_index(index), self.wrap)
+        return Changes(self.array, unwrapped_index(index))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -37,12 +35,10 @@ class Changes(Generic[A]):
     Args:
         array: the array.
         index: the elements to update.
-        wrap: makes a copy from an array of JAX and its key.
     """
 
     array: WrappedArray
     index: Any
-    wrap: Callable[[Raw, Key], A]
 
     def get(self, **options: Any) -> A:
         """The elements; options as for JAX's own method."""
@@ -94,4 +90,4 @@ class Changes(Generic[A]):
         array = self.array
         with computation_errors(f"at[...].{name}", array.backend, array, self.index, *values, **options):
             raw = change()
-        return self.wrap(*keyed(array.backend, raw, array.weak_type))
+        return new_array(*array.backend.keyed(raw, array.weak_type))

@@ -9,7 +9,7 @@ from supremum.arrays.array import Array, wrap
 from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
 from supremum.arrays.conversion import cast, convert
 from supremum.arrays.operators import apply_operator
-from supremum.arrays.wrapped import WrappedArray, unwrapped_index
+from supremum.arrays.wrapped import unwrapped_index
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 
@@ -49,9 +49,9 @@ class ArrayVariable(Array):
     __slots__ = ("name",)
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
-        raw, key = convert(value, dtype, library=library, copy=True)
+        array = convert(value, dtype, library=library, copy=True)
         # An ArrayVariable has a dtype, so it is never weak.
-        super().__init__(cast(WrappedArray(raw, key), key.dtype)[0] if key.weak else raw)
+        super().__init__(cast(array, array.dtype) if array.weak_type else array)
         self.name = name
 
     @property

@@ -15,7 +15,7 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
@@ -40,19 +40,29 @@ class JaxBackend(Backend):
     compiles = True
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
-    def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array; the array itself says whether it is weak."""
-        operand = as_operand(raw)  # also refuses arrays that are not of numbers, such as keys for random numbers
-        assert operand.dtype is not None
-        return array_key(self, operand.dtype, operand.weak, operand.ndim == 0)
+    def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
+        if name not in _COMPILED:
+            return function
+
+        def compute(*operands: Any) -> Any:
+            return function(*operands)
+
+        compute.__name__ = compute.__qualname__ = name
+        return jax.jit(compute, inline=INLINE)
+
+    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:  # the array itself says whether it is weak
+        aval = raw.aval
+        return aval.dtype, aval.weak_type, not aval.shape, None
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """One jitted function per decision."""
         if (comparison := kernels.known_comparison(self, plan)) is not None:
             return comparison
-        dtypes = {*plan.compute, plan.result.dtype}
+        dtypes = {*plan.compute} if plan.gives_indices else {*plan.compute, plan.result.dtype}
         wide = self._check_representable(plan, dtypes)
-        function = kernels.planned_function(self, plan, jnp, {})
+        elementwise = plan.build is None
+        function = kernels.elementwise_function(self, plan, jnp, {}) if elementwise else plan.build(self, plan)
         known = kernels.known_int(plan)  # JAX needs the value to multiply the power out
 
         def compute(*operands: Any) -> Any:
@@ -60,7 +70,8 @@ class JaxBackend(Backend):
                 operand if i == known else _cast(operand, target, plan.result.weak)
                 for i, (operand, target) in enumerate(zip(operands, plan.compute, strict=True))
             ]
-            return _as_decided(function(*cast), plan.result)
+            result = function(*cast)
+            return result if plan.gives_indices else _as_decided(result, plan.result)
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
@@ -176,6 +187,13 @@ class JaxBackend(Backend):
     def device_of(self, raw: Raw) -> Any:
         """The device, or the sharding of an array on several."""
         return raw.device
+
+
+_COMPILED = {
+    "argmax", "argmin", "argsort", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "empty",
+    "expand_dims", "eye", "flip", "matrix_transpose", "meshgrid", "moveaxis", "ones", "ones_like", "permute_dims",
+    "reshape", "sort", "squeeze", "take", "take_along_axis", "tile", "tril", "triu", "unstack", "zeros", "zeros_like",
+}  # fmt: skip
 
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:

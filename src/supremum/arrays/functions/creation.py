@@ -6,15 +6,20 @@ The first parameter of each function is the library of the namespace.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from array_api_compat import to_device
+
+from supremum.argument_checks import flag
 from supremum.arrays import conversion
 from supremum.arrays.assignment import accepted_value
-from supremum.arrays.backends import Backend
-from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed, unwrapped
-from supremum.arrays.wrapped_functions import library_of, native
-from supremum.formats import CATEGORIES, DType
+from supremum.arrays.backends import Backend, Raw
+from supremum.arrays.dispatch import Function
+from supremum.arrays.operand_keys import NUMBERS, library_of
+from supremum.arrays.undecided import Creation, Undecided, native
+from supremum.arrays.wrapped import new_array, unwrapped
+from supremum.formats import CATEGORIES, DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import explain
 from supremum.rules import get_rules
@@ -53,10 +58,10 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _filled(name: str) -> Callable[..., KeyedRaw]:
+def _filled(name: str) -> Callable[..., Callable[[], Raw]]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Callable[[], Raw]:
         """An array made by the library's function of the same name.
 
         Args:
@@ -68,16 +73,17 @@ def _filled(name: str) -> Callable[..., KeyedRaw]:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        given = _float_dtype(backend, dtype)
-        return keyed(backend, getattr(backend.xp, name)(shape, dtype=given, device=device))
+        return partial(backend.function(name), shape, dtype=_float_dtype(backend, dtype), **_on(device))
 
-    make.__name__ = make.__qualname__ = name
     return make
 
 
-def asarray(
-    backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
-) -> KeyedRaw:
+def _on(device: Any) -> dict[str, Any]:
+    """The option for a device; nothing for the default, which takes less time."""
+    return {} if device is None else {"device": device}
+
+
+def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
@@ -90,7 +96,7 @@ def asarray(
     return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Callable[[], Raw]:
     """An array with equal elements.
 
     Args:
@@ -104,11 +110,11 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value, key = conversion.convert(fill_value, dtype, library=backend, device=device)
-    return keyed(backend, backend.xp.full(shape, value, dtype=native(backend, key.dtype), device=device))
+    value = conversion.convert(fill_value, dtype, library=backend, device=device)
+    return partial(backend.xp.full, shape, value.unwrap(), dtype=native(backend, value.dtype), **_on(device))
 
 
-def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array with equal elements, the shape of another array, and its dtype unless one is given.
 
     Args:
@@ -122,17 +128,20 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
         InPlaceError: if the rules do not store `fill_value` in the dtype of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = WrappedArray(*conversion.convert(x, library=backend))
+    like = conversion.convert(x, library=backend)
     if dtype is not None:
-        return full(backend, like.shape, fill_value, dtype=dtype, device=like.device if device is None else device)
+        on = like.device if device is None else device
+        return new_array(*backend.keyed(full(backend, like.shape, fill_value, dtype=dtype, device=on)()))
     value = accepted_value(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
-    return keyed(backend, backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+    return new_array(
+        *backend.keyed(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+    )
 
 
 def arange(
     backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> KeyedRaw:
+) -> Callable[[], Raw]:
     """Evenly spaced numbers without the end.
 
     Args:
@@ -149,7 +158,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return keyed(backend, backend.xp.arange(*map(unwrapped, (*ends, step)), dtype=given, device=device))
+    return partial(backend.xp.arange, *map(unwrapped, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(
@@ -162,7 +171,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
-) -> KeyedRaw:
+) -> Callable[[], Raw]:
     """A given number of evenly spaced numbers.
 
     Args:
@@ -179,12 +188,12 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return keyed(backend, backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
+    return partial(backend.xp.linspace, *ends, num, dtype=given, device=device, endpoint=endpoint)
 
 
 def eye(
     backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> KeyedRaw:
+) -> Callable[[], Raw]:
     """A matrix with ones on a diagonal.
 
     Args:
@@ -198,10 +207,10 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return keyed(backend, backend.xp.eye(n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device))
+    return partial(backend.xp.eye, n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
 
 
-def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> KeyedRaw:
+def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array that shares memory with an array of any library.
 
     Args:
@@ -217,14 +226,13 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     given = unwrapped(x)
     if library_of(given) is not None:
         native(backend, given.dtype)  # JAX would silently narrow 64 bits
-    return keyed(backend, backend.xp.from_dlpack(given, **options))
+    return new_array(*backend.keyed(backend.xp.from_dlpack(given, **options)))
 
 
-def astype(backend: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> KeyedRaw:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """A strong array in another dtype. The rules never refuse an explicit cast.
 
     Args:
-        backend: the library.
         x: the array.
         dtype: the dtype.
         copy: whether to copy an array that has the dtype already.
@@ -233,14 +241,22 @@ def astype(backend: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device
     Raises:
         RuntimeDtypeError: if the library does not have the dtype.
     """
-    result = conversion.cast(WrappedArray(*conversion.convert(x, library=backend)), dtype, copy=copy)
-    return result if device is None else conversion.to_device(WrappedArray(*result), device)
 
 
-def _frequencies(name: str) -> Callable[..., KeyedRaw]:
+def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
+    cast = partial(backend.astype, dtype=as_format(dtype).dtype, copy=flag("copy", copy))
+    return cast if device is None else lambda raw: to_device(cast(raw), device)
+
+
+ASTYPE = Undecided("astype", astype, _cast)
+
+
+def _frequencies(name: str) -> Callable[..., Callable[[], Raw]]:
     """A function of `fft` that makes an array."""
 
-    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> KeyedRaw:
+    def make(
+        backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
+    ) -> Callable[[], Raw]:
         """Frequencies made by the library's function of the same name.
 
         Args:
@@ -251,18 +267,22 @@ def _frequencies(name: str) -> Callable[..., KeyedRaw]:
             device: the device, in the library's notation.
         """
         given = _float_dtype(backend, dtype)
-        return keyed(backend, getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device))
+        return partial(getattr(backend.xp.fft, name), n, d=d, dtype=given, device=device)
 
-    make.__name__ = make.__qualname__ = name
     return make
 
 
-_FUNCTIONS = (*map(_filled, ("zeros", "ones", "empty")), arange, asarray, astype, eye, from_dlpack)
-CREATION_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    function.__name__: function for function in (*_FUNCTIONS, full, full_like, linspace)
+_MADE = {name: _filled(name) for name in ("zeros", "ones", "empty")}
+_MADE |= {"arange": arange, "eye": eye, "full": full, "linspace": linspace}
+CREATION_FUNCTIONS: dict[str, Function | Callable[..., Any]] = {
+    "asarray": asarray,
+    "astype": ASTYPE,
+    "from_dlpack": from_dlpack,
+    "full_like": full_like,
+    **{name: Creation(name, make) for name, make in _MADE.items()},
 }
 """The functions of the namespace itself, by name."""
-CREATION_FFT_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    name: _frequencies(name) for name in ("fftfreq", "rfftfreq")
+CREATION_FFT_FUNCTIONS: dict[str, Creation] = {
+    name: Creation(f"fft.{name}", _frequencies(name)) for name in ("fftfreq", "rfftfreq")
 }
 """The functions of its `fft`."""
