@@ -12,6 +12,7 @@ from supremum.arrays.assignment import accepted_value, assigned, refused_in_plac
 from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Raw, backend_of
 from supremum.arrays.conversion import to_device
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
@@ -20,7 +21,7 @@ from supremum.arrays.indexed_updates import At
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
-from supremum.arrays.operators import apply_operator, binary, left, pair_of_results
+from supremum.arrays.operators import binary, left, pair_of_results
 from supremum.arrays.undecided import Undecided
 from supremum.arrays.wrapped import (
     WrappedArray,
@@ -30,6 +31,7 @@ from supremum.arrays.wrapped import (
     return_arrays_of,
     unwrapped_index,
 )
+from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
@@ -50,9 +52,10 @@ def wrap(raw: Any, weak: bool = False) -> Array:
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     """The method of an in-place operator."""
+    operator = left(name)
 
     def method(self: Any, other: Any) -> Any:
-        return self._assign(name, other)
+        return self._assign(name, operator, other)
 
     return method
 
@@ -262,7 +265,7 @@ class Array(WrappedArray):
 
     def __getitem__(self, index: Any) -> Array:
         try:
-            return self._like(self._raw[unwrapped_index(index)])
+            return self._like(self.backend.item(self._raw, unwrapped_index(index)))
         except Exception as error:
             raise_computation_error("indexing", self.backend, (self, index), {}, error)
             raise
@@ -270,8 +273,12 @@ class Array(WrappedArray):
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.backend.mutable:
             raise OperandError("arrays of JAX are immutable; use x = x.at[index].set(value)")
-        with computation_errors("assignment", self.backend, self, index, value):
-            self._raw[unwrapped_index(index)] = accepted_value(self, value)
+        accepted = accepted_value(self, value)
+        try:
+            self._raw[unwrapped_index(index)] = accepted
+        except Exception as error:
+            raise_computation_error("assignment", self.backend, (self, index, value), {}, error)
+            raise
 
     def __len__(self) -> int:
         if not self.shape:
@@ -304,10 +311,13 @@ class Array(WrappedArray):
 
     # Operators
 
-    def _assign(self, name: str, other: Any) -> Any:
+    def _assign(self, name: str, operator: Callable[[Any, Any], Any], other: Any) -> Any:
         """The left side after an in-place operator."""
-        with refused_in_place(self, name, (self, other)):
-            result = apply_operator(name, (self, other))
+        try:
+            result = operator(self, other)
+        except (PromotionError, RuntimeDtypeError):
+            with refused_in_place(self, name, (self, other)):
+                raise
         if result is NotImplemented:
             return result
         return assigned(self, result, name, (self, other))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import array_api_compat
 import numpy as np
@@ -15,7 +15,7 @@ from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.errors import OperandError
-from supremum.formats import DType, as_format
+from supremum.formats import FORMATS, DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import RuleSet, get_rules
 
@@ -37,7 +37,8 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
         given, weak = _host(given, target, get_rules(in_jax=backend.in_jax))
-        raw = backend.asarray(given, given.dtype, device, copy)
+        is_ready = backend is NUMPY and device is None and not copy
+        raw = given if is_ready else backend.asarray(given, given.dtype, device, copy)
     elif source is backend:
         raw = backend.asarray(source.plain(given), target, device, copy)
     else:
@@ -48,24 +49,6 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return new_array(*backend.keyed(raw, weak))
-
-
-def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> Any:
-    """An array in another dtype, strong.
-
-    Args:
-        array: the array.
-        dtype: a dtype or its name.
-        copy: whether to copy an array that has the dtype already.
-
-    Raises:
-        RuntimeDtypeError: if the library does not have the dtype.
-    """
-    target = as_format(dtype).dtype
-    flag("copy", copy)
-    backend = array.backend
-    with computation_errors("astype", backend, array, dtype):
-        return new_array(*backend.keyed(backend.astype(array.unwrap(), target, copy=copy)))
 
 
 def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
@@ -86,23 +69,35 @@ def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[A
     is_number = type(data) in NUMBERS
     try:
         found = np.asarray(data)
-        kind = None if target is not None else as_operand(found).category
+        kind = None if target is not None else _CATEGORY_OF.get(found.dtype) or as_operand(found).category
     except (ValueError, TypeError) as error:  # ragged lists, and data that are not numbers
         raise OperandError(
             f"the data must be numbers or nested lists of them, got {type(data).__name__}: {error}"
         ) from None
-    if target is None and kind is not None and (is_number or _is_of_numbers(data)):
-        target, weak = default_of(data if is_number else kind, rules)
-        return np.array(data, target), weak and is_number
-    return (found if target is None else np.array(data, target)), False
+    weak = False
+    if kind is not None and (is_number or _is_of_numbers(data)):
+        target, weak = default_of(data, rules) if is_number else _default_of_lists(kind, rules)
+    return (found if target in (None, found.dtype) else np.array(data, target)), weak and is_number
+
+
+_CATEGORY_OF = {row.dtype: row.category for row in FORMATS}
 
 
 def _is_of_numbers(data: Any) -> bool:
     """Whether nested lists hold only Python numbers, and not arrays, which have a dtype."""
-    if isinstance(data, (list, tuple)):
-        parts: Sequence[Any] = data
-        return all(map(_is_of_numbers, parts))
-    return type(data) in NUMBERS
+    if not isinstance(data, (list, tuple)):
+        return False
+    kinds = {*map(type, cast("Sequence[Any]", data))}
+    return kinds <= NUMBERS or all(type(part) in NUMBERS or _is_of_numbers(part) for part in cast("list[Any]", data))
+
+
+def _default_of_lists(category: str, rules: RuleSet) -> tuple[DType, bool]:
+    """`default_of` for a category, which is looked up."""
+    known = default_of, category
+    found = rules.memory.prepared.get(known)
+    if found is None:
+        found = rules.memory.prepared[known] = default_of(category, rules)
+    return found
 
 
 def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:

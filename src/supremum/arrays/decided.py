@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from supremum.arrays.backend_errors import raise_computation_error
-from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
@@ -26,9 +26,10 @@ from supremum.arrays.operand_keys import (
     with_value,
 )
 from supremum.arrays.reduction_kernels import reduction
-from supremum.arrays.wrapped import new_array
+from supremum.arrays.wrapped import new_array, wrapper
 from supremum.decisions import Decision, PromotionError, ResultType, Verdict
 from supremum.formats import as_format
+from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Family, as_operation
 from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watcher, get_rules, memory_of, question
@@ -237,7 +238,7 @@ class Decided(Function):
             raise decision.error()
         compute = [key.dtype or verdict.result.dtype for key in keys]
         compute[promoted] = verdict.compute
-        steps = [()] * len(keys)
+        steps: list[Steps] = [()] * len(keys)
         steps[promoted] = verdict.number_steps or ((),) * len(verdict.compute)
         return Plan(
             self.operation, tuple(keys), tuple(compute), verdict.result, rules.name, self._build, options,
@@ -252,23 +253,20 @@ class Decided(Function):
         if self.operation.family is not Family.ELEMENTWISE:
             backend.check_computes(self.name, (key.operand.format.dtype for key in keys if key.backend is not None))
         plan = self.plan(rules, keys, operands, options)
+        is_built = plan.build is not None
         try:
-            function = backend.prepare(plan)
+            function = backend.prepare(replace(plan, finish=_finisher(backend, plan)) if is_built else plan)
         except RuntimeDtypeError as error:
             error.decision = plan.decision
             raise
-        if self._build is None:
-            return Prepared(function, backend.key_of_result(plan))
-        if self._gives_indices:
-            return Prepared(lambda *raws: new_array(*backend.keyed(function(*raws))), None)
-        dtype, weak, device = plan.result.dtype, plan.result.weak, backend.device_of_plan(plan)
-        some, zero_d = (array_key(backend, dtype, weak, is_0d, device) for is_0d in (False, True))
+        return Prepared(function, None if is_built else backend.key_of_result(plan))
 
-        def run(*raws: Raw) -> Any:
-            raw = function(*raws)
-            return new_array(raw, some if raw.shape else zero_d)
 
-        return Prepared(run, None)
+def _finisher(backend: Backend, plan: Plan) -> Callable[[Raw], Any]:
+    """A function that wraps the result of a plan."""
+    if plan.gives_indices:
+        return lambda raw: new_array(*backend.keyed(raw))
+    return wrapper(*backend.keys_of_results(plan.result, backend.device_of_plan(plan)))
 
 
 def by_name(name: str, **defaults: Any) -> Build:

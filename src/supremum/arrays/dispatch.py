@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import update_wrapper
 from typing import Any, ClassVar, NamedTuple, Self, cast
@@ -53,6 +53,7 @@ class Function(ABC):
     Attributes:
         call: the function itself.
         backend: the library of the namespace that it belongs to; None for the library of its arrays.
+        flags: flags of that library on which a call without arrays depends; None for no flags.
         promotes: whether numbers among the arguments are operands, to which rules give a dtype.
     """
 
@@ -62,22 +63,22 @@ class Function(ABC):
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
         self.name, self.arguments, self.doc = name, arguments, doc
         self.backend: Backend | None = None
+        self.flags: Callable[[], Hashable] | None = None
         self.call = _caller(self)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
-        bound.backend = backend
+        bound.backend, bound.flags = backend, self._flags_of(backend)
         bound.call = _caller(bound)
         return bound
+
+    def _flags_of(self, backend: Backend) -> Callable[[], Hashable] | None:  # noqa: ARG002
+        return None
 
     @abstractmethod
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The result of a call that is new; remember what was prepared for it."""
-
-    def head(self) -> tuple[Hashable, ...]:
-        """What a call depends on besides its arguments and the rules."""
-        return (self,)
 
     def recall(self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any]) -> Prepared | None:
         """What was prepared for calls that are written like this one."""
@@ -124,20 +125,20 @@ def leaves(values: Sequence[Any]) -> Iterator[Any]:
 
 def _caller(function: Function) -> Callable[..., Any]:
     """The function that users call."""
-    promotes, scope_of = function.promotes, SCOPE.get
-    head = None if type(function).head is Function.head else function.head
+    promotes, flags, scope_of = function.promotes, function.flags, SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
         memory = scope_of().memory
-        known: list[Hashable] = [function] if head is None else [*head()]
         raws: list[Raw] = []
         try:
-            table = memory.by_value if _read(args, known, raws, promotes) or options else memory.prepared
-            if options:
-                known += options
-                _read(options.values(), known, raws, False)
-            run, key = table[(*known,)]
-        except (KeyError, TypeError, AttributeError):  # the call is new, or an array is new from a tree of JAX
+            if len(args) == 1 and not options and isinstance(array := args[0], WrappedArray):  # the same in fewer steps
+                raws.append(array._raw)  # pyright: ignore[reportPrivateUsage]
+                run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage]
+            else:
+                known: list[Hashable] = [function] if flags is None else [function, flags()]
+                table = memory.by_value if _read(args, options, known, raws, promotes) else memory.prepared
+                run, key = table[(*known,)]
+        except _NEW:
             return function.examine(args, options)
         try:
             result = run(*raws)
@@ -154,43 +155,72 @@ def _caller(function: Function) -> Callable[..., Any]:
     return call
 
 
+# A call is new, has arguments that may change or are nested deeply, or an array is new from a tree of JAX.
+_NEW = (KeyError, TypeError, RecursionError, AttributeError)
 _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 
 
-def _read(values: Iterable[Any], known: list[Hashable], raws: list[Raw], promotes: bool) -> bool:
-    """Read the arguments of a call, and return whether there are any but arrays.
+def _read(
+    args: Sequence[Any], options: Mapping[str, Any], known: list[Hashable], raws: list[Raw], promotes: bool
+) -> bool:
+    """Read a call, and return whether it has any arguments but arrays.
 
     Args:
-        values: the arguments.
-        known: where to append what identifies them: keys of arrays, and other values with their types, as True equals 1.
+        args: the arguments.
+        options: the arguments by name.
+        known: where to append what identifies the call: keys of arrays, and other values with their types, as True
+            equals 1.
         raws: where to append the arrays, and the numbers that are promoted.
-        promotes: whether numbers are promoted.
+        promotes: whether numbers among `args` are promoted.
 
     Raises:
         TypeError: for arguments that may change.
     """
     by_value = False
-    for value in values:
+    for value in args:
         if isinstance(value, WrappedArray):
             known.append(value._key)  # pyright: ignore[reportPrivateUsage]
             raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
             continue
         by_value = True
         kind = cast("type[object]", value.__class__)
-        if kind in _VALUES:
-            known += (kind, value)
-        elif kind is tuple or kind is list:
-            known += (kind, len(value))
-            _read(value, known, raws, promotes)
-        elif kind is float or kind is complex:
-            known += (kind, value if promotes else repr(value))  # 0.0 equals -0.0
-        elif isinstance(value, (type, np.dtype)) or (isinstance(value, np.integer) and not promotes):
+        if kind in _VALUES and not promotes:
             known += (kind, value)
         else:
-            raise TypeError(kind)
-        if promotes and kind in NUMBERS:
-            raws.append(value)
+            _read_value(value, known, raws, promotes)
+    for name, value in options.items():
+        by_value = True
+        kind = cast("type[object]", value.__class__)
+        if kind in _VALUES:
+            known += (name, kind, value)
+        else:
+            known.append(name)
+            _read_value(value, known, raws, False)
     return by_value
+
+
+def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bool) -> None:
+    """Read an argument; the parameters are those of `_read`."""
+    kind = cast("type[object]", value.__class__)
+    if kind in _VALUES:
+        known += (kind, value)
+    elif kind is tuple or kind is list:
+        known += (kind, len(value))
+        _read(value, _NO_OPTIONS, known, raws, promotes)
+    elif kind is float or kind is complex:
+        known += (kind, value if promotes else repr(value))  # 0.0 equals -0.0
+    elif isinstance(value, WrappedArray):
+        known.append(value.key)
+        raws.append(value.unwrap())
+    elif isinstance(value, (type, np.dtype)) or (isinstance(value, np.integer) and not promotes):
+        known += (kind, value)
+    else:
+        raise TypeError(kind)
+    if promotes and kind in NUMBERS:
+        raws.append(value)
+
+
+_NO_OPTIONS: dict[str, Any] = {}
 
 
 def _as_written(
@@ -200,19 +230,17 @@ def _as_written(
 
     A call with arguments that may change is identified by nothing.
     """
-    known: list[Hashable] = [*function.head()]
+    known: list[Hashable] = [function] if function.flags is None else [function, function.flags()]
     raws: list[Raw] = []
     try:
-        by_value = _read(args, known, raws, function.promotes) or bool(options)
-        known += options
-        _read(options.values(), known, raws, False)
-    except TypeError:
+        by_value = _read(args, options, known, raws, function.promotes)
+    except _NEW:
         return (), [], True
     return (*known,), raws, by_value
 
 
 def frozen(options: Mapping[str, Any]) -> tuple[Hashable, ...]:
     """What identifies checked options: nothing if there are none."""
-    known: list[Hashable] = [*options]
-    _read(options.values(), known, [], False)
+    known: list[Hashable] = []
+    _read((), options, known, [], False)
     return ((*known,),) if known else ()

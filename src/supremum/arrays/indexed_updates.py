@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from supremum.arrays.assignment import accepted_value, changed
@@ -47,8 +48,9 @@ class Changes(Generic[A]):
     def set(self, value: Any, **options: Any) -> A:
         """A copy with other elements."""
         accepted = accepted_value(self.array, value)
-        place = self.array.unwrap().at[self.index]
-        return self._changed("set", (value,), options, lambda: place.set(accepted, **options))
+        return self._changed(
+            "set", (value,), options, lambda: self._updated("set", self.array.unwrap(), accepted, options)
+        )
 
     def add(self, value: Any, **options: Any) -> A:
         """A copy with a value added."""
@@ -79,11 +81,12 @@ class Changes(Generic[A]):
             value: the other operand.
             options: as for JAX's own method.
         """
-
-        def change(raw: Raw, given: Raw) -> Raw:
-            return getattr(raw.at[self.index], name)(given, **options)
-
+        change = partial(self._updated, name, options=options)
         return self._changed(name, (value,), options, lambda: changed(self.array, operation, value, change))
+
+    def _updated(self, name: str, raw: Raw, value: Raw, options: dict[str, Any]) -> Raw:
+        backend: Any = self.array.backend
+        return backend.updated(raw, self.index, name, value, options)
 
     def _changed(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> A:
         """The copy that a function makes with JAX's own `at`; JAX's errors become `ComputationError`."""

@@ -12,11 +12,12 @@ import numpy as np
 from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
+from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
 from supremum.arrays.dispatch import Function, Prepared, leaves
 from supremum.arrays.operand_keys import check_library, joint_backend, library_of
-from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key
-from supremum.decisions import letter
+from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key, wrapper
+from supremum.decisions import ResultType, letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.rules import SCOPE, Memory, memory_of
@@ -60,13 +61,15 @@ class Undecided(Function):
             OperandError: for arrays of several dtypes, if the function is not in the standard.
         """
         memory = memory_of(SCOPE.get().rules)
-        library = self.backend or joint_backend(map(library_of, leaves((args, *options.values()))))
+        library = self.backend or NUMPY
         try:
+            library = self.backend or joint_backend(map(library_of, leaves((args, *options.values()))))
             arrays: list[WrappedArray] = []
             places = [_placed(library, self.name, value, arrays) for value in args]
             named = {name: _placed(library, self.name, value, arrays) for name, value in options.items()}
+            keys = [array.key for array in arrays]  # an array may be new from a tree of JAX, and have no key yet
             converted = _filled(places, arrays), {name: _filled(value, arrays) for name, value in named.items()}
-            prepared = self.recall(memory, *converted) or self._prepare(library, places, named, arrays)
+            prepared = self.recall(memory, *converted) or self._prepare(library, places, named, arrays, keys)
             raws = [array.unwrap() for array in arrays]
             result = prepared.result(raws)
         except Exception as error:
@@ -76,7 +79,12 @@ class Undecided(Function):
         return result
 
     def _prepare(
-        self, library: Backend, places: Sequence[Any], named: Mapping[str, Any], arrays: Sequence[WrappedArray]
+        self,
+        library: Backend,
+        places: Sequence[Any],
+        named: Mapping[str, Any],
+        arrays: Sequence[WrappedArray],  # noqa: ARG002 (`Creation` reads their values)
+        keys: Sequence[Key],
     ) -> Prepared:
         """A function of the arrays of a call.
 
@@ -85,8 +93,9 @@ class Undecided(Function):
             places: the arguments, with places instead of arrays.
             named: the arguments by name, likewise.
             arrays: the arrays.
+            keys: of the arrays.
         """
-        name, keys = self.name.rpartition(".")[2], [array.key for array in arrays]
+        name = self.name.rpartition(".")[2]
         library.check_computes(self.name, (key.operand.format.dtype for key in keys))
         if not self._standard:
             _check_of_one_dtype(self.name, keys)
@@ -98,17 +107,27 @@ class Undecided(Function):
             run = partial(_call_before, run, _natively(library, rest)) if rest else run
         else:
             run = partial(_call_in, library.function(self.name), _natively(library, places), given)
-        run, gives_list, keyed = library.compiled(name, run), name in GIVING_LISTS, library.keyed
-        weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
-        is_strong = True not in weak
+        return Prepared(_finished(library, name, library.compiled(name, run), keys), None)
 
-        def finished(*raws: Raw) -> Any:
-            result = run(*raws)
-            if is_strong and backend_of(result) is library:
-                return new_array(*keyed(result))
+
+def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequence[Key]) -> Callable[..., Any]:
+    """A function of arrays whose results are wrapped."""
+    weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
+    gives_list, has_flags, wrap = name in GIVING_LISTS, library.flags() is not None, None
+
+    def finished(*raws: Raw) -> Any:
+        nonlocal wrap
+        result = run(*raws)
+        if wrap is not None:
+            return wrap(result)
+        if True in weak or backend_of(result) is not library:
             return _wrapped(list(result) if gives_list else result, keys, weak)
+        raw, key = library.keyed(result)
+        if not has_flags:  # the next results have the same dtype
+            wrap = wrapper(*library.keys_of_results(ResultType(key.operand.format.dtype), key.device))
+        return new_array(raw, key)
 
-        return Prepared(finished, None)
+    return finished
 
 
 class Creation(Undecided):
@@ -126,10 +145,8 @@ class Creation(Undecided):
         vars(arguments)["__signature__"] = plain.replace(parameters=[*plain.parameters.values()][1:])
         super().__init__(name, arguments, build, build.__doc__ or "")
 
-    def head(self) -> tuple[Hashable, ...]:
-        """As in the base class; default dtypes depend on the library's flags."""
-        assert self.backend is not None
-        return (self, self.backend.flags())
+    def _flags_of(self, backend: Backend) -> Callable[[], Hashable] | None:  # default dtypes depend on them
+        return backend.flags if backend.flags() is not None else None
 
     def remember(
         self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any], raws: Sequence[Raw], prepared: Prepared
@@ -139,12 +156,17 @@ class Creation(Undecided):
             super().remember(memory, args, options, raws, prepared)
 
     def _prepare(
-        self, library: Backend, places: Sequence[Any], named: Mapping[str, Any], arrays: Sequence[WrappedArray]
+        self,
+        library: Backend,
+        places: Sequence[Any],
+        named: Mapping[str, Any],
+        arrays: Sequence[WrappedArray],
+        keys: Sequence[Key],  # noqa: ARG002
     ) -> Prepared:
         assert self._build is not None
         given = {name: _filled(value, arrays) for name, value in named.items()}
         make = library.compiled(self.name, self._build(library, *_filled(places, arrays), **given))
-        return Prepared(lambda *_: new_array(*library.keyed(make())), None)
+        return Prepared(_finished(library, self.name, lambda *_: make(), ()), None)
 
 
 class _Place(int):

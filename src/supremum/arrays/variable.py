@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
-from supremum.arrays.conversion import cast, convert
-from supremum.arrays.operators import apply_operator
+from supremum.arrays.conversion import convert
+from supremum.arrays.operators import left
 from supremum.arrays.wrapped import unwrapped_index
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
@@ -51,7 +52,7 @@ class ArrayVariable(Array):
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
         array = convert(value, dtype, library=library, copy=True)
         # An ArrayVariable has a dtype, so it is never weak.
-        super().__init__(cast(array, array.dtype) if array.weak_type else array)
+        super().__init__(array.astype(array.dtype) if array.weak_type else array)
         self.name = name
 
     @property
@@ -90,7 +91,7 @@ class ArrayVariable(Array):
         return self._assigned("multiply", value)
 
     def _assigned(self, name: str, value: Any) -> ArrayVariable:
-        result = self._assign(name, value)
+        result = self._assign(name, left(name), value)
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
         return result
@@ -104,9 +105,9 @@ class ArrayVariable(Array):
             raw = self._raw.at[place].set(accepted)
         self._hold(raw)
 
-    def _assign(self, name: str, other: Any) -> Any:
+    def _assign(self, name: str, operator: Callable[[Any, Any], Any], other: Any) -> Any:
         with refused_in_place(self, name, (self, other), Storing.KEPT):
-            result = apply_operator(name, (self, other))
+            result = operator(self, other)
         if result is NotImplemented:
             return result
         raw = stored(self, result, name, (self, other), Storing.KEPT)

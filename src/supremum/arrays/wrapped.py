@@ -132,6 +132,31 @@ def new_array(raw: Raw, key: Key) -> Any:
     return array
 
 
+def wrapper(some: Key, zero_d: Key) -> Callable[[Raw], Any]:
+    """A function that makes an `Array` of an array of a library, or of a scalar of NumPy.
+
+    Args:
+        some: the key of arrays with dimensions.
+        zero_d: the key of 0-d arrays.
+    """
+    backend: Any = some.backend
+    plain = backend.plain
+
+    def wrap(raw: Raw) -> Any:
+        if _register is not None and "jax" in _modules:
+            register_as_pytree()
+        array: Any = _new(_kind)  # `new_array` in fewer steps
+        if raw.shape:
+            array._raw = raw
+            array._key = some
+        else:
+            array._raw = plain(raw)
+            array._key = zero_d
+        return array
+
+    return wrap
+
+
 def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     """An array of a library and its key.
 

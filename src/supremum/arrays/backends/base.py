@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -75,6 +75,7 @@ class Plan:
         number_steps: the formats that each Python number is converted to, as in `Verdict`.
         decision: the decision, for errors; it finds casts where the library has no function.
         gives_indices: whether the result keeps the library's dtype of indices instead.
+        finish: is called with the result of a function that is built; None to return it as it is.
     """
 
     operation: Operation
@@ -87,6 +88,7 @@ class Plan:
     number_steps: tuple[Steps, ...] = ()
     decision: Decision | None = None
     gives_indices: bool = False
+    finish: Callable[[Raw], Any] | None = None
 
 
 Build: TypeAlias = "Callable[[Backend, Plan], Callable[..., Raw]]"
@@ -207,10 +209,18 @@ class Backend(ABC):
         """The device of a plan's result; None for libraries that do not prepare operations per device."""
         return None
 
+    def keys_of_results(self, result: ResultType, device: Any = None) -> tuple[Key, Key]:
+        """The keys of results with dimensions and of 0-d results."""
+        some, zero_d = (array_key(self, result.dtype, result.weak, is_0d, device) for is_0d in (False, True))
+        return some, zero_d
+
     def key_of_result(self, plan: Plan) -> Key:
         """The key of the result of an elementwise plan, which has the broadcast shape of the operands."""
-        zero_d = all(key.zero_d for key in plan.keys)
-        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self.device_of_plan(plan))
+        return self.keys_of_results(plan.result, self.device_of_plan(plan))[all(key.zero_d for key in plan.keys)]
+
+    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
+        """`astype` for one dtype."""
+        return partial(self.astype, dtype=dtype, copy=copy)
 
     @abstractmethod
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
@@ -227,6 +237,10 @@ class Backend(ABC):
     @abstractmethod
     def native_dtype(self, dtype: DType) -> Any:
         """The library's own object for a dtype."""
+
+    def item(self, raw: Raw, index: Any) -> Raw:
+        """Elements of an array."""
+        return raw[index]
 
     def flags(self) -> Hashable:
         """The flags of the library that determine its dtypes; None if it has none."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
+from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
@@ -51,6 +52,14 @@ class JaxBackend(Backend):
         compute.__name__ = compute.__qualname__ = name
         return jax.jit(compute, inline=INLINE)
 
+    def dtype_of(self, raw: Raw) -> DType:
+        """As in the base class."""
+        try:
+            return super().dtype_of(raw)
+        except OperandError:
+            as_operand(raw)  # its error also names what is not a number, such as keys for random numbers
+            raise
+
     def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:  # the array itself says whether it is weak
         aval = raw.aval
         return aval.dtype, aval.weak_type, not aval.shape, None
@@ -61,8 +70,8 @@ class JaxBackend(Backend):
             return comparison
         dtypes = {*plan.compute} if plan.gives_indices else {*plan.compute, plan.result.dtype}
         wide = self._check_representable(plan, dtypes)
-        elementwise = plan.build is None
-        function = kernels.elementwise_function(self, plan, jnp, {}) if elementwise else plan.build(self, plan)
+        build = plan.build
+        function = kernels.elementwise_function(self, plan, jnp, {}) if build is None else build(self, plan)
         known = kernels.known_int(plan)  # JAX needs the value to multiply the power out
 
         def compute(*operands: Any) -> Any:
@@ -138,8 +147,19 @@ class JaxBackend(Backend):
         """An array; a conversion that would lose bits is refused."""
         if isinstance(data, jax.Array) and dtype is None:
             return jnp.asarray(data, device=device, copy=copy)
-        host = data if isinstance(data, jax.Array) else np.asarray(data)
+        is_on_device = isinstance(data, jax.Array)
+        host = data if is_on_device else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
+        is_narrow = not _is_wide(target) or is_x64()
+        if (
+            host.dtype == target
+            and as_format(target).is_builtin
+            and device is None
+            and is_narrow
+            and not is_on_device
+            and copy is not False
+        ):
+            return _moved(host)
         if copy and _is_wide(target) and not is_x64() and isinstance(host, np.ndarray):
             # JAX would make the copy in 32 bits.
             host, copy = host.copy(), None
@@ -166,6 +186,18 @@ class JaxBackend(Backend):
                 "use jax.config.update('jax_enable_x64', True), or a dtype of at most 32 bits",
             )
         return dtype
+
+    def item(self, raw: Raw, index: Any) -> Raw:
+        """Elements of an array."""
+        found = None if isinstance(raw, Tracer) else _split(index)
+        return raw[index] if found is None else _getter(found[0])(raw, *found[1])
+
+    def updated(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
+        """An array with updated elements, by a method of its `at`."""
+        found = None if isinstance(raw, Tracer) else _split(index)
+        if found is None or options:
+            return getattr(raw.at[index], name)(value, **options)
+        return _updater(name, found[0])(raw, value, *found[1])
 
     def flags(self) -> Hashable:
         """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
@@ -194,6 +226,58 @@ _COMPILED = {
     "expand_dims", "eye", "flip", "matrix_transpose", "meshgrid", "moveaxis", "ones", "ones_like", "permute_dims",
     "reshape", "sort", "squeeze", "take", "take_along_axis", "tile", "tril", "triu", "unstack", "zeros", "zeros_like",
 }  # fmt: skip
+
+
+_Places: TypeAlias = "tuple[Hashable, ...]"
+_VALUE = "a value"
+
+
+def _split(index: Any) -> tuple[_Places, list[Any]] | None:
+    """The parts of an index that a compiled function depends on, and its other parts, which are values.
+
+    Returns:
+        None for an index of arrays, which JAX itself compiles.
+    """
+    places: list[Hashable] = [isinstance(index, tuple)]
+    values: list[Any] = []
+    for part in index if isinstance(index, tuple) else (index,):
+        kind = part.__class__
+        if kind is int and abs(part) < _MANY:
+            places.append(_VALUE)
+            values.append(part)
+        elif kind is slice and {type(part.start), type(part.stop), type(part.step)} <= {int, type(None)}:
+            places.append((part.start, part.stop, part.step))
+        elif part is None or part is ...:
+            places.append(part)
+        else:
+            return None
+    return (*places,), values
+
+
+def _joined(places: _Places, values: Sequence[Any]) -> Any:
+    """The index of which `_split` has made the parts."""
+    given, (is_tuple, *parts) = iter(values), places
+    index = (next(given) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
+    return (*index,) if is_tuple else next(index)
+
+
+@lru_cache(maxsize=4096)
+def _getter(places: _Places) -> Callable[..., Raw]:
+    return jax.jit(lambda raw, *values: raw[_joined(places, values)], inline=INLINE)
+
+
+@lru_cache(maxsize=4096)
+def _updater(name: str, places: _Places) -> Callable[..., Raw]:
+    def updated(raw: Raw, value: Raw, *values: Any) -> Raw:
+        return getattr(raw.at[_joined(places, values)], name)(value)
+
+    return jax.jit(updated, inline=INLINE)
+
+
+_MANY = 2**31  # JAX takes larger numbers with x64 on only
+
+
+_moved = jax.jit(lambda array: array, inline=INLINE)  # copies an array of NumPy in less time than `jnp.asarray`
 
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
@@ -302,10 +386,11 @@ def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) 
 
 def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     """The function, with our own errors for missing kernels and several devices; entering the `try` costs nothing."""
+    finish = plan.finish
 
     def run(*operands: Any) -> Raw:
         try:
-            return kernel(*operands)
+            return kernel(*operands) if finish is None else finish(kernel(*operands))
         except (TypeError, ValueError, NotImplementedError) as error:
             arrays = [each for each in operands if isinstance(each, jax.Array)]
             devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}

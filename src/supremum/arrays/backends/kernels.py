@@ -45,20 +45,22 @@ def between_casts(backend: Backend, plan: Plan) -> Callable[..., Raw]:
         plan: a plan with a function to build.
     """
     assert plan.build is not None
-    function, target = plan.build(backend, plan), plan.result.dtype
-    native, plain = backend.native_dtype(target), backend.plain
+    function, target, finish = plan.build(backend, plan), plan.result.dtype, plan.finish
+    native = backend.native_dtype(target)
     if not reduces_alike(backend, plan):
         function = compose(function, [backend.converter(plan, i) for i in range(len(plan.keys))])
 
     def run(*operands: Any) -> Raw:
         try:
-            result = plain(function(*operands))  # NumPy makes scalars of 0-d arrays
+            result = function(*operands)
         except (NotImplementedError, TypeError, RuntimeError) as error:
             # For a missing kernel libraries raise a subclass, or say so.
             if type(error) in (TypeError, RuntimeError) and not re.search("not (implemented|supported)", str(error)):
                 raise
             raise missing_kernel(backend, plan) from error
-        return result if result.dtype == native or plan.gives_indices else backend.astype(result, target)
+        if result.dtype != native and not plan.gives_indices:
+            result = backend.astype(result, target)
+        return result if finish is None else finish(result)
 
     return run
 

@@ -87,6 +87,10 @@ class NumpyBackend(Backend):
             return kernels.caster_of_number(plan, position, silent=False)
         return _caster(key.operand.format.dtype, dtype, checked=True)
 
+    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
+        """As in the base class."""
+        return lambda raw: raw.astype(dtype, copy=copy) if _is_direct(raw.dtype, dtype) else _detour(dtype, raw)
+
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
         return converted(raw, dtype, copy=copy)
@@ -108,6 +112,10 @@ class NumpyBackend(Backend):
         return "cpu"
 
 
+def _over_all(reduce: Callable[..., Raw]) -> Callable[..., Raw]:
+    return lambda x, axis=None, **options: reduce(x, axis, **options)
+
+
 def _cumulative_sum(x: Raw, *, axis: int | None = None, include_initial: bool = False, **options: Any) -> Raw:
     if include_initial or (axis is None and x.ndim != 1):
         return NUMPY.xp.cumulative_sum(x, axis=axis, include_initial=include_initial, **options)
@@ -118,30 +126,24 @@ def _sort(x: Raw, *, axis: int = -1, descending: bool = False, stable: bool = Tr
     return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable) if descending else np.sort(x, axis)
 
 
-# NumPy's own functions where those of array-api-compat only look at the arguments; `ufunc.reduce` saves `np.sum` & co.
+_REDUCED = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
+    "all": np.logical_and,
+}  # fmt: skip
+_METHODS = ("argmax", "argmin", "clip", "mean", "repeat", "reshape", "squeeze", "take")
+_OWN = (
+    "empty", "matmul", "ones", "tensordot", "unique_all", "unique_counts", "unique_inverse", "unique_values", "zeros",
+)  # fmt: skip
+# Functions that do the same as those of array-api-compat and do not look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
-    **{
-        name: partial(ufunc.reduce, axis=None)
-        for name, ufunc in {
-            "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
-            "all": np.logical_and,
-        }.items()
-    },
-    **{
-        name: getattr(np.ndarray, name) for name in ("argmax", "argmin", "mean", "repeat", "squeeze", "take", "reshape")
-    },
-    **{
-        name: getattr(np, name)
-        for name in (
-            "matmul", "tensordot", "unique_all", "unique_counts", "unique_inverse", "unique_values", "zeros", "ones",
-            "empty",
-        )
-    },
+    **{name: _over_all(ufunc.reduce) for name, ufunc in _REDUCED.items()},
+    **{name: getattr(np.ndarray, name) for name in _METHODS},
+    **{name: getattr(np, name) for name in _OWN},
     "permute_dims": np.ndarray.transpose,
     "matrix_transpose": attrgetter("mT"),
     "cumulative_sum": _cumulative_sum,
     "sort": _sort,
-}  # fmt: skip
+}
 
 
 def _is_plain(plan: Plan) -> bool:

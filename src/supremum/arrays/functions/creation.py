@@ -244,7 +244,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
-    cast = partial(backend.astype, dtype=as_format(dtype).dtype, copy=flag("copy", copy))
+    cast = backend.caster(as_format(dtype).dtype, copy=flag("copy", copy))
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
@@ -272,8 +272,8 @@ def _frequencies(name: str) -> Callable[..., Callable[[], Raw]]:
     return make
 
 
-_MADE = {name: _filled(name) for name in ("zeros", "ones", "empty")}
-_MADE |= {"arange": arange, "eye": eye, "full": full, "linspace": linspace}
+_FILLED = {name: _filled(name) for name in ("zeros", "ones", "empty")}
+_MADE = _FILLED | {"arange": arange, "eye": eye, "full": full, "linspace": linspace}
 CREATION_FUNCTIONS: dict[str, Function | Callable[..., Any]] = {
     "asarray": asarray,
     "astype": ASTYPE,
