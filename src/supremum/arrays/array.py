@@ -173,7 +173,7 @@ class Array(WrappedArray):
         return _transpose(self)
 
     @property
-    def at(self) -> At[Array]:
+    def at(self) -> At:
         """Updated copies of this array, as with JAX's own `at`, under the rules in force.
 
         >>> import supremum

@@ -10,14 +10,14 @@ import numpy as np
 
 from supremum.argument_checks import flag
 from supremum.arrays.backend_errors import computation_errors
-from supremum.arrays.backends import backend_named, backend_of
+from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.errors import OperandError
 from supremum.formats import FORMATS, DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
 
 
 def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -36,7 +36,7 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     source = backend_of(given)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
-        given, weak = _host(given, target, get_rules(in_jax=backend.in_jax))
+        given, weak = _host(given, target, backend)
         is_ready = backend is NUMPY and device is None and not copy
         raw = given if is_ready else backend.asarray(given, given.dtype, device, copy)
     elif source is backend:
@@ -44,7 +44,7 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     else:
         host = source.numpy(source.plain(given))
         if weak:  # a weak array takes the default dtype, which may differ in the new library
-            host = narrowed(default_of(as_operand(host).category, get_rules(in_jax=backend.in_jax))[0], host)
+            host = narrowed(default_in(backend, as_operand(host).category)[0], host)
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
@@ -64,7 +64,7 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
     return new_array(*array.backend.keyed(raw, array.weak_type))
 
 
-def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:
+def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array made from data that are not an array of a library, and whether it is weak."""
     is_number = type(data) in NUMBERS
     try:
@@ -76,8 +76,10 @@ def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[A
         ) from None
     weak = False
     if kind is not None and (is_number or _is_of_numbers(data)):
-        target, weak = default_of(data, rules) if is_number else _default_of_lists(kind, rules)
-    return (found if target in (None, found.dtype) else np.array(data, target)), weak and is_number
+        in_jax = backend.in_jax
+        target, weak = default_of(data, get_rules(in_jax=in_jax)) if is_number else default_in(backend, kind)
+    is_ready = target is None or found.dtype == target
+    return (found if is_ready else np.array(data, target)), weak and is_number
 
 
 _CATEGORY_OF = {row.dtype: row.category for row in FORMATS}
@@ -91,12 +93,13 @@ def _is_of_numbers(data: Any) -> bool:
     return kinds <= NUMBERS or all(type(part) in NUMBERS or _is_of_numbers(part) for part in cast("list[Any]", data))
 
 
-def _default_of_lists(category: str, rules: RuleSet) -> tuple[DType, bool]:
-    """`default_of` for a category, which is looked up."""
-    known = default_of, category
-    found = rules.memory.prepared.get(known)
+def default_in(backend: Backend, category: str) -> tuple[DType, bool]:
+    """`default_of` a category, in arrays of a library under the rules in force."""
+    asked = SCOPE.get().rules
+    kept, known = memory_of(asked).by_value, (default_of, category, backend, backend.flags())
+    found = kept.get(known)
     if found is None:
-        found = rules.memory.prepared[known] = default_of(category, rules)
+        found = kept[known] = default_of(category, get_rules(asked, in_jax=backend.in_jax))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Plan, Raw
@@ -36,6 +36,29 @@ from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watch
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
+
+
+class Case(NamedTuple):
+    """What a decision depends on.
+
+    Args:
+        keys: of the operands.
+        operands: the operands.
+        options: the checked options of the call.
+    """
+
+    keys: tuple[Key, ...]
+    operands: tuple[Operand, ...]
+    options: Mapping[str, Any]
+
+    def known(self, function: Function) -> tuple[Hashable, ...]:
+        """What identifies the prepared function of a case."""
+        return (function, *frozen(self.options), *self.keys)
+
+    def valued(self, raws: Sequence[Raw]) -> Case:
+        """The case with the values of 0-d arrays of NumPy."""
+        keys = (*map(with_value, self.keys, raws),)
+        return self._replace(keys=keys, operands=operands_of(keys, raws))
 
 
 class Decided(Function):
@@ -81,7 +104,11 @@ class Decided(Function):
             LibraryError: for operands from two libraries.
             OperandError: for operands that are neither arrays of numbers nor Python numbers.
         """
-        operands, given = self.arguments(*args, **options)
+        try:
+            operands, given = self.arguments(*args, **options)
+        except Exception as error:
+            raise_computation_error(self.name, self.backend or NUMPY, args, options, error)
+            raise
         return self.apply(operands, given, written=(args, options))
 
     def apply(
@@ -115,8 +142,13 @@ class Decided(Function):
         if library is not None and (adopted := _adopted(library, self.name, operands, keys)) is not None:
             return self.apply(adopted, options, written)
         try:
-            prepared = scope.memory.prepared.get((self, *frozen(options), *keys))
-            prepared = prepared or self.prepared_for(asked, scope.watcher, keys, raws, options)
+            case = Case((*keys,), operands_of(keys, raws), options)
+            known = case.known(self)
+            prepared = scope.memory.prepared.get(known)
+            if prepared is None:
+                prepared = self.prepared_for(asked, scope.watcher, case, raws)
+                if scope.watcher is None:
+                    memory_of(asked).prepared[known] = prepared
             result = prepared.result(raws)
         except (PromotionError, RuntimeDtypeError) as error:
             if error.decision is not None:
@@ -138,101 +170,56 @@ class Decided(Function):
     def _library_of(self, keys: Sequence[Key]) -> Backend:
         return common_backend(keys, self.name)
 
-    def prepared_for(
-        self,
-        asked: str | RuleSet,
-        watcher: Watcher | None,
-        keys: Sequence[Key],
-        raws: Sequence[Raw],
-        options: Mapping[str, Any],
-    ) -> Prepared:
+    def prepared_for(self, asked: str | RuleSet, watcher: Watcher | None, case: Case, raws: Sequence[Raw]) -> Prepared:
         """The prepared function for operands under the rules in force; prepare it if necessary."""
-        in_jax = self._library_of(keys).in_jax
+        in_jax = self._library_of(case.keys).in_jax
         rules = get_rules(asked, in_jax=in_jax)
-        by_values = rules.reads_values and any(map(holds_value, keys))
-        if watcher is not None:
-            if by_values:
-                keys = tuple(map(with_value, keys, raws))
-            call = keys, operands_of(keys, raws), options
-            prepare = self.prepare if by_values else self.prepared_under
-            return _with_watcher(watcher, prepare(rules, *call), self.plan(rules, *call))
-        call = keys, operands_of(keys, raws), options
-        if by_values:
-            prepared = self.prepared_by_values(rules, keys, options)
+        if rules.reads_values and any(map(holds_value, case.keys)):
+            prepared = _following(
+                lambda raws: (*(rules.key_of(key.operand) for key in case.valued(raws).keys),),
+                lambda raws: self.prepare(rules, case.valued(raws)),
+            )
+            case = case.valued(raws)
         else:
-            prepared = self.prepared_under(rules, *call)
+            prepared = self.prepared_under(rules, case)
             if in_jax and isinstance(asked, str) and asked in FOLLOWING:
-                prepared = self.prepared_by_jax_flags(asked, *call) or prepared
-        memory_of(asked).prepared[self, *frozen(options), *keys] = prepared
-        return prepared
+                prepared = self.prepared_by_jax_flags(asked, case) or prepared
+        return prepared if watcher is None else _with_watcher(watcher, prepared, self.plan(rules, case))
 
-    def prepared_under(
-        self, rules: RuleSet, keys: Sequence[Key], operands: Sequence[Operand], options: Mapping[str, Any]
-    ) -> Prepared:
+    def prepared_under(self, rules: RuleSet, case: Case) -> Prepared:
         """The prepared function under a rule set."""
-        known, kept = (self, *frozen(options), *keys), rules.memory.prepared
+        known, kept = case.known(self), rules.memory.prepared
         prepared = kept.get(known)
         if prepared is None:
-            prepared = kept[known] = self.prepare(rules, keys, operands, options)
+            prepared = kept[known] = self.prepare(rules, case)
         return prepared
 
-    def prepared_by_jax_flags(
-        self, name: str, keys: Sequence[Key], operands: Sequence[Operand], options: Mapping[str, Any]
-    ) -> Prepared | None:
+    def prepared_by_jax_flags(self, name: str, case: Case) -> Prepared | None:
         """A function that reads JAX's flags at every call, because they determine the rule set of a name.
 
         Returns:
             None if the flags make no difference.
         """
-        verdicts = {each: self.decide(get_rules(each), operands, options).verdict for each in FOLLOWING[name]}
+        verdicts = {each: self.decide(get_rules(each), case).verdict for each in FOLLOWING[name]}
         asked = question({each: (verdict.result, verdict.compute) for each, verdict in verdicts.items()})
         if asked is None:
             return None
         ask = asked.ask  # looked up here, not at every call
-        found: dict[Hashable, Prepared] = {}
+        return _following(lambda _: ask(), lambda _: self.prepared_under(get_rules(name), case))
 
-        def follow(*raws: Raw) -> Any:
-            flags = ask()
-            if flags not in found:
-                found[flags] = self.prepared_under(get_rules(name), keys, operands, options)
-            return found[flags].result(raws)
-
-        return Prepared(follow, None)
-
-    def prepared_by_values(self, rules: RuleSet, keys: Sequence[Key], options: Mapping[str, Any]) -> Prepared:
-        """A function that reads the values of 0-d arrays of NumPy at every call, for rules that depend on them."""
-        found: dict[Hashable, Prepared] = {}
-
-        def read(*raws: Raw) -> Any:
-            valued = tuple(map(with_value, keys, raws))
-            kinds = tuple(rules.key_of(key.operand) for key in valued)
-            if kinds not in found:
-                found[kinds] = self.prepare(rules, valued, operands_of(valued, raws), options)
-            return found[kinds].result(raws)
-
-        return Prepared(read, None)
-
-    def decide(
-        self,
-        rules: RuleSet,
-        operands: Sequence[Operand],
-        options: Mapping[str, Any],  # noqa: ARG002 (reductions have a dtype)
-        runtime: Runtime = EVERYTHING,
-    ) -> Decision:
-        """The decision of a rule set about operands, with fixes that a runtime can carry out."""
-        decision = rules.decide(self._deciding, operands[self._promoted], runtime=runtime)
+    def decide(self, rules: RuleSet, case: Case, runtime: Runtime = EVERYTHING) -> Decision:
+        """The decision of a rule set, with fixes that a runtime can carry out."""
+        decision = rules.decide(self._deciding, case.operands[self._promoted], runtime=runtime)
         return replace(decision, operation=self.name)
 
-    def plan(
-        self, rules: RuleSet, keys: Sequence[Key], operands: Sequence[Operand], options: Mapping[str, Any]
-    ) -> Plan:
+    def plan(self, rules: RuleSet, case: Case) -> Plan:
         """The plan for the decision.
 
         Raises:
             PromotionError: if the rules refuse.
         """
-        promoted = self._promoted
-        decision = self.decide(rules, operands, options, Trial(keys[promoted], self._trial, options))
+        keys, promoted = case.keys, self._promoted
+        decision = self.decide(rules, case, Trial(keys[promoted], self._trial, case.options))
         verdict = decision.verdict
         if verdict.result is None:
             raise decision.error()
@@ -241,18 +228,16 @@ class Decided(Function):
         steps: list[Steps] = [()] * len(keys)
         steps[promoted] = verdict.number_steps or ((),) * len(verdict.compute)
         return Plan(
-            self.operation, tuple(keys), tuple(compute), verdict.result, rules.name, self._build, options,
-            tuple(steps), decision, self._gives_indices,
+            self.operation, keys, (*compute,), verdict.result, rules.name, self._build, case.options, (*steps,),
+            decision, self._gives_indices,
         )  # fmt: skip
 
-    def prepare(
-        self, rules: RuleSet, keys: Sequence[Key], operands: Sequence[Operand], options: Mapping[str, Any]
-    ) -> Prepared:
+    def prepare(self, rules: RuleSet, case: Case) -> Prepared:
         """The function that carries out the decision of a rule set."""
-        backend = self._library_of(keys)
+        backend = self._library_of(case.keys)
         if self.operation.family is not Family.ELEMENTWISE:
-            backend.check_computes(self.name, (key.operand.format.dtype for key in keys if key.backend is not None))
-        plan = self.plan(rules, keys, operands, options)
+            backend.check_computes(self.name, (key.operand.format.dtype for key in case.keys if key.backend))
+        plan = self.plan(rules, case)
         is_built = plan.build is not None
         try:
             function = backend.prepare(replace(plan, finish=_finisher(backend, plan)) if is_built else plan)
@@ -291,18 +276,12 @@ class Reduction(Decided):
     def __init__(self, name: str, arguments: Callable[..., Arguments], doc: str) -> None:
         super().__init__(name, arguments, reduction, doc=doc, trial=reduction)
 
-    def decide(
-        self,
-        rules: RuleSet,
-        operands: Sequence[Operand],
-        options: Mapping[str, Any],
-        runtime: Runtime = EVERYTHING,
-    ) -> Decision:
+    def decide(self, rules: RuleSet, case: Case, runtime: Runtime = EVERYTHING) -> Decision:
         """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""
-        dtype = options.get("dtype")
+        dtype = case.options.get("dtype")
         if dtype is None:
-            return super().decide(rules, operands, options, runtime)
-        decision = super().decide(rules, [operand.with_dtype(dtype) for operand in operands], options)
+            return super().decide(rules, case, runtime)
+        decision = super().decide(rules, case._replace(operands=(case.operands[0].with_dtype(dtype),)))
         # An integer wraps around to the same result, however wide the computation was.
         computes = decision.verdict.compute[0] if decision and as_format(dtype).is_inexact else dtype
         if not as_format(computes).holds(as_format(dtype)):
@@ -310,23 +289,20 @@ class Reduction(Decided):
         asked = f"the result is {dtype}, as asked for"
         verdict = Verdict(ResultType(dtype), (computes,), (asked, *decision.reason))
         # Casts of the operand do not help: the library lacks the dtype that was asked for.
-        return replace(decision, operands=tuple(operands), verdict=verdict, find_fix=no_fix)
+        return replace(decision, operands=case.operands, verdict=verdict, find_fix=no_fix)
 
-    def prepare(
-        self, rules: RuleSet, keys: Sequence[Key], operands: Sequence[Operand], options: Mapping[str, Any]
-    ) -> Prepared:
-        """As in the base class."""
-        backend, dtype = self._library_of(keys), options.get("dtype")
-        if dtype is None:
-            return super().prepare(rules, keys, operands, options)
-        backend.native_dtype(dtype)  # its error has the right fix
-        prepared = super().prepare(rules, keys, operands, options)
 
-        def checked(*raws: Raw) -> Any:
-            backend.native_dtype(dtype)  # JAX's flags may have changed
-            return prepared.result(raws)
+def _following(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
+    """A function that asks a question at every call, and prepares another function for each answer."""
+    found: dict[Hashable, Prepared] = {}
 
-        return Prepared(checked, None)
+    def follow(*raws: Raw) -> Any:
+        answer = ask(raws)
+        if answer not in found:
+            found[answer] = make(raws)
+        return found[answer].result(raws)
+
+    return Prepared(follow, None)
 
 
 def _adopted(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[Key]) -> list[Any] | None:

@@ -53,7 +53,6 @@ class Function(ABC):
     Attributes:
         call: the function itself.
         backend: the library of the namespace that it belongs to; None for the library of its arrays.
-        flags: flags of that library on which a call without arrays depends; None for no flags.
         promotes: whether numbers among the arguments are operands, to which rules give a dtype.
     """
 
@@ -63,18 +62,14 @@ class Function(ABC):
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
         self.name, self.arguments, self.doc = name, arguments, doc
         self.backend: Backend | None = None
-        self.flags: Callable[[], Hashable] | None = None
         self.call = _caller(self)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
-        bound.backend, bound.flags = backend, self._flags_of(backend)
+        bound.backend = backend
         bound.call = _caller(bound)
         return bound
-
-    def _flags_of(self, backend: Backend) -> Callable[[], Hashable] | None:  # noqa: ARG002
-        return None
 
     @abstractmethod
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -125,7 +120,7 @@ def leaves(values: Sequence[Any]) -> Iterator[Any]:
 
 def _caller(function: Function) -> Callable[..., Any]:
     """The function that users call."""
-    promotes, flags, scope_of = function.promotes, function.flags, SCOPE.get
+    promotes, scope_of = function.promotes, SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
         memory = scope_of().memory
@@ -135,7 +130,7 @@ def _caller(function: Function) -> Callable[..., Any]:
                 raws.append(array._raw)  # pyright: ignore[reportPrivateUsage]
                 run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage]
             else:
-                known: list[Hashable] = [function] if flags is None else [function, flags()]
+                known: list[Hashable] = [function]
                 table = memory.by_value if _read(args, options, known, raws, promotes) else memory.prepared
                 run, key = table[(*known,)]
         except _NEW:
@@ -230,7 +225,7 @@ def _as_written(
 
     A call with arguments that may change is identified by nothing.
     """
-    known: list[Hashable] = [function] if function.flags is None else [function, function.flags()]
+    known: list[Hashable] = [function]
     raws: list[Raw] = []
     try:
         by_value = _read(args, options, known, raws, function.promotes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key, wrappe
 from supremum.decisions import ResultType, letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import as_format
-from supremum.rules import SCOPE, Memory, memory_of
+from supremum.rules import SCOPE, memory_of
 
 
 def native(backend: Backend, dtype: Any) -> Any:
@@ -65,11 +64,11 @@ class Undecided(Function):
         try:
             library = self.backend or joint_backend(map(library_of, leaves((args, *options.values()))))
             arrays: list[WrappedArray] = []
-            places = [_placed(library, self.name, value, arrays) for value in args]
-            named = {name: _placed(library, self.name, value, arrays) for name, value in options.items()}
+            place = partial(_mapped, partial(_placed, library, self.name, arrays))
+            places = [*map(place, args)], {name: place(value) for name, value in options.items()}
             keys = [array.key for array in arrays]  # an array may be new from a tree of JAX, and have no key yet
-            converted = _filled(places, arrays), {name: _filled(value, arrays) for name, value in named.items()}
-            prepared = self.recall(memory, *converted) or self._prepare(library, places, named, arrays, keys)
+            converted = _filled(arrays, *places)
+            prepared = self.recall(memory, *converted) or self._prepare(library, *places, keys)
             raws = [array.unwrap() for array in arrays]
             result = prepared.result(raws)
         except Exception as error:
@@ -79,94 +78,55 @@ class Undecided(Function):
         return result
 
     def _prepare(
-        self,
-        library: Backend,
-        places: Sequence[Any],
-        named: Mapping[str, Any],
-        arrays: Sequence[WrappedArray],  # noqa: ARG002 (`Creation` reads their values)
-        keys: Sequence[Key],
+        self, library: Backend, args: Sequence[Any], options: Mapping[str, Any], keys: Sequence[Key]
     ) -> Prepared:
         """A function of the arrays of a call.
 
         Args:
             library: the library.
-            places: the arguments, with places instead of arrays.
-            named: the arguments by name, likewise.
-            arrays: the arrays.
+            args: the arguments, with places instead of arrays.
+            options: the arguments by name, likewise.
             keys: of the arrays.
         """
-        name = self.name.rpartition(".")[2]
+        name, count = self.name.rpartition(".")[2], len(keys)
         library.check_computes(self.name, (key.operand.format.dtype for key in keys))
         if not self._standard:
             _check_of_one_dtype(self.name, keys)
-        given, rest = _natively(library, {**named}), places[len(keys) :]
         if self._build is not None:
-            run = self._build(library, *rest, **named)
-        elif all(isinstance(each, _Place) for each in places[: len(keys)]):
-            run = partial(library.function(self.name), **given) if given else library.function(self.name)
-            run = partial(_call_before, run, _natively(library, rest)) if rest else run
+            run = self._build(library, *args[count:], **options)
         else:
-            run = partial(_call_in, library.function(self.name), _natively(library, places), given)
+            function = library.function(self.name)
+            to_native = partial(_mapped, lambda value: native(library, value) if isinstance(value, np.dtype) else value)
+            given = {option: to_native(value) for option, value in options.items()}
+            if "dtype" in options:
+                given["dtype"] = native(library, options["dtype"])
+            places = [*map(to_native, args)]
+            if all(isinstance(each, _Place) for each in places[:count]):  # the arrays come first
+                run = partial(function, **given) if given else function
+                run = partial(_call_before, run, places[count:]) if places[count:] else run
+            else:
+                run = partial(_call_in, function, places, given)
         return Prepared(_finished(library, name, library.compiled(name, run), keys), None)
 
 
 def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequence[Key]) -> Callable[..., Any]:
     """A function of arrays whose results are wrapped."""
     weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
-    gives_list, has_flags, wrap = name in GIVING_LISTS, library.flags() is not None, None
+    gives_list, described_by, last = name in GIVING_LISTS, library.described_by, (None, _wrapped)
 
     def finished(*raws: Raw) -> Any:
-        nonlocal wrap
+        nonlocal last
         result = run(*raws)
-        if wrap is not None:
+        described, (seen, wrap) = getattr(result, described_by, None), last
+        if described is seen and described is not None:
             return wrap(result)
         if True in weak or backend_of(result) is not library:
             return _wrapped(list(result) if gives_list else result, keys, weak)
         raw, key = library.keyed(result)
-        if not has_flags:  # the next results have the same dtype
-            wrap = wrapper(*library.keys_of_results(ResultType(key.operand.format.dtype), key.device))
+        last = described, wrapper(*library.keys_of_results(ResultType(key.operand.format.dtype, key.weak), key.device))
         return new_array(raw, key)
 
     return finished
-
-
-class Creation(Undecided):
-    """A function of a namespace that makes an array from numbers.
-
-    Args:
-        name: its name.
-        build: a function of a library and the arguments; it returns a function without arguments.
-    """
-
-    def __init__(self, name: str, build: Callable[..., Callable[[], Raw]]) -> None:
-        def arguments(*_: Any, **__: Any) -> None: ...
-
-        plain = inspect.signature(build)
-        vars(arguments)["__signature__"] = plain.replace(parameters=[*plain.parameters.values()][1:])
-        super().__init__(name, arguments, build, build.__doc__ or "")
-
-    def _flags_of(self, backend: Backend) -> Callable[[], Hashable] | None:  # default dtypes depend on them
-        return backend.flags if backend.flags() is not None else None
-
-    def remember(
-        self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any], raws: Sequence[Raw], prepared: Prepared
-    ) -> None:
-        """As in the base class, but not for calls with arrays, whose values matter."""
-        if not raws:
-            super().remember(memory, args, options, raws, prepared)
-
-    def _prepare(
-        self,
-        library: Backend,
-        places: Sequence[Any],
-        named: Mapping[str, Any],
-        arrays: Sequence[WrappedArray],
-        keys: Sequence[Key],  # noqa: ARG002
-    ) -> Prepared:
-        assert self._build is not None
-        given = {name: _filled(value, arrays) for name, value in named.items()}
-        make = library.compiled(self.name, self._build(library, *_filled(places, arrays), **given))
-        return Prepared(_finished(library, self.name, lambda *_: make(), ()), None)
 
 
 class _Place(int):
@@ -177,18 +137,24 @@ def _call_before(function: Callable[..., Any], rest: Sequence[Any], *raws: Raw) 
     return function(*raws, *rest)
 
 
-def _call_in(function: Callable[..., Any], places: Sequence[Any], named: Mapping[str, Any], *raws: Raw) -> Any:
-    return function(*_filled(places, raws), **{name: _filled(value, raws) for name, value in named.items()})
+def _call_in(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], *raws: Raw) -> Any:
+    places, named = _filled(raws, args, options)
+    return function(*places, **named)
 
 
-def _placed(library: Backend, name: str, value: Any, arrays: list[WrappedArray]) -> Any:
-    """An argument with places instead of arrays, which are converted to a library and appended to `arrays`.
+def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """A value, or the values in nested lists, after a change."""
+    if isinstance(value, (list, tuple)):
+        return _rebuilt(value, [_mapped(change, part) for part in cast("Sequence[Any]", value)])
+    return change(value)
+
+
+def _placed(library: Backend, name: str, arrays: list[WrappedArray], value: Any) -> Any:
+    """A value, or the place of an array, which is converted to a library and appended to `arrays`.
 
     Raises:
         LibraryError: for arrays of a third library.
     """
-    if isinstance(value, (list, tuple)):
-        return _rebuilt(value, [_placed(library, name, part, arrays) for part in cast("Sequence[Any]", value)])
     found = library_of(value)
     # NumPy's scalars serve as Python numbers, for example as a shape or an axis.
     if found is None or isinstance(value, np.generic):
@@ -199,24 +165,10 @@ def _placed(library: Backend, name: str, value: Any, arrays: list[WrappedArray])
     return _Place(len(arrays) - 1)
 
 
-def _filled(value: Any, arrays: Sequence[Any]) -> Any:
-    """An argument with arrays in their places."""
-    if isinstance(value, (list, tuple)):
-        return _rebuilt(value, [_filled(part, arrays) for part in cast("Sequence[Any]", value)])
-    return arrays[value] if isinstance(value, _Place) else value
-
-
-def _natively(library: Backend, value: Any) -> Any:
-    """An argument, or arguments by name, with dtypes as the library has them."""
-    if isinstance(value, dict):
-        options = cast("dict[str, Any]", value)
-        return {
-            name: native(library, each) if name == "dtype" else _natively(library, each)
-            for name, each in options.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return _rebuilt(value, [_natively(library, part) for part in cast("Sequence[Any]", value)])
-    return native(library, value) if isinstance(value, np.dtype) else value
+def _filled(arrays: Sequence[Any], args: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call with arrays in their places."""
+    fill = partial(_mapped, lambda value: arrays[value] if isinstance(value, _Place) else value)
+    return [*map(fill, args)], {name: fill(value) for name, value in options.items()}
 
 
 def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool]) -> Any:

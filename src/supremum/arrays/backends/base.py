@@ -102,6 +102,7 @@ class Backend(ABC):
         namespace: the module that follows the Python array API standard for this library.
         has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
+        described_by: an attribute of arrays; if it is the same object, arrays have one dtype, and are both weak or not.
         passed_through: its own errors that `ComputationError` does not replace.
         in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
         compiles: whether it compiles casts and function as one program.
@@ -115,6 +116,7 @@ class Backend(ABC):
     in_jax: bool = False
     compiles: bool = False
     rules: str = ""
+    described_by: str = "dtype"
     passed_through: tuple[type[Exception], ...] = ()
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most libraries compute in all formats they have)

@@ -39,7 +39,12 @@ class JaxBackend(Backend):
     mutable = False
     in_jax = True
     compiles = True
+    described_by = "aval"
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """As in the base class."""
+        return _fillers[name] if name in _fillers else super().function(name)
 
     def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
@@ -190,14 +195,14 @@ class JaxBackend(Backend):
     def item(self, raw: Raw, index: Any) -> Raw:
         """Elements of an array."""
         found = None if isinstance(raw, Tracer) else _split(index)
-        return raw[index] if found is None else _getter(found[0])(raw, *found[1])
+        return raw[index] if found is None else _indexed(found[0])(raw, found[1])
 
     def updated(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
         """An array with updated elements, by a method of its `at`."""
-        found = None if isinstance(raw, Tracer) else _split(index)
-        if found is None or options:
+        found = None if isinstance(raw, Tracer) or options else _split(index)
+        if found is None:
             return getattr(raw.at[index], name)(value, **options)
-        return _updater(name, found[0])(raw, value, *found[1])
+        return _indexed(found[0], name)(raw, found[1], value)
 
     def flags(self) -> Hashable:
         """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
@@ -222,12 +227,25 @@ class JaxBackend(Backend):
 
 
 _COMPILED = {
-    "argmax", "argmin", "argsort", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "empty",
-    "expand_dims", "eye", "flip", "matrix_transpose", "meshgrid", "moveaxis", "ones", "ones_like", "permute_dims",
-    "reshape", "sort", "squeeze", "take", "take_along_axis", "tile", "tril", "triu", "unstack", "zeros", "zeros_like",
+    "argmax", "argmin", "argsort", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "expand_dims", "flip",
+    "matrix_transpose", "meshgrid", "moveaxis", "ones_like", "permute_dims", "reshape", "sort", "squeeze", "take",
+    "take_along_axis", "tile", "tril", "triu", "unstack", "zeros_like",
 }  # fmt: skip
 
 
+def _filled(name: str) -> Callable[..., Raw]:
+    """A function that makes an array of a shape; it is compiled for each shape, as in JAX."""
+    plain = getattr(jnp, name)
+    compiled = lru_cache(maxsize=4096)(lambda shape, dtype: jax.jit(partial(plain, shape, dtype), inline=INLINE))
+
+    def fill(shape: Any, *, dtype: DType, device: Any = None) -> Raw:
+        is_known = device is None and {*map(type, shape if isinstance(shape, tuple) else (shape,))} <= {int}
+        return compiled(shape, dtype)() if is_known else plain(shape, dtype, device=device)
+
+    return fill
+
+
+_fillers = {name: _filled(name) for name in ("empty", "ones", "zeros")}
 _Places: TypeAlias = "tuple[Hashable, ...]"
 _VALUE = "a value"
 
@@ -262,16 +280,12 @@ def _joined(places: _Places, values: Sequence[Any]) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _getter(places: _Places) -> Callable[..., Raw]:
-    return jax.jit(lambda raw, *values: raw[_joined(places, values)], inline=INLINE)
+def _indexed(places: _Places, name: str = "") -> Callable[..., Raw]:
+    def compute(raw: Raw, values: Sequence[Any], *value: Raw) -> Raw:
+        index = _joined(places, values)
+        return getattr(raw.at[index], name)(*value) if name else raw[index]
 
-
-@lru_cache(maxsize=4096)
-def _updater(name: str, places: _Places) -> Callable[..., Raw]:
-    def updated(raw: Raw, value: Raw, *values: Any) -> Raw:
-        return getattr(raw.at[_joined(places, values)], name)(value)
-
-    return jax.jit(updated, inline=INLINE)
+    return jax.jit(compute, inline=INLINE)
 
 
 _MANY = 2**31  # JAX takes larger numbers with x64 on only
@@ -337,6 +351,8 @@ def _not_computed(dtypes: Sequence[DType]) -> str:
 
 
 def _needs_x64_error(plan: Plan) -> RuntimeDtypeError:
+    if (asked := plan.options.get("dtype")) is not None:
+        JAX.native_dtype(asked)  # its error has the right fix
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
         f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, "

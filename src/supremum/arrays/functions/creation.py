@@ -6,7 +6,6 @@ The first parameter of each function is the library of the namespace.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from array_api_compat import to_device
@@ -17,7 +16,7 @@ from supremum.arrays.assignment import accepted_value
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.dispatch import Function
 from supremum.arrays.operand_keys import NUMBERS, library_of
-from supremum.arrays.undecided import Creation, Undecided, native
+from supremum.arrays.undecided import Undecided, native
 from supremum.arrays.wrapped import new_array, unwrapped
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.operands import as_operand
@@ -38,7 +37,7 @@ def default_dtype(backend: Backend, category: str) -> DType:
     ...     [default_dtype(backend_named("numpy"), category) for category in ("float", "integer")]
     [dtype('float32'), dtype('int64')]
     """
-    return conversion.default_of(category, get_rules(in_jax=backend.in_jax))[0]
+    return conversion.default_in(backend, category)[0]
 
 
 def _float_dtype(backend: Backend, dtype: Any) -> Any:
@@ -58,10 +57,10 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _filled(name: str) -> Callable[..., Callable[[], Raw]]:
+def _filled(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Callable[[], Raw]:
+    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
         """An array made by the library's function of the same name.
 
         Args:
@@ -73,14 +72,12 @@ def _filled(name: str) -> Callable[..., Callable[[], Raw]]:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        return partial(backend.function(name), shape, dtype=_float_dtype(backend, dtype), **_on(device))
+        options = {} if device is None else {"device": device}
+        raw = backend.function(name)(shape, dtype=_float_dtype(backend, dtype), **options)
+        return new_array(*backend.keyed(raw))
 
+    make.__name__ = make.__qualname__ = name
     return make
-
-
-def _on(device: Any) -> dict[str, Any]:
-    """The option for a device; nothing for the default, which takes less time."""
-    return {} if device is None else {"device": device}
 
 
 def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -96,7 +93,7 @@ def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = N
     return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Callable[[], Raw]:
+def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array with equal elements.
 
     Args:
@@ -111,7 +108,8 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     value = conversion.convert(fill_value, dtype, library=backend, device=device)
-    return partial(backend.xp.full, shape, value.unwrap(), dtype=native(backend, value.dtype), **_on(device))
+    given = native(backend, value.dtype)
+    return new_array(*backend.keyed(backend.xp.full(shape, value.unwrap(), dtype=given, device=device)))
 
 
 def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -131,7 +129,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
     like = conversion.convert(x, library=backend)
     if dtype is not None:
         on = like.device if device is None else device
-        return new_array(*backend.keyed(full(backend, like.shape, fill_value, dtype=dtype, device=on)()))
+        return full(backend, like.shape, fill_value, dtype=dtype, device=on)
     value = accepted_value(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
     return new_array(
@@ -141,7 +139,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
 
 def arange(
     backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Callable[[], Raw]:
+) -> Any:
     """Evenly spaced numbers without the end.
 
     Args:
@@ -158,7 +156,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return partial(backend.xp.arange, *map(unwrapped, (*ends, step)), dtype=given, device=device)
+    return new_array(*backend.keyed(backend.xp.arange(*map(unwrapped, (*ends, step)), dtype=given, device=device)))
 
 
 def linspace(
@@ -171,7 +169,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
-) -> Callable[[], Raw]:
+) -> Any:
     """A given number of evenly spaced numbers.
 
     Args:
@@ -188,12 +186,13 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return partial(backend.xp.linspace, *ends, num, dtype=given, device=device, endpoint=endpoint)
+    raw = backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint)
+    return new_array(*backend.keyed(raw))
 
 
 def eye(
     backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Callable[[], Raw]:
+) -> Any:
     """A matrix with ones on a diagonal.
 
     Args:
@@ -207,7 +206,8 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return partial(backend.xp.eye, n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
+    given = _float_dtype(backend, dtype)
+    return new_array(*backend.keyed(backend.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device)))
 
 
 def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -251,12 +251,10 @@ def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None
 ASTYPE = Undecided("astype", astype, _cast)
 
 
-def _frequencies(name: str) -> Callable[..., Callable[[], Raw]]:
+def _frequencies(name: str) -> Callable[..., Any]:
     """A function of `fft` that makes an array."""
 
-    def make(
-        backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
-    ) -> Callable[[], Raw]:
+    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
         """Frequencies made by the library's function of the same name.
 
         Args:
@@ -267,22 +265,16 @@ def _frequencies(name: str) -> Callable[..., Callable[[], Raw]]:
             device: the device, in the library's notation.
         """
         given = _float_dtype(backend, dtype)
-        return partial(getattr(backend.xp.fft, name), n, d=d, dtype=given, device=device)
+        return new_array(*backend.keyed(getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device)))
 
+    make.__name__ = make.__qualname__ = name
     return make
 
 
-_FILLED = {name: _filled(name) for name in ("zeros", "ones", "empty")}
-_MADE = _FILLED | {"arange": arange, "eye": eye, "full": full, "linspace": linspace}
-CREATION_FUNCTIONS: dict[str, Function | Callable[..., Any]] = {
-    "asarray": asarray,
-    "astype": ASTYPE,
-    "from_dlpack": from_dlpack,
-    "full_like": full_like,
-    **{name: Creation(name, make) for name, make in _MADE.items()},
+_FILLED = (_filled(name) for name in ("zeros", "ones", "empty"))
+CREATION_FUNCTIONS: dict[str, Function | Callable[..., Any]] = {"astype": ASTYPE} | {
+    function.__name__: function for function in (*_FILLED, arange, asarray, eye, from_dlpack, full, full_like, linspace)
 }
 """The functions of the namespace itself, by name."""
-CREATION_FFT_FUNCTIONS: dict[str, Creation] = {
-    name: Creation(f"fft.{name}", _frequencies(name)) for name in ("fftfreq", "rfftfreq")
-}
+CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}
 """The functions of its `fft`."""
