@@ -265,19 +265,22 @@ class Array(WrappedArray):
 
     def __getitem__(self, index: Any) -> Array:
         try:
-            return self._like(self.backend.item(self._raw, unwrapped_index(index)))
+            key: Any = self.key
+            raw = key.backend.item(self._raw, unwrapped_index(index))
+            return new_array(*key.backend.keyed(raw, key.weak))
         except Exception as error:
             raise_computation_error("indexing", self.backend, (self, index), {}, error)
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not self.backend.mutable:
+        backend: Any = self.key.backend
+        if not backend.mutable:
             raise OperandError("arrays of JAX are immutable; use x = x.at[index].set(value)")
         accepted = accepted_value(self, value)
         try:
             self._raw[unwrapped_index(index)] = accepted
         except Exception as error:
-            raise_computation_error("assignment", self.backend, (self, index, value), {}, error)
+            raise_computation_error("assignment", backend, (self, index, value), {}, error)
             raise
 
     def __len__(self) -> int:

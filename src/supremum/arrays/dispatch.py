@@ -200,8 +200,11 @@ def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bo
     if kind in _VALUES:
         known += (kind, value)
     elif kind is tuple or kind is list:
-        known += (kind, len(value))
-        _read(value, _NO_OPTIONS, known, raws, promotes)
+        if not promotes and _VALUES.issuperset(kinds := (*map(type, value),)):
+            known += (kind, kinds, *value)
+        else:
+            known += (kind, len(value))
+            _read(value, _NO_OPTIONS, known, raws, promotes)
     elif kind is float or kind is complex:
         known += (kind, value if promotes else repr(value))  # 0.0 equals -0.0
     elif isinstance(value, WrappedArray):

@@ -112,7 +112,8 @@ class Undecided(Function):
 def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequence[Key]) -> Callable[..., Any]:
     """A function of arrays whose results are wrapped."""
     weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
-    gives_list, described_by, last = name in GIVING_LISTS, library.described_by, (None, _wrapped)
+    gives_list, described_by = name in GIVING_LISTS, library.described_by
+    last: tuple[Any, Callable[[Raw], Any]] = None, _return
 
     def finished(*raws: Raw) -> Any:
         nonlocal last
@@ -127,6 +128,10 @@ def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequen
         return new_array(raw, key)
 
     return finished
+
+
+def _return(value: Any) -> Any:
+    return value
 
 
 class _Place(int):

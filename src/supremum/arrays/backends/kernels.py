@@ -182,8 +182,12 @@ def compose(
         case [first, second] if first is not None and second is not None:
             return lambda a, b: function(first(a), second(b))
         case _:
-            pairs = (*enumerate(converters),)
-            return lambda *given: function(*(given[i] if to is None else to(given[i]) for i, to in pairs))
+            each = [to or _same for to in converters]
+            return lambda *given: function(*[to(value) for to, value in zip(each, given, strict=True)])
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def library_agrees(plan: Plan, rules: RuleSet) -> bool:

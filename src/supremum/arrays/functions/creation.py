@@ -5,7 +5,7 @@ The first parameter of each function is the library of the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from array_api_compat import to_device
@@ -42,7 +42,7 @@ def default_dtype(backend: Backend, category: str) -> DType:
 
 def _float_dtype(backend: Backend, dtype: Any) -> Any:
     """The library's name of a dtype; of the rules' default float for None."""
-    return native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+    return backend.native_dtype(default_dtype(backend, "float")) if dtype is None else native(backend, dtype)
 
 
 def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lowest: str) -> Any:
@@ -272,7 +272,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
 
 
 _FILLED = (_filled(name) for name in ("zeros", "ones", "empty"))
-CREATION_FUNCTIONS: dict[str, Function | Callable[..., Any]] = {"astype": ASTYPE} | {
+CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {"astype": ASTYPE} | {
     function.__name__: function for function in (*_FILLED, arange, asarray, eye, from_dlpack, full, full_like, linspace)
 }
 """The functions of the namespace itself, by name."""
