@@ -97,9 +97,8 @@ class Undecided(Function):
         else:
             function = library.function(self.name)
             to_native = partial(_mapped, lambda value: native(library, value) if isinstance(value, np.dtype) else value)
-            given = {option: to_native(value) for option, value in options.items()}
-            if "dtype" in options:
-                given["dtype"] = native(library, options["dtype"])
+            given = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
+            function = partial(_call_for_dtype, library, function) if "dtype" in options else function
             places = [*map(to_native, args)]
             if all(isinstance(each, _Place) for each in places[:count]):  # the arrays come first
                 run = partial(function, **given) if given else function
@@ -136,6 +135,10 @@ def _return(value: Any) -> Any:
 
 class _Place(int):
     """The position of an array among the arrays of a call."""
+
+
+def _call_for_dtype(library: Backend, function: Callable[..., Any], *raws: Raw, dtype: Any, **options: Any) -> Any:
+    return function(*raws, dtype=native(library, dtype), **options)  # JAX's flags may have changed
 
 
 def _call_before(function: Callable[..., Any], rest: Sequence[Any], *raws: Raw) -> Any:
