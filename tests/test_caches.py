@@ -105,7 +105,7 @@ def shared_array():
 FEW_TYPES = ("int8", "uint8", "float16")
 # Functions that add an entry to an unbounded set of keys, and functions that count the cached entries.
 KEYS = {
-    "numbers": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").by_number)),
+    "numbers": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").by_value)),
     "numbers of a rule set": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").numbers)),
     "operands": (
         lambda number: supremum.explain(*(FEW_TYPES[int(each)] for each in np.base_repr(number, 3)), rules="numpy"),

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from supremum import PromotionError
-from supremum.arrays import RuntimeDtypeError, ops
+from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand

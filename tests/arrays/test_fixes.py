@@ -16,9 +16,8 @@ from arrays.calls import RULE_SETS, function_of
 from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
-from supremum.arrays import InPlaceError, RuntimeDtypeError, ops
+from supremum.arrays import ELEMENTWISE_OPERATIONS, InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.decisions import FixCast
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand

@@ -22,8 +22,8 @@ from arrays.calls import (
 from arrays.departures import NUMPY_LACKS
 from slowly import mostly_slow
 from supremum import explain, get_rules, use_rules
+from supremum.arrays import ELEMENTWISE_OPERATIONS
 from supremum.arrays.array import wrap
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.operands import Operand
 from supremum.rules.rule_set import LatticeRuleSet

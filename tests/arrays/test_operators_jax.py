@@ -14,9 +14,8 @@ from arrays.calls import BINARY, CLASSIC, NUMBERS, REFUSED, UNARY
 from arrays.departures import JAX_LACKS
 from float16_conversion import converts_to_float16_at_once
 from supremum import PromotionError, get_rules, use_rules
-from supremum.arrays import RuntimeDtypeError
+from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError
 from supremum.arrays.array import wrap
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.formats import as_format
 

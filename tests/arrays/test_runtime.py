@@ -13,9 +13,8 @@ import pytest
 from arrays import calls
 from arrays.calls import RULE_SETS
 from supremum import ArrayVariable, PromotionError, get_rules, use_rules
-from supremum.arrays import InPlaceError, NarrowingError, RuntimeDtypeError, asarray, ops
+from supremum.arrays import ELEMENTWISE_OPERATIONS, InPlaceError, NarrowingError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.formats import as_format
 from supremum.operands import as_operand
 

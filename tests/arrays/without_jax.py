@@ -14,8 +14,8 @@ import numpy as np
 
 import supremum
 from supremum import Array, ArrayVariable, ops
+from supremum.arrays import ELEMENTWISE_OPERATIONS
 from supremum.arrays.array_api_names import FFT, FUNCTIONS, LINALG
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.losses import LOSSES
 
 NUMBERS = (True, 3, 2.5, 1e300, 1j)

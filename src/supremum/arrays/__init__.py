@@ -13,7 +13,6 @@ from supremum.arrays.assignment import stored as stored
 from supremum.arrays.backends.numpy import converted as converted
 from supremum.arrays.backends.numpy import narrowed as narrowed
 from supremum.arrays.conversion_counts import Conversion, ConversionCounts, ConversionTotal, count_conversions
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.entry_points import asarray, namespace
 from supremum.arrays.errors import (
     ComputationError,
@@ -23,6 +22,7 @@ from supremum.arrays.errors import (
     NarrowingError,
     RuntimeDtypeError,
 )
+from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
 from supremum.renamed_names import renamed_name
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,41 +10,31 @@ import numpy as np
 from supremum.arrays import protocols, pytrees
 from supremum.arrays.assignment import accepted_value, assigned, refused_in_place
 from supremum.arrays.backend_errors import computation_errors, raise_computation_error
-from supremum.arrays.backends import Key, Raw, backend_of
-from supremum.arrays.conversion import cast, to_device
+from supremum.arrays.backends import Raw, backend_of
+from supremum.arrays.conversion import to_device
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
+from supremum.arrays.functions.creation import ASTYPE
+from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
+from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
 from supremum.arrays.indexed_updates import At
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
-from supremum.arrays.operators import apply_operator, binary, left, pair_of_results, unary
-from supremum.arrays.wrapped import WrappedArray, keyed, raw_and_key, unwrapped_index
+from supremum.arrays.operators import binary, left, pair_of_results
+from supremum.arrays.undecided import Undecided
+from supremum.arrays.wrapped import (
+    WrappedArray,
+    new_array,
+    raw_and_key,
+    register_as_pytree,
+    return_arrays_of,
+    unwrapped_index,
+)
+from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
-
-_is_pytree = False  # whether JAX knows `Array`; JAX may be imported after arrays have been made
-_registering = threading.Lock()
-_modules, _new = sys.modules, object.__new__
-
-
-def new_array(raw: Raw, key: Key) -> Array:
-    """An `Array` made from an array of a library and its key."""
-    if not _is_pytree and "jax" in _modules:
-        register_as_pytree()
-    array: Any = _new(Array)  # without the constructor, which costs as much as the rest
-    array._raw = raw
-    array._key = key
-    return array
-
-
-def register_as_pytree() -> None:
-    """Register `Array` once as a pytree of JAX if JAX is loaded; do not import JAX."""
-    global _is_pytree
-    with _registering:
-        if not _is_pytree and _modules.get("jax") is not None:
-            pytrees.register(Array)
-            _is_pytree = True
 
 
 def wrap(raw: Any, weak: bool = False) -> Array:
@@ -65,25 +52,32 @@ def wrap(raw: Any, weak: bool = False) -> Array:
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     """The method of an in-place operator."""
+    operator = left(name)
 
     def method(self: Any, other: Any) -> Any:
-        return self._assign(name, other)
+        return self._assign(name, operator, other)
 
     return method
 
 
-def _method(name: str) -> Callable[..., Array]:
-    """A method that calls the function of the namespace with the same name."""
-
-    def method(self: Array, *args: Any, **options: Any) -> Array:
-        return getattr(self.__array_namespace__(), name)(self, *args, **options)
-
-    method.__name__, method.__qualname__ = name, f"Array.{name}"
-    method.__doc__ = f"`{name}` of the array's namespace, with the same arguments, such as `axis` and `keepdims`."
-    return method
+def _unary(name: str) -> Callable[..., Any]:
+    """The method of an elementwise operation with one operand."""
+    return ELEMENTWISE_OPERATIONS[name].call
 
 
-_unary, _binary, _left = partial(unary, new_array), partial(binary, new_array), partial(left, new_array)
+def _reduction(name: str) -> Callable[..., Any]:
+    return REDUCTION_FUNCTIONS[name].call
+
+
+def _index_of(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> None:
+    """The position of the smallest or largest element, or of the elements along a dimension."""
+
+
+def _changed(x: Any, /, *args: Any, **options: Any) -> None:
+    """The arguments of functions that methods call."""
+
+
+_reshape, _squeeze, _transpose = (Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose"))
 
 
 class Array(WrappedArray):
@@ -130,8 +124,7 @@ class Array(WrappedArray):
     __array_priority__ = 1000
 
     def __init__(self, raw: Any) -> None:
-        if not _is_pytree:
-            register_as_pytree()
+        register_as_pytree()
         super().__init__(*raw_and_key(raw))
 
     @staticmethod
@@ -177,10 +170,10 @@ class Array(WrappedArray):
     @property
     def mT(self) -> Array:  # noqa: N802 (the standard's name)
         """The transpose of every matrix in a stack."""
-        return self.__array_namespace__().matrix_transpose(self)
+        return _transpose(self)
 
     @property
-    def at(self) -> At[Array]:
+    def at(self) -> At:
         """Updated copies of this array, as with JAX's own `at`, under the rules in force.
 
         >>> import supremum
@@ -189,7 +182,7 @@ class Array(WrappedArray):
         """
         if self.backend.mutable:
             raise AttributeError(f"arrays of {self.backend.name} have no `at`; use array[index] = value")
-        return At(self, new_array)
+        return At(self)
 
     # Conversions
 
@@ -205,7 +198,7 @@ class Array(WrappedArray):
         """
         if copy is False and as_format(dtype).dtype == self.dtype and not self.weak_type:
             return self
-        return new_array(*cast(self, dtype, copy=copy))
+        return ASTYPE.call(self, dtype) if copy is True else ASTYPE.call(self, dtype, copy=copy)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         """A copy on another device.
@@ -214,7 +207,7 @@ class Array(WrappedArray):
             device: the device, in the library's notation.
             stream: as in the array API standard.
         """
-        return new_array(*to_device(self, device, stream))
+        return to_device(self, device, stream)
 
     def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
@@ -227,9 +220,8 @@ class Array(WrappedArray):
 
     def _like(self, raw: Raw) -> Array:
         """An `Array` made from an array of the library, weak if this one is weak."""
-        key = self.key
-        assert key.backend is not None
-        return new_array(*keyed(key.backend, raw, key.weak))
+        key: Any = self.key
+        return new_array(*key.backend.keyed(raw, key.weak))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.backend.numpy(self._raw), dtype, copy=copy)
@@ -244,21 +236,21 @@ class Array(WrappedArray):
         return self._raw.__dlpack_device__()
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
-        return namespace_of(self.backend, new_array, api_version)
+        return namespace_of(self.backend, api_version)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return protocols.array_ufunc(new_array, ufunc, method, inputs, options)
+        return protocols.array_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        return route(new_array, function, args, kwargs)
+        return route(function, args, kwargs)
 
     @classmethod
     def __torch_function__(
         cls, function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        return protocols.torch_function(new_array, cls, function, args, kwargs or {})
+        return protocols.torch_function(cls, function, args, kwargs or {})
 
     def __reduce__(self) -> Any:
         return wrap, (self._raw, self.weak_type)
@@ -273,16 +265,23 @@ class Array(WrappedArray):
 
     def __getitem__(self, index: Any) -> Array:
         try:
-            return self._like(self._raw[unwrapped_index(index)])
+            key: Any = self.key
+            raw = key.backend.item(self._raw, unwrapped_index(index))
+            return new_array(*key.backend.keyed(raw, key.weak))
         except Exception as error:
             raise_computation_error("indexing", self.backend, (self, index), {}, error)
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not self.backend.mutable:
+        backend: Any = self.key.backend
+        if not backend.mutable:
             raise OperandError("arrays of JAX are immutable; use x = x.at[index].set(value)")
-        with computation_errors("assignment", self.backend, self, index, value):
-            self._raw[unwrapped_index(index)] = accepted_value(self, value)
+        accepted = accepted_value(self, value)
+        try:
+            self._raw[unwrapped_index(index)] = accepted
+        except Exception as error:
+            raise_computation_error("assignment", backend, (self, index, value), {}, error)
+            raise
 
     def __len__(self) -> int:
         if not self.shape:
@@ -315,46 +314,53 @@ class Array(WrappedArray):
 
     # Operators
 
-    def _assign(self, name: str, other: Any) -> Any:
+    def _assign(self, name: str, operator: Callable[[Any, Any], Any], other: Any) -> Any:
         """The left side after an in-place operator."""
-        with refused_in_place(self, name, (self, other)):
-            result = apply_operator(name, (self, other))
+        try:
+            result = operator(self, other)
+        except (PromotionError, RuntimeDtypeError):
+            with refused_in_place(self, name, (self, other)):
+                raise
         if result is NotImplemented:
             return result
-        raw, key = assigned(self, result, name, (self, other))
-        return self if raw is self._raw else new_array(raw, key)
+        return assigned(self, result, name, (self, other))
 
     real, imag = property(_unary("real")), property(_unary("imag"))
 
     __pos__, __neg__ = _unary("positive"), _unary("negative")
     __abs__, __invert__ = _unary("abs"), _unary("bitwise_invert")
 
-    (__add__, __radd__), __iadd__ = _binary("add"), _in_place("add")
-    (__sub__, __rsub__), __isub__ = _binary("subtract"), _in_place("subtract")
-    (__mul__, __rmul__), __imul__ = _binary("multiply"), _in_place("multiply")
-    (__truediv__, __rtruediv__), __itruediv__ = _binary("divide"), _in_place("divide")
-    (__floordiv__, __rfloordiv__), __ifloordiv__ = _binary("floor_divide"), _in_place("floor_divide")
-    (__mod__, __rmod__), __imod__ = _binary("remainder"), _in_place("remainder")
+    (__add__, __radd__), __iadd__ = binary("add"), _in_place("add")
+    (__sub__, __rsub__), __isub__ = binary("subtract"), _in_place("subtract")
+    (__mul__, __rmul__), __imul__ = binary("multiply"), _in_place("multiply")
+    (__truediv__, __rtruediv__), __itruediv__ = binary("divide"), _in_place("divide")
+    (__floordiv__, __rfloordiv__), __ifloordiv__ = binary("floor_divide"), _in_place("floor_divide")
+    (__mod__, __rmod__), __imod__ = binary("remainder"), _in_place("remainder")
     __divmod__, __rdivmod__ = pair_of_results(__floordiv__, __mod__), pair_of_results(__rfloordiv__, __rmod__)
-    (__pow__, __rpow__), __ipow__ = _binary("pow"), _in_place("pow")
-    (__matmul__, __rmatmul__), __imatmul__ = _binary("matmul"), _in_place("matmul")
+    (__pow__, __rpow__), __ipow__ = binary("pow"), _in_place("pow")
+    (__matmul__, __rmatmul__), __imatmul__ = binary("matmul"), _in_place("matmul")
 
-    (__and__, __rand__), __iand__ = _binary("bitwise_and"), _in_place("bitwise_and")
-    (__or__, __ror__), __ior__ = _binary("bitwise_or"), _in_place("bitwise_or")
-    (__xor__, __rxor__), __ixor__ = _binary("bitwise_xor"), _in_place("bitwise_xor")
-    (__lshift__, __rlshift__), __ilshift__ = _binary("bitwise_left_shift"), _in_place("bitwise_left_shift")
-    (__rshift__, __rrshift__), __irshift__ = _binary("bitwise_right_shift"), _in_place("bitwise_right_shift")
+    (__and__, __rand__), __iand__ = binary("bitwise_and"), _in_place("bitwise_and")
+    (__or__, __ror__), __ior__ = binary("bitwise_or"), _in_place("bitwise_or")
+    (__xor__, __rxor__), __ixor__ = binary("bitwise_xor"), _in_place("bitwise_xor")
+    (__lshift__, __rlshift__), __ilshift__ = binary("bitwise_left_shift"), _in_place("bitwise_left_shift")
+    (__rshift__, __rrshift__), __irshift__ = binary("bitwise_right_shift"), _in_place("bitwise_right_shift")
 
-    __eq__, __ne__ = _left("equal"), _left("not_equal")  # pyright: ignore[reportAssignmentType] (elementwise)
-    __lt__, __le__, __gt__, __ge__ = _left("less"), _left("less_equal"), _left("greater"), _left("greater_equal")
+    __eq__, __ne__ = left("equal"), left("not_equal")  # pyright: ignore[reportAssignmentType] (elementwise)
+    __lt__, __le__, __gt__, __ge__ = left("less"), left("less_equal"), left("greater"), left("greater_equal")
     # A writable array must not be a key of a dict; JAX's arrays are not hashable either.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     # Functions of the namespace
 
-    sum, prod, mean, std, var = _method("sum"), _method("prod"), _method("mean"), _method("std"), _method("var")
-    min, max, argmin, argmax = _method("min"), _method("max"), _method("argmin"), _method("argmax")
-    any, all = _method("any"), _method("all")
+    sum, prod, mean = _reduction("sum"), _reduction("prod"), _reduction("mean")
+    std, var, any, all = _reduction("std"), _reduction("var"), _reduction("any"), _reduction("all")
+    min, max, argmin, argmax = (
+        _reduction("min"),
+        _reduction("max"),
+        Undecided("argmin", _index_of).call,
+        Undecided("argmax", _index_of).call,
+    )
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
         """The same elements in another shape.
@@ -363,8 +369,8 @@ class Array(WrappedArray):
             shape: the shape, as a tuple or as numbers; -1 stands for the length that is left.
             copy: as in the array API standard.
         """
-        lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return self.__array_namespace__().reshape(self, tuple(lengths), **({} if copy is None else {"copy": copy}))
+        lengths = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return _reshape(self, lengths) if copy is None else _reshape(self, lengths, copy=copy)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without dimensions of length one.
@@ -373,7 +379,7 @@ class Array(WrappedArray):
             axis: the dimensions to remove; None for all.
         """
         found = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
-        return self.__array_namespace__().squeeze(self, axis=found)
+        return _squeeze(self, axis=found)
 
 
 def _shown(array: Array) -> str:
@@ -390,4 +396,4 @@ def _shown(array: Array) -> str:
     return f"{kind}({body}, dtype={array.dtype}{extra})"
 
 
-register_as_pytree()
+return_arrays_of(Array, pytrees.register)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
+from supremum.arrays.dispatch import Function, Prepared
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, retyped
-from supremum.arrays.operand_keys import as_key, common_backend, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray
+from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import Format, as_format
-from supremum.number_conversion import fits
+from supremum.formats import DType, Format, as_format
+from supremum.number_conversion import fits, interval
 from supremum.operations import ASSIGN, OPERATIONS
-from supremum.rules import RuleSet, Storing, get_rules
+from supremum.rules import FOLLOWING, SCOPE, RuleSet, Storing, get_rules, memory_of
 
 
-def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any]) -> KeyedRaw:
+def assigned(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
     """The left side after an in-place operator: the changed array, or a new one if the library's arrays are immutable.
 
     Args:
@@ -31,9 +32,6 @@ def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[
         result: the result of the operation.
         name: of the operation.
         inputs: its operands.
-
-    Returns:
-        The array of the library and its key; it is the array that `array` wraps if that was written to.
 
     Raises:
         InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range.
@@ -43,13 +41,13 @@ def assigned(array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[
         return result  # a weak array has no dtype to keep
     raw = stored(array, result, name, inputs)
     if not array.backend.mutable:
-        return result if raw is result[0] else (raw, array.backend.key_of(raw))
+        return result if raw is result.unwrap() else new_array(raw, array.backend.key_of(raw))
     array.unwrap()[...] = raw
-    return array.unwrap(), array.key
+    return array
 
 
 def stored(
-    array: WrappedArray, result: KeyedRaw, name: str, inputs: Sequence[Any], storing: Storing | None = None
+    array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None
 ) -> Raw:
     """The result of an operation, in the form in which an array stores it.
 
@@ -65,20 +63,20 @@ def stored(
         LibraryError: if it is from a different library.
         ArgumentError: if it has a different shape.
     """
-    raw, key = result
-    assert key.backend is not None
-    if key.backend is not array.backend:
-        raise wrong_library(f"the result of {name} in place", array.backend, key.backend)
-    if (shape := tuple(raw.shape)) != array.shape:
-        raise ArgumentError(f"the result of {name} in place must have the array's shape {array.shape}, got {shape}")
-    if key.dtype == array.dtype:
-        return raw
+    if result.backend is not array.backend:
+        raise wrong_library(f"the result of {name} in place", array.backend, result.backend)
+    if result.shape != array.shape:
+        raise ArgumentError(
+            f"the result of {name} in place must have the array's shape {array.shape}, got {result.shape}"
+        )
+    if result.dtype == array.dtype:
+        return result.unwrap()
     if name in OPERATIONS:
         decision = _raise_if_refused(_decided(array, name, inputs, storing))
     else:  # the table does not have this function: only its result is known, which no cast of the operands changes
-        result_alone = _decided(array, None, (WrappedArray(raw, key),), storing)
+        result_alone = _decided(array, None, (result,), storing)
         decision = _raise_if_refused(replace(result_alone, find_fix=no_fix))
-    return _cast(array, raw, array.backend, decision, storing)
+    return _cast(array.dtype, result.unwrap(), array.backend, decision, storing or _rules_of(array))
 
 
 @contextmanager
@@ -103,6 +101,46 @@ def refused_in_place(
         raise
 
 
+class _Store(Function):
+    """Takes an array and a value, and returns the value as an array stores it.
+
+    Args:
+        storing: what may be stored; None for what the rules in force store.
+    """
+
+    promotes: ClassVar[bool] = True
+
+    def __init__(self, storing: Storing | None) -> None:
+        self._storing = storing
+        super().__init__("assignment", lambda array, value: ((array, value), {}))
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Decide, and convert the value."""
+        array, value = args
+        scope, storing = SCOPE.get(), self._storing
+        asked, (raw, key) = scope.rules, _key_of_value(array, value)
+        decision = _raise_if_refused(_decision_about_value(array, ASSIGN.name, value, key, storing))
+        backend, dtype, library = array.backend, array.dtype, key.backend
+
+        def accepted(held: Raw, raw: Raw) -> Raw:
+            if library is None:
+                raw = caster(raw)
+            elif key.dtype != dtype:
+                raw = _cast(dtype, raw, library, decision, rules)
+            is_ready = backend is NUMPY or library is backend
+            return raw if is_ready else backend.asarray(raw, device=backend.device_of(held))
+
+        caster, rules = caster_of(dtype), storing or _rules_of(array)
+        prepared, raws = Prepared(accepted, None), (array.unwrap(), raw)
+        follows_flags = backend.in_jax and asked in FOLLOWING
+        if scope.watcher is None and not follows_flags and not _reads_value(_rules_of(array), key):
+            self.remember(memory_of(asked), args, options, raws, prepared)
+        return prepared.result(raws)
+
+
+_STORES = {storing: _Store(storing).call for storing in (None, Storing.KEPT)}
+
+
 def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = None) -> Raw:
     """A value that is written into an array, as an array of its library with its dtype.
 
@@ -115,12 +153,7 @@ def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = No
         InPlaceError: if the rules do not store it, or it is out of range.
         LibraryError: for an array of a different library.
     """
-    raw, key = _key_of_value(array, value)
-    decision = _raise_if_refused(_decided(array, ASSIGN.name, (value,), storing))
-    if key.backend is None:
-        return array.backend.asarray(caster_of(array.dtype)(value), device=array.device)
-    cast = _cast(array, raw, key.backend, decision, storing)
-    return cast if key.backend is array.backend else array.backend.asarray(cast, device=array.device)
+    return _STORES[storing](array, value)
 
 
 def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
@@ -139,7 +172,7 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
     raw, key = _key_of_value(array, value)
     backend = array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _raise_if_refused(_decided(array, name, (array, value), None, own))
+    decision = _raise_if_refused(_decision_about_value(array, name, value, key, None, own))
     computed = decision.verdict.compute[1]
     if not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
@@ -149,7 +182,27 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
         host = caster_of(computed)(value) if key.backend is None else NUMPY.astype(raw, computed)
         given = backend.asarray(host, device=array.device)
     result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
-    return _cast(array, result, backend, decision, None)
+    return _cast(array.dtype, result, backend, decision, _rules_of(array))
+
+
+def _reads_value(rules: RuleSet, key: Key) -> bool:
+    return rules.reads_values and holds_value(key)
+
+
+def _decision_about_value(
+    array: WrappedArray, name: str, value: Any, key: Key, storing: Storing | None, own: Key | None = None
+) -> Decision:
+    """The decision to write a value, or the result of an operation with it, into an array; see `_decided`."""
+    rules = _rules_of(array)
+    values = (value,) if own is None else (array, value)
+    if _reads_value(rules, key):
+        return _decided(array, name, values, storing, own)
+    is_number = key.backend is None
+    known = (name, storing, array.key, own, (type(value), interval(value)) if is_number else key)
+    decision = rules.memory.prepared.get(known)
+    if decision is None:
+        decision = rules.memory.prepared[known] = _decided(array, name, values, storing, own)
+    return retyped(decision, values)
 
 
 def _rules_of(array: WrappedArray) -> RuleSet:
@@ -231,24 +284,25 @@ def _raise_if_refused(decision: Decision) -> Decision:
     return decision
 
 
-def _cast(array: WrappedArray, raw: Raw, library: Backend, decision: Decision, storing: Storing | None) -> Raw:
+def _cast(dtype: DType, raw: Raw, library: Backend, decision: Decision, rules: RuleSet | Storing) -> Raw:
     """The array `raw` in the dtype of the array that stores it.
 
     Raises:
         InPlaceError: for values that are out of range, and for traced integers, which cannot be checked.
     """
-    source, target = library.key_of(raw).operand.format, as_format(array.dtype)
+    source, target = library.key_of(raw).operand.format, as_format(dtype)
     if not target.holds(source):
         if library.is_traced(raw):
             is_integer = source.category == target.category == "integer"
-            rules = _rules_of(array)
-            how = storing or (rules.item if decision.operation == ASSIGN.name else rules.in_place)
+            how = rules
+            if isinstance(rules, RuleSet):
+                how = rules.item if decision.operation == ASSIGN.name else rules.in_place
             # Operators do not check integers either that the rules convert to a narrower dtype.
             if is_integer and how is not Storing.KEPT:
                 raise InPlaceError(_refuse_values(decision, f"traced values may be out of range of {target}"))
         elif not holds_range(library.numpy(raw), target):
             raise InPlaceError(_refuse_values(decision, f"some values are out of range of {target}"))
-    return library.astype(raw, target.dtype, copy=False)
+    return library.astype(raw, dtype, copy=False)
 
 
 def _refuse_values(decision: Decision, why: str) -> Decision:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
-from supremum.arrays.backends import Backend, backend_of
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends import Backend
 from supremum.arrays.errors import computation_error
 from supremum.errors import SupremumError, listed, shortened, shown
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 # Our own errors, and errors that the user asked for: warnings as errors, and those of `numpy.errstate`.
 _PASSED_THROUGH: Final = (SupremumError, Warning, FloatingPointError)
@@ -58,23 +53,6 @@ class computation_errors:  # noqa: N801 (a context manager)
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
             raise_computation_error(*self.given, error)
-
-
-def raises_computation_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of arrays so that errors of the library become `ComputationError`."""
-
-    @functools.wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> R:
-        try:
-            return function(*args, **options)
-        except Exception as error:
-            given: list[Any] = [*args, *options.values()]
-            libraries = (getattr(each, "backend", None) or backend_of(each) for each in given)
-            backend = next((each for each in libraries if isinstance(each, Backend)), NUMPY)
-            raise_computation_error(function.__name__, backend, args, options, error)
-            raise
-
-    return call
 
 
 def _described(value: Any, depth: int = 0) -> str:

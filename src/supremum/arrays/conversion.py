@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
 from supremum.arrays.backend_errors import computation_errors
-from supremum.arrays.backends import backend_named, backend_of
+from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed, unwrapped
+from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.errors import OperandError
-from supremum.formats import DType, as_format
+from supremum.formats import FORMATS, DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
 
 
-def convert(
-    data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None
-) -> KeyedRaw:
-    """An array of a library made from anything that holds numbers, and its key, with the arguments of `asarray`.
+def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """An `Array` of a library made from anything that holds numbers, with the arguments of `asarray`.
 
     Raises:
         OperandError: for data that are not numbers.
@@ -38,40 +36,23 @@ def convert(
     source = backend_of(given)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
-        given, weak = _host(given, target, get_rules(in_jax=backend.in_jax))
-        raw = backend.asarray(given, given.dtype, device, copy)
+        given, weak = _host(given, target, backend)
+        is_ready = backend is NUMPY and device is None and not copy
+        raw = given if is_ready else backend.asarray(given, given.dtype, device, copy)
     elif source is backend:
         raw = backend.asarray(source.plain(given), target, device, copy)
     else:
         host = source.numpy(source.plain(given))
         if weak:  # a weak array takes the default dtype, which may differ in the new library
-            host = narrowed(default_of(as_operand(host).category, get_rules(in_jax=backend.in_jax))[0], host)
+            host = narrowed(default_in(backend, as_operand(host).category)[0], host)
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
-    return keyed(backend, raw, weak)
+    return new_array(*backend.keyed(raw, weak))
 
 
-def cast(array: WrappedArray, dtype: Any, *, copy: bool = True) -> KeyedRaw:
-    """An array in another dtype, strong, and its key.
-
-    Args:
-        array: the array.
-        dtype: a dtype or its name.
-        copy: whether to copy an array that has the dtype already.
-
-    Raises:
-        RuntimeDtypeError: if the library does not have the dtype.
-    """
-    target = as_format(dtype).dtype
-    flag("copy", copy)
-    backend = array.backend
-    with computation_errors("astype", backend, array, dtype):
-        return keyed(backend, backend.astype(array.unwrap(), target, copy=copy))
-
-
-def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
-    """A copy of an array on another device, and its key.
+def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
+    """A copy of an array on another device.
 
     Args:
         array: the array.
@@ -80,31 +61,46 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> KeyedRaw:
     """
     with computation_errors("to_device", array.backend, array, device, stream=stream):
         raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
-    return keyed(array.backend, raw, array.weak_type)
+    return new_array(*array.backend.keyed(raw, array.weak_type))
 
 
-def _host(data: Any, target: DType | None, rules: RuleSet) -> tuple[np.ndarray[Any, Any], bool]:
+def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array made from data that are not an array of a library, and whether it is weak."""
     is_number = type(data) in NUMBERS
     try:
         found = np.asarray(data)
-        kind = None if target is not None else as_operand(found).category
+        kind = None if target is not None else _CATEGORY_OF.get(found.dtype) or as_operand(found).category
     except (ValueError, TypeError) as error:  # ragged lists, and data that are not numbers
         raise OperandError(
             f"the data must be numbers or nested lists of them, got {type(data).__name__}: {error}"
         ) from None
-    if target is None and kind is not None and (is_number or _is_of_numbers(data)):
-        target, weak = default_of(data if is_number else kind, rules)
-        return np.array(data, target), weak and is_number
-    return (found if target is None else np.array(data, target)), False
+    weak = False
+    if kind is not None and (is_number or _is_of_numbers(data)):
+        in_jax = backend.in_jax
+        target, weak = default_of(data, get_rules(in_jax=in_jax)) if is_number else default_in(backend, kind)
+    is_ready = target is None or found.dtype == target
+    return (found if is_ready else np.array(data, target)), weak and is_number
+
+
+_CATEGORY_OF = {row.dtype: row.category for row in FORMATS}
 
 
 def _is_of_numbers(data: Any) -> bool:
     """Whether nested lists hold only Python numbers, and not arrays, which have a dtype."""
-    if isinstance(data, (list, tuple)):
-        parts: Sequence[Any] = data
-        return all(map(_is_of_numbers, parts))
-    return type(data) in NUMBERS
+    if not isinstance(data, (list, tuple)):
+        return False
+    kinds = {*map(type, cast("Sequence[Any]", data))}
+    return kinds <= NUMBERS or all(type(part) in NUMBERS or _is_of_numbers(part) for part in cast("list[Any]", data))
+
+
+def default_in(backend: Backend, category: str) -> tuple[DType, bool]:
+    """`default_of` a category, in arrays of a library under the rules in force."""
+    asked = SCOPE.get().rules
+    kept, known = memory_of(asked).by_value, (default_of, category, backend, backend.flags())
+    found = kept.get(known)
+    if found is None:
+        found = kept[known] = default_of(category, get_rules(asked, in_jax=backend.in_jax))
+    return found
 
 
 def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:

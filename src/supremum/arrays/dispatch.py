@@ -1,214 +1,244 @@
-"""Dispatch of operations: decide once, prepare a function, and keep it under the keys of the operands."""
+"""Functions of arrays: each is prepared once for all calls with the same keys, and then looked up and called.
+
+A call is looked up as it is written: by the function, the keys of its arrays, and the values of its other arguments.
+Only a call that is new is examined, which prepares a function of its arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import update_wrapper
+from typing import Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
-from supremum.arrays.backends import Key, Plan, Raw
+from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.fix_trials import Trial, retyped
-from supremum.arrays.operand_keys import as_key, common_backend, holds_value, not_an_operand, operands_of, with_value
-from supremum.arrays.wrapped import KeyedRaw, raw_and_key
-from supremum.decisions import Decision, PromotionError
-from supremum.operands import Operand
-from supremum.operations import ELEMENTWISE, Operation
-from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watcher, get_rules, memory_of, question
+from supremum.arrays.fix_trials import retyped
+from supremum.arrays.operand_keys import NUMBERS, joint_backend, library_of
+from supremum.arrays.wrapped import WrappedArray, new_array
+from supremum.rules import SCOPE, Memory
 
 
 class Prepared(NamedTuple):
-    """A function that carries out a decision.
+    """A function that carries out a call.
 
     Args:
-        function: takes the arrays of the library.
-        key: the key of the result; None if it is not known beforehand, and the function returns it with the result.
+        function: takes the arrays and the promoted numbers of the call.
+        key: the key of the array of a library that it returns; None if it returns the finished result.
     """
 
     function: Callable[..., Any]
     key: Key | None
 
-    def __call__(self, *raws: Raw) -> KeyedRaw:
-        """The result, and its key."""
-        result = self.function(*raws)
-        return result if self.key is None else (result, self.key)
+    def result(self, raws: Sequence[Raw]) -> Any:
+        """The result of a call, with its arrays wrapped."""
+        found = self.function(*raws)
+        return found if self.key is None else new_array(found, self.key)
 
 
-class DispatchedOperation:
-    """An operation on arrays of any library, prepared once for all operands with the same keys.
+class Function(ABC):
+    """A function of arrays.
 
     Args:
-        operation: its row in the table of operations.
-        function: replaces the library's function of that name; it takes the `Backend` and the converted operands.
-        options: further arguments of the function.
+        name: its name in the standard, with its extension, or in the library.
+        arguments: a function with the same parameters, for help and for `examine`.
+        doc: its docstring; empty for that of `arguments`.
+
+    Attributes:
+        call: the function itself.
+        backend: the library of the namespace that it belongs to; None for the library of its arrays.
+        promotes: whether numbers among the arguments are operands, to which rules give a dtype.
     """
 
-    def __init__(
-        self, operation: Operation, function: Callable[..., Raw] | None = None, options: Mapping[str, Any] | None = None
+    promotes: ClassVar[bool] = False
+    call: Callable[..., Any]
+
+    def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
+        self.name, self.arguments, self.doc = name, arguments, doc
+        self.backend: Backend | None = None
+        self.call = _caller(self)
+
+    def within(self, backend: Backend) -> Self:
+        """The function in a namespace, which returns arrays of its library."""
+        bound = copy.copy(self)
+        bound.backend = backend
+        bound.call = _caller(bound)
+        return bound
+
+    @abstractmethod
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """The result of a call that is new; remember what was prepared for it."""
+
+    def recall(self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any]) -> Prepared | None:
+        """What was prepared for calls that are written like this one."""
+        known, _, by_value = _as_written(self, args, options)
+        return (memory.by_value if by_value else memory.prepared).get(known)
+
+    def remember(
+        self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any], raws: Sequence[Raw], prepared: Prepared
     ) -> None:
-        self.operation, self.function, self.options = operation, function, dict(options or {})
-
-    def __call__(self, *operands: Any) -> KeyedRaw:
-        """Decide, cast and compute.
-
-        Raises:
-            PromotionError: if the rules refuse.
-            LibraryError: for operands from two libraries.
-            OperandError: for operands that are neither arrays of numbers nor Python numbers.
-        """
-        return self.apply(operands, refuse_others=True)
-
-    def apply(self, operands: Sequence[Any], *, refuse_others: bool = False) -> Any:
-        """As a call, but return `NotImplemented` for an operand of any other type, as Python's operators do.
+        """Remember what was prepared for calls that are written like this one.
 
         Args:
-            operands: arrays and Python numbers.
-            refuse_others: whether any other operand raises an `OperandError` instead.
+            memory: of the rules in force.
+            args: the arguments.
+            options: the arguments by name.
+            raws: what the prepared function takes. Calls in which it is not found in this order are not remembered.
+            prepared: what was prepared.
         """
-        scope = SCOPE.get()
-        asked = scope.rules  # read once, as another thread may set the default
-        keys: list[Key] = []
-        raws: list[Raw] = []
-        for operand in operands:
-            found = as_key(operand, asked)
-            if found is None:
-                if refuse_others:
-                    raise not_an_operand(operand, self.operation.name, len(keys))
-                return NotImplemented
-            raws.append(found[0])
-            keys.append(found[1])
-        try:
-            known = scope.memory.prepared.get((self, *keys))
-            function, key = known or self.prepared_for(asked, scope.watcher, keys, raws)
-            result = function(*raws)
-        except (PromotionError, RuntimeDtypeError) as error:
-            if error.decision is not None:
-                error.decision = retyped(error.decision, operands)
-            raise
-        except Exception as error:
-            raise_computation_error(self.operation.name, common_backend(keys, self.operation.name), operands, {}, error)
-            raise
-        return result if key is None else (result, key)
+        known, found, by_value = _as_written(self, args, options)
+        if known and len(found) == len(raws) and all(a is b for a, b in zip(found, raws, strict=True)):
+            (memory.by_value if by_value else memory.prepared)[known] = prepared
 
-    def prepared_for(
-        self, asked: str | RuleSet, watcher: Watcher | None, keys: Sequence[Key], raws: Sequence[Raw]
-    ) -> Prepared:
-        """The prepared function for operands under the rules in force; prepare it if necessary."""
-        in_jax = common_backend(keys, self.operation.name).in_jax
-        rules = get_rules(asked, in_jax=in_jax)
-        by_values = rules.reads_values and any(map(holds_value, keys))
-        if watcher is not None:
-            if by_values:
-                keys = tuple(map(with_value, keys, raws))
-            prepare = self.prepare if by_values else self.prepared_under
-            return with_watcher(watcher, prepare(rules, keys, raws), self.plan(rules, keys, raws))
-        if by_values:
-            prepared = self.prepared_by_values(rules, keys)
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """Raise an error of a library as our own; return if that error is to go on as it is."""
+        if isinstance(error, RuntimeDtypeError):  # its decision has the numbers of the first call
+            error.decision = error.decision and retyped(error.decision, self.operands_of(args, options))
         else:
-            prepared = self.prepared_under(rules, keys, raws)
-            if in_jax and isinstance(asked, str) and asked in FOLLOWING:
-                prepared = self.prepared_by_jax_flags(asked, keys, raws) or prepared
-        memory_of(asked).prepared[self, *keys] = prepared
-        return prepared
+            library = self.backend or joint_backend(map(library_of, leaves((args, *options.values()))))
+            raise_computation_error(self.name, library, args, options, error)
 
-    def prepared_under(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
-        """The prepared function under a rule set."""
-        known, kept = (self, *keys), rules.memory.prepared
-        prepared = kept.get(known)
-        if prepared is None:
-            prepared = kept[known] = self.prepare(rules, keys, raws)
-        return prepared
+    def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
+        """The operands of a call about which rules decide."""
+        return self.arguments(*args, **options)[0]
 
-    def decide(self, rules: RuleSet, operands: Sequence[Operand], runtime: Runtime = EVERYTHING) -> Decision:
-        """The decision of a rule set about operands, with fixes that a runtime can carry out."""
-        return rules.decide(self.operation, operands, runtime=runtime)
 
-    def prepared_by_jax_flags(self, name: str, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared | None:
-        """A function that reads JAX's flags at every call, because they determine the rule set of a name.
+def leaves(values: Sequence[Any]) -> Iterator[Any]:
+    """Values, with those in lists among them instead of the lists."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from leaves(cast("Sequence[Any]", value))
+        else:
+            yield value
 
-        Returns:
-            None if the flags make no difference.
-        """
-        operands = operands_of(keys, raws)
-        verdicts = {each: self.decide(get_rules(each), operands).verdict for each in FOLLOWING[name]}
-        asked = question({each: (verdict.result, verdict.compute) for each, verdict in verdicts.items()})
-        if asked is None:
-            return None
-        ask = asked.ask  # looked up here, not at every call
-        found: dict[Hashable, Prepared] = {}
 
-        def follow(*raws: Raw) -> KeyedRaw:
-            flags = ask()
-            if flags not in found:
-                found[flags] = self.prepared_under(get_rules(name), keys, raws)
-            return found[flags](*raws)
+def _caller(function: Function) -> Callable[..., Any]:
+    """The function that users call."""
+    promotes, scope_of = function.promotes, SCOPE.get
 
-        return Prepared(follow, None)
-
-    def prepared_by_values(self, rules: RuleSet, keys: Sequence[Key]) -> Prepared:
-        """A function that reads the values of 0-d arrays of NumPy at every call, for rules that depend on them."""
-        found: dict[Hashable, Prepared] = {}
-
-        def read(*raws: Raw) -> KeyedRaw:
-            valued = tuple(map(with_value, keys, raws))
-            kinds = tuple(rules.key_of(key.operand) for key in valued)
-            if kinds not in found:
-                found[kinds] = self.prepare(rules, valued, raws)
-            return found[kinds](*raws)
-
-        return Prepared(read, None)
-
-    def plan(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Plan:
-        """The plan for the decision.
-
-        Raises:
-            PromotionError: if the rules refuse.
-        """
-        trial = Trial(keys, self.function, self.options)
-        decision = raise_if_refused(self.decide(rules, operands_of(keys, raws, rules), trial))
-        verdict = decision.verdict
-        assert verdict.result is not None
-        return Plan(
-            self.operation, tuple(keys), verdict.compute, verdict.result, rules.name, self.function, self.options,
-            verdict.number_steps, decision,
-        )  # fmt: skip
-
-    def prepare(self, rules: RuleSet, keys: Sequence[Key], raws: Sequence[Raw]) -> Prepared:
-        """The function that carries out the decision of a rule set."""
-        backend = common_backend(keys, self.operation.name)
-        plan = self.plan(rules, keys, raws)
+    def call(*args: Any, **options: Any) -> Any:
+        memory = scope_of().memory
+        raws: list[Raw] = []
         try:
-            function = backend.prepare(plan)
-        except RuntimeDtypeError as error:
-            error.decision = plan.decision
+            if len(args) == 1 and not options and isinstance(array := args[0], WrappedArray):  # the same in fewer steps
+                raws.append(array._raw)  # pyright: ignore[reportPrivateUsage]
+                run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage]
+            else:
+                known: list[Hashable] = [function]
+                table = memory.by_value if _read(args, options, known, raws, promotes) else memory.prepared
+                run, key = table[(*known,)]
+        except _NEW:
+            return function.examine(args, options)
+        try:
+            result = run(*raws)
+        except Exception as error:
+            function.fail(args, options, error)
             raise
-        if self.function is None:
-            return Prepared(function, backend.key_of_result(plan))
-        return Prepared(lambda *raws: raw_and_key(function(*raws), plan.result.weak), None)
+        return result if key is None else new_array(result, key)
+
+    update_wrapper(call, function.arguments)
+    call.__doc__ = function.doc or function.arguments.__doc__
+    call.__name__ = call.__qualname__ = function.name.rpartition(".")[2]
+    with suppress(ValueError):  # some functions in C have no signature
+        vars(call)["__signature__"] = inspect.signature(function.arguments).replace(return_annotation="Array")
+    return call
 
 
-def with_watcher(watcher: Watcher, prepared: Prepared, plan: Plan) -> Prepared:
-    """A prepared operation that notifies a watcher at every call."""
-
-    def run(*raws: Raw) -> KeyedRaw:
-        watcher.note(plan, raws)
-        return prepared(*raws)
-
-    return Prepared(run, None)
+# A call is new, has arguments that may change or are nested deeply, or an array is new from a tree of JAX.
+_NEW = (KeyError, TypeError, RecursionError, AttributeError)
+_VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 
 
-def raise_if_refused(decision: Decision) -> Decision:
-    """The decision, unless it is a refusal.
+def _read(
+    args: Sequence[Any], options: Mapping[str, Any], known: list[Hashable], raws: list[Raw], promotes: bool
+) -> bool:
+    """Read a call, and return whether it has any arguments but arrays.
+
+    Args:
+        args: the arguments.
+        options: the arguments by name.
+        known: where to append what identifies the call: keys of arrays, and other values with their types, as True
+            equals 1.
+        raws: where to append the arrays, and the numbers that are promoted.
+        promotes: whether numbers among `args` are promoted.
 
     Raises:
-        PromotionError: if it is a refusal.
+        TypeError: for arguments that may change.
     """
-    if not decision:
-        raise decision.error()
-    return decision
+    by_value = False
+    for value in args:
+        if isinstance(value, WrappedArray):
+            known.append(value._key)  # pyright: ignore[reportPrivateUsage]
+            raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
+            continue
+        by_value = True
+        kind = cast("type[object]", value.__class__)
+        if kind in _VALUES and not promotes:
+            known += (kind, value)
+        else:
+            _read_value(value, known, raws, promotes)
+    for name, value in options.items():
+        by_value = True
+        kind = cast("type[object]", value.__class__)
+        if kind in _VALUES:
+            known += (name, kind, value)
+        else:
+            known.append(name)
+            _read_value(value, known, raws, False)
+    return by_value
 
 
-ELEMENTWISE_OPERATIONS: dict[str, DispatchedOperation] = {
-    name: DispatchedOperation(row) for name, row in ELEMENTWISE.items()
-}
-"""All elementwise operations by name; operators and `supremum.ops` share their prepared functions."""
+def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bool) -> None:
+    """Read an argument; the parameters are those of `_read`."""
+    kind = cast("type[object]", value.__class__)
+    if kind in _VALUES:
+        known += (kind, value)
+    elif kind is tuple or kind is list:
+        if not promotes and _VALUES.issuperset(kinds := (*map(type, value),)):
+            known += (kind, kinds, *value)
+        else:
+            known += (kind, len(value))
+            _read(value, _NO_OPTIONS, known, raws, promotes)
+    elif kind is float or kind is complex:
+        known += (kind, value if promotes else repr(value))  # 0.0 equals -0.0
+    elif isinstance(value, WrappedArray):
+        known.append(value.key)
+        raws.append(value.unwrap())
+    elif isinstance(value, (type, np.dtype)) or (isinstance(value, np.integer) and not promotes):
+        known += (kind, value)
+    else:
+        raise TypeError(kind)
+    if promotes and kind in NUMBERS:
+        raws.append(value)
+
+
+_NO_OPTIONS: dict[str, Any] = {}
+
+
+def _as_written(
+    function: Function, args: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[tuple[Hashable, ...], list[Raw], bool]:
+    """What identifies a call, its arrays, and whether it has other arguments.
+
+    A call with arguments that may change is identified by nothing.
+    """
+    known: list[Hashable] = [function]
+    raws: list[Raw] = []
+    try:
+        by_value = _read(args, options, known, raws, function.promotes)
+    except _NEW:
+        return (), [], True
+    return (*known,), raws, by_value
+
+
+def frozen(options: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    """What identifies checked options: nothing if there are none."""
+    known: list[Hashable] = []
+    _read((), options, known, [], False)
+    return ((*known,),) if known else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from supremum.arrays.array import Array, new_array
+from supremum.arrays.array import Array
 from supremum.arrays.conversion import convert
 from supremum.arrays.namespaces import Namespace, namespace_of
 
@@ -40,7 +40,7 @@ def asarray(
     ...     supremum.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    return new_array(*convert(data, dtype, library=library, device=device, copy=copy))
+    return convert(data, dtype, library=library, device=device, copy=copy)
 
 
 def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
@@ -67,4 +67,4 @@ def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
     ...     xp.concat([xp.zeros(1), xp.asarray([1, 2], dtype="int8")])
     Array([0., 1., 2.], dtype=float32)
     """
-    return namespace_of(library, new_array, api_version)
+    return namespace_of(library, api_version)

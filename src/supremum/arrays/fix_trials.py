@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.kernels import sample_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.operand_keys import joint_backend
-from supremum.arrays.reduction_kernels import reduce
+from supremum.arrays.reduction_kernels import reduction
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import SupremumError
@@ -34,15 +35,15 @@ class Trial:
 
     Args:
         keys: of the operands.
-        function: replaces the library's function of the operation's name; its first argument is the backend.
-        options: its further arguments.
+        build: makes the function to try, as for a `Plan`; None for the function of the operation's name.
+        options: its options.
     """
 
     def __init__(
-        self, keys: Sequence[Key], function: Callable[..., Raw] | None = None, options: Mapping[str, Any] | None = None
+        self, keys: Sequence[Key], build: Build | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
         self.keys = tuple(keys)
-        self.function = function
+        self.build = build
         self.options = dict(options or {})
         self.backend = joint_backend(key.backend for key in keys)
         self.flags = self.backend.flags()
@@ -72,8 +73,8 @@ class Trial:
                 library = NUMPY if key.backend is None or casts[at].on_host else key.backend
                 keys[i] = array_key(library, cast.dtype, False, key.zero_d, None if library is NUMPY else key.device)
             result = verdict.result if verdict.stored is None else ResultType(verdict.stored)
-            function, options = (self.function, self.options) if self.function else _function_of(operation)
-            plan = Plan(operation, tuple(keys), verdict.compute, result, "", function, options, verdict.number_steps)
+            build = self.build or _build_of(operation)
+            plan = Plan(operation, tuple(keys), verdict.compute, result, "", build, self.options, verdict.number_steps)
             computes = self._computes(plan)
             if computes and joint_backend(key.backend for key in keys) is not self.backend:
                 # Operands that are not part of the decision, such as the condition of `where`, may be in this library.
@@ -99,7 +100,7 @@ class Trial:
 
     def _computes(self, plan: Plan) -> bool:
         backend = joint_backend(key.backend for key in plan.keys)
-        known = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.function, *plan.options.items())
+        known = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.build, *plan.options.items())
 
         def compute() -> bool:
             prepared = backend.prepare(plan)
@@ -110,17 +111,17 @@ class Trial:
         return _once((*known, self.flags), compute)
 
 
-def _function_of(operation: Operation) -> tuple[Callable[..., Raw] | None, dict[str, Any]]:
-    """The function of the promoted operands, and its options; None for the library's function of that name."""
+def _build_of(operation: Operation) -> Build | None:
+    """What makes the function of the promoted operands; None for the library's elementwise function."""
     if operation is ASSIGN or operation.family is Family.QUESTION:
-        return _first, {}
+        return _first
     if operation.family is Family.REDUCTION:
-        return reduce, {"name": operation.name}
-    return (in_library(operation.name) if operation.family is Family.WHOLE else None), {}
+        return reduction
+    return in_library(operation.name) if operation.family is Family.WHOLE else None
 
 
-def _first(backend: Backend, *samples: Raw) -> Raw:  # noqa: ARG001 (the function of a `Plan`)
-    return samples[0]
+def _first(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
+    return lambda *samples: samples[0]
 
 
 def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
@@ -137,29 +138,33 @@ def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
 
 
 @cache
-def in_library(name: str) -> Callable[..., Raw]:
-    """A function that tries a function of the standard on square matrices and on vectors.
+def in_library(name: str) -> Build:
+    """Make a function that tries a function of the standard on square matrices and on vectors.
 
     Args:
         name: of a function that is not elementwise. If the library does not have it only the casts are tried.
     """
 
-    def tried(backend: Backend, *samples: Raw) -> Raw:
+    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
         xp = backend.xp
         function = getattr(xp, name, None) or getattr(xp.linalg, name, None)
-        if function is None or name in _NOT_ALONE:
-            return samples[0]
-        for square in (xp.eye(3), xp.ones(3)):
-            arrays = [backend.astype(square, backend.key_of(sample).operand.format.dtype) for sample in samples]
-            try:
-                result = function(arrays) if name in _OF_LISTS else function(*arrays)
-            except _FAILURES as error:
-                failure = error
-            else:
-                return xp.reshape(result, (-1,))[:1]
-        raise failure
 
-    return tried
+        def tried(*samples: Raw) -> Raw:
+            if function is None or name in _NOT_ALONE:
+                return samples[0]
+            for square in (xp.eye(3), xp.ones(3)):
+                arrays = [backend.astype(square, backend.key_of(sample).operand.format.dtype) for sample in samples]
+                try:
+                    result = function(arrays) if name in _OF_LISTS else function(*arrays)
+                except _FAILURES as error:
+                    failure = error
+                else:
+                    return xp.reshape(result, (-1,))[:1]
+            raise failure
+
+        return tried
+
+    return build
 
 
 _OF_LISTS = ("concat", "stack")

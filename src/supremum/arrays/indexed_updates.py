@@ -4,94 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any
 
 from supremum.arrays.assignment import accepted_value, changed
 from supremum.arrays.backend_errors import computation_errors
-from supremum.arrays.backends import Key, Raw
-from supremum.arrays.wrapped import WrappedArray, keyed, unwrapped_index
-
-A = TypeVar("A")
+from supremum.arrays.backends import Raw
+from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped_index
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class At(Generic[A]):
-    """The `at` of an array: an index selects the elements to update.
+class At:
+    """The `at` of an array of JAX: an index selects the elements to update.
 
     Args:
-        array: an array of JAX.
-        wrap: makes a copy from an array of JAX and its key.
+        array: the array.
     """
 
     array: WrappedArray
-    wrap: Callable[[Raw, Key], A]
 
-    def __getitem__(self, index: Any) -> Changes[A]:
-        return Changes(self.array, unwrapped_index(index), self.wrap)
+    def __getitem__(self, index: Any) -> Changes:
+        return Changes(self.array, unwrapped_index(index))
+
+
+def _update(name: str, operation: str, what: str) -> Callable[..., Any]:
+    """The method of an operation on the elements and a value.
+
+    Args:
+        name: the name of JAX's method.
+        operation: its name in the table of operations.
+        what: its docstring.
+    """
+
+    def method(self: Changes, value: Any, **options: Any) -> Any:
+        update = partial(self._updated, name, options=options)  # pyright: ignore[reportPrivateUsage]
+        return self._changed(name, (value,), options, lambda: changed(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
+
+    method.__name__, method.__doc__ = name, what
+    return method
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Changes(Generic[A]):
+class Changes:
     """Updated copies of an array of JAX, which keep its dtype: the rules decide as for assignment and `+=`.
 
     Args:
         array: the array.
         index: the elements to update.
-        wrap: makes a copy from an array of JAX and its key.
     """
 
     array: WrappedArray
     index: Any
-    wrap: Callable[[Raw, Key], A]
 
-    def get(self, **options: Any) -> A:
+    def get(self, **options: Any) -> Any:
         """The elements; options as for JAX's own method."""
         return self._changed("get", (), options, lambda: self.array.unwrap().at[self.index].get(**options))
 
-    def set(self, value: Any, **options: Any) -> A:
+    def set(self, value: Any, **options: Any) -> Any:
         """A copy with other elements."""
         accepted = accepted_value(self.array, value)
-        place = self.array.unwrap().at[self.index]
-        return self._changed("set", (value,), options, lambda: place.set(accepted, **options))
+        update = partial(self._updated, "set", self.array.unwrap(), accepted, options)
+        return self._changed("set", (value,), options, update)
 
-    def add(self, value: Any, **options: Any) -> A:
-        """A copy with a value added."""
-        return self._computed("add", "add", value, options)
+    add = _update("add", "add", "A copy with a value added.")
+    subtract = _update("subtract", "subtract", "A copy with a value subtracted.")
+    multiply = _update("multiply", "multiply", "A copy with the elements multiplied by a value.")
+    min = _update("min", "minimum", "A copy with the smaller of element and value.")
+    max = _update("max", "maximum", "A copy with the larger of element and value.")
 
-    def subtract(self, value: Any, **options: Any) -> A:
-        """A copy with a value subtracted."""
-        return self._computed("subtract", "subtract", value, options)
+    def _updated(self, name: str, raw: Raw, value: Raw, options: dict[str, Any]) -> Raw:
+        backend: Any = self.array.backend
+        return backend.updated(raw, self.index, name, value, options)
 
-    def multiply(self, value: Any, **options: Any) -> A:
-        """A copy with the elements multiplied by a value."""
-        return self._computed("multiply", "multiply", value, options)
-
-    def min(self, value: Any, **options: Any) -> A:
-        """A copy with the smaller of element and value."""
-        return self._computed("minimum", "min", value, options)
-
-    def max(self, value: Any, **options: Any) -> A:
-        """A copy with the larger of element and value."""
-        return self._computed("maximum", "max", value, options)
-
-    def _computed(self, operation: str, name: str, value: Any, options: dict[str, Any]) -> A:
-        """The copy with the result of an operation on its elements and a value.
-
-        Args:
-            operation: its name in the table of operations.
-            name: the name of JAX's method.
-            value: the other operand.
-            options: as for JAX's own method.
-        """
-
-        def change(raw: Raw, given: Raw) -> Raw:
-            return getattr(raw.at[self.index], name)(given, **options)
-
-        return self._changed(name, (value,), options, lambda: changed(self.array, operation, value, change))
-
-    def _changed(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> A:
+    def _changed(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> Any:
         """The copy that a function makes with JAX's own `at`; JAX's errors become `ComputationError`."""
         array = self.array
         with computation_errors(f"at[...].{name}", array.backend, array, self.index, *values, **options):
             raw = change()
-        return self.wrap(*keyed(array.backend, raw, array.weak_type))
+        return new_array(*array.backend.keyed(raw, array.weak_type))

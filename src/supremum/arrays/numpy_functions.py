@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from supremum.arrays.backends import Backend
+from supremum.arrays.dispatch import leaves
 from supremum.arrays.namespaces import namespace_of
-from supremum.arrays.operand_keys import joint_backend
-from supremum.arrays.wrapped import Wrap
-from supremum.arrays.wrapped_functions import library_of
+from supremum.arrays.operand_keys import joint_backend, library_of
 from supremum.errors import OperandError
 
 
@@ -153,11 +151,76 @@ ROUTES: dict[str, Route] = _routes()
 """By the name of NumPy's function, with its module if that is not `numpy` itself."""
 
 
-def route(wrap: Wrap, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+class _Place(NamedTuple):
+    """Where an argument of a call goes.
+
+    Args:
+        source: its position or its name in the call, or the first position of all that are left.
+        name: NumPy's name of it.
+        default: its default value.
+        option: the standard's name of the option; empty for an argument by position; None if there is none.
+    """
+
+    source: int | str | slice
+    name: str
+    default: Any
+    option: str | None
+
+
+@lru_cache(maxsize=4096)
+def _places(function: Callable[..., Any], count: int, names: tuple[str, ...]) -> tuple[Route, list[_Place]]:
+    """The route of a function, and the places of its arguments in calls that are written alike.
+
+    Args:
+        function: NumPy's function.
+        count: the number of arguments by position.
+        names: of the other arguments.
+
+    Raises:
+        OperandError: for functions that the standard does not have.
+        TypeError: for wrong numbers and names of arguments.
+    """
+    name = name_of(function)
+    route = ROUTES.get(name)
+    if route is None:
+        raise OperandError(
+            f"np.{name} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
+            f"NumPy's own arrays, np.{name}(np.asarray(x))"
+        )
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        # Some functions in C, and those of older versions, have no signature; the table has their names in order.
+        parameters = {}
+        order = [*route.arguments, *route.options]
+        if count > len(order):
+            raise OperandError(f"np.{name} takes at most {len(order)} arguments with an Array, got {count}") from None
+        bound: dict[str, Any] = {**dict(zip(order, range(count), strict=False)), **{each: each for each in names}}
+    else:
+        bound = dict(inspect.signature(function).bind(*range(count), **{each: each for each in names}).arguments)
+        for each in parameters.values():
+            if each.kind is each.VAR_KEYWORD:
+                bound |= bound.pop(each.name, {})
+    found: list[_Place] = []
+    for argument in route.arguments:
+        if argument.startswith("*"):
+            if positions := bound.pop(argument[1:], ()):
+                found.append(_Place(slice(positions[0], None), argument, None, ""))
+        elif argument in bound:
+            found.append(_Place(bound.pop(argument), argument, _default(parameters, argument), ""))
+    for each, source in bound.items():
+        found.append(_Place(source, each, _default(parameters, each), route.options.get(each)))
+    return route, found
+
+
+def _default(parameters: Mapping[str, inspect.Parameter], name: str) -> Any:
+    return parameters[name].default if name in parameters else None if not parameters else inspect.Parameter.empty
+
+
+def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the function of the namespace for a function of NumPy.
 
     Args:
-        wrap: makes an `Array` of an array of a library and its key.
         function: NumPy's function.
         args: its positional arguments.
         kwargs: its arguments by name.
@@ -170,76 +233,44 @@ def route(wrap: Wrap, function: Callable[..., Any], args: Sequence[Any], kwargs:
     >>> np.mean(supremum.arrays.asarray([1.0, 2.0], dtype="float32"))
     Array(1.5, dtype=float32)
     """
-    name = _name_of(function)
-    found = ROUTES.get(name)
-    if found is None:
-        raise OperandError(
-            f"np.{name} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
-            f"NumPy's own arrays, np.{name}(np.asarray(x))"
-        )
-    given = _given(name, function, found, args, kwargs)
-    xp = namespace_of(joint_backend(_libraries(list(given.values()))), wrap)
-    places: list[Any] = []
-    for argument in found.arguments:
-        if argument.startswith("*"):
-            places += given.pop(argument[1:], ())
-        elif argument in given:
-            places.append(given.pop(argument))
-    unknown = next((option for option in given if option not in found.options), None)
-    if unknown is not None:
-        raise OperandError(
-            f"np.{name} takes no {unknown} with an Array, as the array API standard has no such option; leave it out, "
-            f"or pass NumPy's own arrays, np.{name}(np.asarray(x), {unknown}=...)"
-        )
-    options = {found.options[option]: value for option, value in given.items()}
-    if not isinstance(found.target, str):
-        return found.target(xp, *places, **options)
-    return attrgetter(found.target)(xp)(*places, **options)
+    found, places = _places(function, len(args), (*kwargs,))
+    xp = namespace_of(joint_backend(map(library_of, leaves((args, *kwargs.values())))))
+    given: list[Any] = []
+    options: dict[str, Any] = {}
+    for source, name, default, option in places:
+        if isinstance(source, slice):
+            given += args[source]
+            continue
+        value = kwargs[source] if isinstance(source, str) else args[source]
+        if _is_left(value, default):
+            continue
+        if option is None:
+            full_name = name_of(function)
+            raise OperandError(
+                f"np.{full_name} takes no {name} with an Array, as the array API standard has no such option; leave "
+                f"it out, or pass NumPy's own arrays, np.{full_name}(np.asarray(x), {name}=...)"
+            )
+        if option:
+            options[option] = value
+        else:
+            given.append(value)
+    if isinstance(found.target, str):
+        return attrgetter(found.target)(xp)(*given, **options)
+    return found.target(xp, *given, **options)
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function of NumPy, with its module if that is not `numpy` itself."""
     module = str(getattr(function, "__module__", "numpy") or "numpy")
     return ".".join([*module.split(".")[1:], getattr(function, "__name__", str(function))])
 
 
-def _given(
-    name: str, function: Callable[..., Any], route: Route, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The arguments by NumPy's names, without options at their defaults."""
-    try:
-        signature = inspect.signature(function)
-    except (
-        ValueError
-    ):  # some functions in C, and those of older versions, have no signature; the table has their names in order
-        names = [*route.arguments, *route.options]
-        if len(args) > len(names):
-            raise OperandError(
-                f"np.{name} takes at most {len(names)} arguments with an Array, got {len(args)}"
-            ) from None
-        return {**dict(zip(names, args, strict=False)), **{k: v for k, v in kwargs.items() if not _is_left(v, None)}}
-    parameters = signature.parameters
-    bound = signature.bind(*args, **kwargs).arguments
-    extra = cast(
-        "dict[str, Any]", next((bound.pop(p.name, {}) for p in parameters.values() if p.kind is p.VAR_KEYWORD), {})
-    )
-    return {
-        key: value
-        for key, value in (bound | extra).items()
-        if key not in parameters or not _is_left(value, parameters[key].default)
-    }
-
-
 def _is_left(value: Any, default: Any) -> bool:
     """Whether an option has its default value."""
-    if value is default or value is getattr(np, "_NoValue", None):
+    if value is default or value is _NO_VALUE:
         return True
     kind = cast("type[object]", type(value))
     return kind in (bool, int, float, str) and kind is type(default) and value == default
 
 
-def _libraries(value: Any) -> list[Backend]:
-    """The libraries of the arrays in a value and in the lists in it."""
-    if isinstance(value, (list, tuple)):
-        return [library for part in cast("Sequence[Any]", value) for library in _libraries(part)]
-    library = library_of(value)
-    return [] if library is None else [library]
+_NO_VALUE = getattr(np, "_NoValue", object())

@@ -9,7 +9,7 @@ from typing import Any, cast
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray
 from supremum.decisions import letter
 from supremum.errors import OperandError, shown
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
@@ -50,29 +50,17 @@ def as_key(value: Any, rules: str | RuleSet) -> KeyedRaw | None:
     if cast("type[object]", type(value)) in NUMBERS:
         return value, number_key(rules, value)
     backend = backend_of(value)
-    return None if backend is None else keyed(backend, value)
-
-
-def as_key_or_raise(operand: Any, rules: str | RuleSet, name: str, position: int) -> KeyedRaw:
-    """The same as `as_key`, but raise for anything else.
-
-    Args:
-        operand: the operand.
-        rules: the rules in force.
-        name: of the function, for the error.
-        position: of the argument, for the error.
-
-    Raises:
-        OperandError: for anything else, and for arrays whose elements are not numbers.
-    """
-    found = as_key(operand, rules)
-    if found is None:
-        raise not_an_operand(operand, name, position)
-    return found
+    return None if backend is None else backend.keyed(value)
 
 
 def not_an_operand(operand: object, name: str, position: int) -> OperandError:
-    """The error for an operand that is not an array; the arguments are those of `as_key_or_raise`."""
+    """The error for an operand that is neither an array nor a number.
+
+    Args:
+        operand: the operand.
+        name: of the function.
+        position: of the argument.
+    """
     return OperandError(
         f"{name}: argument {position} must be an array or a Python number, got {type(operand).__name__}; use "
         f"supremum.asarray({letter(position)}) for lists and anything else that NumPy converts to an array"
@@ -126,6 +114,27 @@ def common_backend(keys: Sequence[Key], name: str) -> Backend:
             f"supremum.namespace({shown(others[0].name)}).asarray({letter(stranger)})"
         )
     return others[0] if others else NUMPY
+
+
+def library_of(value: Any) -> Backend | None:
+    """The library of an array, wrapped or not; None for anything else."""
+    return value.backend if isinstance(value, WrappedArray) else backend_of(value)
+
+
+def check_library(backend: Backend, name: str, position: int, library: Backend | None) -> None:
+    """Raise for an array that is from neither the library of the namespace nor NumPy.
+
+    Args:
+        backend: the library of the namespace.
+        name: of the function.
+        position: of the argument.
+        library: the library of the argument; None if it is not an array.
+
+    Raises:
+        LibraryError: for any other library.
+    """
+    if library not in (None, NUMPY, backend):
+        raise wrong_library(f"{name}: {letter(position)}, as the namespace,", backend, library, position)
 
 
 def wrong_library(what: str, expected: Backend, found: Backend, position: int = 1) -> LibraryError:

@@ -16,30 +16,12 @@ True
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable
-from typing import Any
 
-from supremum.arrays.array import Array, new_array
+from supremum.arrays.array import Array
 from supremum.arrays.functions import elementwise
-from supremum.arrays.wrapped import KeyedRaw
 
-
-def _wrapping(function: Callable[..., KeyedRaw]) -> Callable[..., Array]:
-    """A function that returns an `Array`."""
-
-    @functools.wraps(function)
-    def call(*operands: Any, **options: Any) -> Array:
-        return new_array(*function(*operands, **options))
-
-    call.__module__ = __name__
-    vars(call)["__signature__"] = inspect.signature(function).replace(return_annotation="Array")
-    return call
-
-
-_WRAPPING = {function: _wrapping(function) for function in elementwise.FUNCTIONS.values()}
-FUNCTIONS: dict[str, Callable[..., Array]] = {
-    name: _WRAPPING[function] for name, function in elementwise.FUNCTIONS.items()
-}
+FUNCTIONS: dict[str, Callable[..., Array]] = {name: function.call for name, function in elementwise.FUNCTIONS.items()}
+for _function in FUNCTIONS.values():
+    _function.__module__ = __name__
 globals().update(FUNCTIONS)

@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.assignment import assigned, refused_in_place, stored
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS
-from supremum.arrays.functions.elementwise import FUNCTIONS
+from supremum.arrays.decided import Decided
+from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS
 from supremum.arrays.numpy_functions import route
-from supremum.arrays.wrapped import Wrap, WrappedArray, raw_and_key
+from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
 
 
-def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
+def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """The result of the operation with the name of a ufunc, which operators of NumPy's arrays call too.
 
     Args:
-        wrap: makes an `Array` from an array of a library and its key.
         ufunc: NumPy's function.
         method: `"__call__"`, or the name of the method that was called.
         inputs: the positional arguments.
@@ -31,7 +30,7 @@ def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         TypeError: for a ufunc that is not an operation, for methods such as `reduce`, and for options.
     """
     if ufunc.signature is not None and method == "__call__":  # it takes whole arrays, such as matmul
-        return route(wrap, ufunc, inputs, options)
+        return route(ufunc, inputs, options)
     given = [name for name, value in options.items() if name != "out" and value is not True]
     operation = _operation(ufunc.__name__)
     if operation is None or method != "__call__" or given:
@@ -39,16 +38,15 @@ def array_ufunc(wrap: Wrap, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         raise _unsupported(what, given, f"NumPy's own array, {what}")
     outputs = options.get("out", ())
     if not outputs:
-        result = ELEMENTWISE_OPERATIONS[operation].apply(inputs)
-        return result if result is NotImplemented else wrap(*result)
+        return operation.apply(inputs)
     # `array += Array` and `out=` write into an array, which keeps its dtype.
     (output,) = outputs
     kept = _as_wrapped(output)
-    with refused_in_place(kept, operation, inputs):
-        result = ELEMENTWISE_OPERATIONS[operation].apply(inputs)
+    with refused_in_place(kept, operation.name, inputs):
+        result = operation.apply(inputs)
     if result is NotImplemented:
         return result
-    kept.unwrap()[...] = stored(kept, result, operation, inputs)
+    kept.unwrap()[...] = stored(kept, result, operation.name, inputs)
     return output
 
 
@@ -61,29 +59,23 @@ def _unsupported(what: str, options: Sequence[str], instead: str) -> TypeError:
 
 
 def _as_wrapped(value: Any) -> WrappedArray:
-    return value if isinstance(value, WrappedArray) else WrappedArray(*raw_and_key(value))
+    return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value))
 
 
 @lru_cache(maxsize=4096)
-def _operation(name: str) -> str | None:
+def _operation(name: str) -> Decided | None:
     try:
-        found = as_operation(name).name
+        return ELEMENTWISE_OPERATIONS.get(as_operation(name).name)
     except UnknownNameError:
         return None
-    return found if found in ELEMENTWISE_OPERATIONS else None
 
 
 def torch_function(
-    wrap: Wrap,
-    array_class: type[WrappedArray],
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    array_class: type[WrappedArray], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """The result of the operation with the name of a function of PyTorch, which operators of tensors call too.
 
     Args:
-        wrap: makes an `Array` from an array of a library and its key.
         array_class: the class of the operators that PyTorch may call.
         function: PyTorch's function.
         args: its positional arguments.
@@ -97,7 +89,7 @@ def torch_function(
     name = getattr(function, "__name__", str(function))
     given = sorted(option for option, value in kwargs.items() if value is not None)
     if name.startswith("__") and hasattr(array_class, name) and not given:
-        left: Any = args[0] if isinstance(args[0], WrappedArray) else wrap(*raw_and_key(args[0]))
+        left: Any = _as_wrapped(args[0])
         result = getattr(left, name)(*args[1:])
         return args[0] if result is left else result
     plain = name.removesuffix("_")
@@ -107,7 +99,7 @@ def torch_function(
     if found is None or given:
         raise _unsupported(f"torch's {name}", given, f"torch's own tensor, torch.{name}")
     if plain == name:
-        return wrap(*found(*args))
+        return found.call(*args)
     # `tensor += Array` writes into the tensor, which keeps its dtype.
-    assigned(_as_wrapped(args[0]), found(*args), found.__name__, args)
+    assigned(_as_wrapped(args[0]), found.call(*args), found.name, args)
     return args[0]

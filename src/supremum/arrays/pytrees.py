@@ -44,4 +44,4 @@ def _flatten(array: WrappedArray) -> tuple[tuple[Any], bool]:
     backend = backend_of(raw)
     if backend is None or backend.has_weak_arrays or not array.weak_type:
         return (raw,), False
-    return ((raw,), True) if backend.name != "numpy" else ((convert(array, library="jax")[0],), False)
+    return ((raw,), True) if backend.name != "numpy" else ((convert(array, library="jax").unwrap(),), False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from supremum.arrays.array import Array, wrap
 from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
-from supremum.arrays.conversion import cast, convert
-from supremum.arrays.operators import apply_operator
-from supremum.arrays.wrapped import WrappedArray, unwrapped_index
+from supremum.arrays.conversion import convert
+from supremum.arrays.operators import left
+from supremum.arrays.wrapped import unwrapped_index
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 
@@ -49,9 +50,9 @@ class ArrayVariable(Array):
     __slots__ = ("name",)
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
-        raw, key = convert(value, dtype, library=library, copy=True)
+        array = convert(value, dtype, library=library, copy=True)
         # An ArrayVariable has a dtype, so it is never weak.
-        super().__init__(cast(WrappedArray(raw, key), key.dtype)[0] if key.weak else raw)
+        super().__init__(array.astype(array.dtype) if array.weak_type else array)
         self.name = name
 
     @property
@@ -90,7 +91,7 @@ class ArrayVariable(Array):
         return self._assigned("multiply", value)
 
     def _assigned(self, name: str, value: Any) -> ArrayVariable:
-        result = self._assign(name, value)
+        result = self._assign(name, left(name), value)
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
         return result
@@ -104,9 +105,9 @@ class ArrayVariable(Array):
             raw = self._raw.at[place].set(accepted)
         self._hold(raw)
 
-    def _assign(self, name: str, other: Any) -> Any:
+    def _assign(self, name: str, operator: Callable[[Any, Any], Any], other: Any) -> Any:
         with refused_in_place(self, name, (self, other), Storing.KEPT):
-            result = apply_operator(name, (self, other))
+            result = operator(self, other)
         if result is NotImplemented:
             return result
         raw = stored(self, result, name, (self, other), Storing.KEPT)

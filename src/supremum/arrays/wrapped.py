@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
@@ -11,8 +13,6 @@ from supremum.formats import DType, as_format
 
 KeyedRaw: TypeAlias = "tuple[Raw, Key]"
 """An array of a library, and its key."""
-Wrap: TypeAlias = "Callable[[Raw, Key], Any]"
-"""Makes an `Array` from an array of a library and its key."""
 
 
 class WrappedArray:
@@ -91,6 +91,72 @@ class WrappedArray:
         return self.backend.device_of(self._raw)
 
 
+# The class of the arrays that functions return, and how to register it as a pytree of JAX, which may be imported late;
+# None once it is registered.
+_kind: type[WrappedArray] = WrappedArray
+_register: Callable[[type[WrappedArray]], None] | None = None
+_registering = threading.Lock()
+_modules, _new = sys.modules, object.__new__
+
+
+def return_arrays_of(kind: type[WrappedArray], register: Callable[[type[WrappedArray]], None]) -> None:
+    """Set the class of the arrays that functions return.
+
+    Args:
+        kind: the class.
+        register: registers it as a pytree of JAX.
+    """
+    global _kind, _register
+    _kind, _register = kind, register
+    register_as_pytree()
+
+
+def register_as_pytree() -> None:
+    """Register the class once as a pytree of JAX if JAX is loaded; do not import JAX."""
+    global _register
+    if _register is None:
+        return
+    with _registering:
+        if _register is not None and _modules.get("jax") is not None:
+            _register(_kind)
+            _register = None
+
+
+def new_array(raw: Raw, key: Key) -> Any:
+    """An `Array` made from an array of a library and its key."""
+    if _register is not None and "jax" in _modules:
+        register_as_pytree()
+    array: Any = _new(_kind)  # without the constructor, which costs as much as the rest
+    array._raw = raw
+    array._key = key
+    return array
+
+
+def wrapper(some: Key, zero_d: Key) -> Callable[[Raw], Any]:
+    """A function that makes an `Array` of an array of a library, or of a scalar of NumPy.
+
+    Args:
+        some: the key of arrays with dimensions.
+        zero_d: the key of 0-d arrays.
+    """
+    backend: Any = some.backend
+    plain = backend.plain
+
+    def wrap(raw: Raw) -> Any:
+        if _register is not None and "jax" in _modules:
+            register_as_pytree()
+        array: Any = _new(_kind)  # `new_array` in fewer steps
+        if raw.shape:
+            array._raw = raw
+            array._key = some
+        else:
+            array._raw = plain(raw)
+            array._key = zero_d
+        return array
+
+    return wrap
+
+
 def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     """An array of a library and its key.
 
@@ -109,19 +175,7 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
             f"an Array must wrap an array of {', '.join(backend_names())}, got {type(value).__name__}; use "
             "supremum.asarray for numbers, lists and anything else that NumPy converts to an array"
         )
-    return keyed(backend, value, weak)
-
-
-def keyed(backend: Backend, raw: Raw, weak: bool = False) -> KeyedRaw:
-    """An array of a known library, and its key.
-
-    Args:
-        backend: the library.
-        raw: the array.
-        weak: as for `raw_and_key`.
-    """
-    plain = backend.plain(raw)
-    return plain, backend.key_of(plain, weak)
+    return backend.keyed(value, weak)
 
 
 def unwrapped(value: Any) -> Any:

@@ -34,7 +34,7 @@ class Memory:
         key: JAX's cache key for traced functions.
     """
 
-    __slots__ = ("__weakref__", "by_number", "key", "numbers", "pairs", "prepared", "verdicts")
+    __slots__ = ("__weakref__", "by_value", "key", "numbers", "pairs", "prepared", "verdicts")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
@@ -46,8 +46,8 @@ class Memory:
         """Operations on arrays that are ready to run, by the operation and the keys of its operands."""
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)
         """The keys of Python numbers; numbers that these rules treat alike share one key."""
-        self.by_number: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Like `prepared`, by the key of an array and a number itself, without a look-up of the number's key."""
+        self.by_value: Bounded[Hashable, Any] = Bounded(_MOST)
+        """Like `prepared`, for calls with other arguments than arrays, by the values of those."""
 
 
 _KEYS: WeakValueDictionary[Hashable, RulesKey] = WeakValueDictionary()

@@ -53,7 +53,7 @@ def backend_of(value: Any) -> Backend | None:
     """The library of an array; None for anything else. It does not import libraries."""
     kind = cast("type[object]", type(value))
     found = _BY_TYPE.get(kind)
-    if found is not None:
+    if found is not None or kind.__module__ == "builtins":
         return found
     if isinstance(value, (np.ndarray, np.generic)):
         name = "numpy"

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,15 +52,11 @@ _KEYS: dict[Hashable, Key] = {}
 
 def array_key(backend: Backend, dtype: DType, weak: bool, zero_d: bool, device: Hashable = None) -> Key:
     """The key of an array."""
-    what = (backend, dtype, weak, zero_d, device)
-    key = _KEYS.get(what)
-    if key is None:
-        row = as_format(dtype)
-        # Only bool has no weak form.
-        operand = Operand(row.category, row.dtype, weak and row.category != "bool", 0 if zero_d else 1)
-        # If two threads get here at once, both use the key that is set first.
-        key = _KEYS.setdefault(what, Key(backend, operand, device))
-    return key
+    row = as_format(dtype)
+    # Only bool has no weak form.
+    operand = Operand(row.category, row.dtype, weak and row.category != "bool", 0 if zero_d else 1)
+    # If two threads get here at once, both use the key that is set first.
+    return _KEYS.setdefault((backend, operand, device), Key(backend, operand, device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +69,13 @@ class Plan:
         compute: the dtypes that the operands are cast to.
         result: the dtype that the result is cast to, and whether it is weak.
         rules: the name of the rule set that decided.
-        function: replaces the library's function of the operation's name; its first argument is the backend.
-        options: further arguments of `function`.
+        build: makes the function of the converted operands, from the backend and the plan; None for the library's
+            elementwise function of the operation's name.
+        options: the options of the call, for `build`.
         number_steps: the formats that each Python number is converted to, as in `Verdict`.
         decision: the decision, for errors; it finds casts where the library has no function.
+        gives_indices: whether the result keeps the library's dtype of indices instead.
+        finish: is called with the result of a function that is built; None to return it as it is.
     """
 
     operation: Operation
@@ -83,10 +83,15 @@ class Plan:
     compute: tuple[DType, ...]
     result: ResultType
     rules: str
-    function: Callable[..., Raw] | None = None
+    build: Build | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     number_steps: tuple[Steps, ...] = ()
     decision: Decision | None = None
+    gives_indices: bool = False
+    finish: Callable[[Raw], Any] | None = None
+
+
+Build: TypeAlias = "Callable[[Backend, Plan], Callable[..., Raw]]"
 
 
 class Backend(ABC):
@@ -97,6 +102,7 @@ class Backend(ABC):
         namespace: the module that follows the Python array API standard for this library.
         has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
+        described_by: an attribute of arrays; if it is the same object, arrays have one dtype, and are both weak or not.
         passed_through: its own errors that `ComputationError` does not replace.
         in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
         compiles: whether it compiles casts and function as one program.
@@ -110,6 +116,7 @@ class Backend(ABC):
     in_jax: bool = False
     compiles: bool = False
     rules: str = ""
+    described_by: str = "dtype"
     passed_through: tuple[type[Exception], ...] = ()
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most libraries compute in all formats they have)
@@ -128,13 +135,47 @@ class Backend(ABC):
         """The namespace of the library in the Python array API standard."""
         return importlib.import_module(self.namespace)
 
-    @abstractmethod
-    def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of one of its arrays.
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Key] = {}  # by what `_seen` says of an array
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """The library's function with a name of the standard, which may be that of an extension, such as `fft.fft`."""
+        xp = self.xp
+        return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
+
+    def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of arrays without other arguments, compiled if that is faster.
+
+        Args:
+            name: of the function.
+            function: the function.
+        """
+        return function
+
+    def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
+        """An array in the class that prepared functions take, and its key.
+
+        Args:
+            raw: the array.
+            weak: whether it is weak, for libraries with arrays that have no weak flag.
 
         Raises:
-            OperandError: for a dtype without a row in the table of formats.
+            OperandError: for an array that is not of numbers.
         """
+        plain = self.plain(raw)
+        return plain, self.key_of(plain, weak)
+
+    def key_of(self, raw: Raw, weak: bool = False) -> Key:
+        """The key of an array in the class that prepared functions take; the arguments are those of `keyed`."""
+        seen = self._seen(raw, weak)
+        found = self._known.get(seen)
+        if found is None:
+            found = self._known[seen] = array_key(self, self.dtype_of(raw), *seen[1:])
+        return found
+
+    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, Hashable]:
+        """What a key depends on: the dtype as the library has it, whether it is weak and 0-d, and the device."""
+        return raw.dtype, weak, raw.ndim == 0, self.device_of(raw)
 
     def dtype_of(self, raw: Raw) -> DType:
         """The dtype of one of its arrays.
@@ -148,7 +189,7 @@ class Backend(ABC):
             raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from error
 
     def plain(self, raw: Raw) -> Raw:
-        """The array in the class that prepared operations take."""
+        """The array in the class that prepared functions take."""
         return raw
 
     @abstractmethod
@@ -162,14 +203,26 @@ class Backend(ABC):
             RuntimeDtypeError: if the library cannot represent a dtype of the plan.
         """
 
+    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+        """A function that converts an operand of a plan to an array of this library; None if nothing is to be done."""
+        raise NotImplementedError
+
     def device_of_plan(self, plan: Plan) -> Any:
         """The device of a plan's result; None for libraries that do not prepare operations per device."""
         return None
 
+    def keys_of_results(self, result: ResultType, device: Any = None) -> tuple[Key, Key]:
+        """The keys of results with dimensions and of 0-d results."""
+        some, zero_d = (array_key(self, result.dtype, result.weak, is_0d, device) for is_0d in (False, True))
+        return some, zero_d
+
     def key_of_result(self, plan: Plan) -> Key:
-        """The key of the result of a plan without a function, which has the broadcast shape of the operands."""
-        zero_d = all(key.zero_d for key in plan.keys)
-        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self.device_of_plan(plan))
+        """The key of the result of an elementwise plan, which has the broadcast shape of the operands."""
+        return self.keys_of_results(plan.result, self.device_of_plan(plan))[all(key.zero_d for key in plan.keys)]
+
+    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
+        """`astype` for one dtype."""
+        return partial(self.astype, dtype=dtype, copy=copy)
 
     @abstractmethod
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
@@ -186,6 +239,10 @@ class Backend(ABC):
     @abstractmethod
     def native_dtype(self, dtype: DType) -> Any:
         """The library's own object for a dtype."""
+
+    def item(self, raw: Raw, index: Any) -> Raw:
+        """Elements of an array."""
+        return raw[index]
 
     def flags(self) -> Hashable:
         """The flags of the library that determine its dtypes; None if it has none."""

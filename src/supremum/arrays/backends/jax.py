@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,11 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
+from supremum.errors import OperandError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
@@ -38,21 +39,44 @@ class JaxBackend(Backend):
     mutable = False
     in_jax = True
     compiles = True
+    described_by = "aval"
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
-    def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array; the array itself says whether it is weak."""
-        operand = as_operand(raw)  # also refuses arrays that are not of numbers, such as keys for random numbers
-        assert operand.dtype is not None
-        return array_key(self, operand.dtype, operand.weak, operand.ndim == 0)
+    def function(self, name: str) -> Callable[..., Any]:
+        """As in the base class."""
+        return _fillers[name] if name in _fillers else super().function(name)
+
+    def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
+        if name not in _COMPILED:
+            return function
+
+        def compute(*operands: Any) -> Any:
+            return function(*operands)
+
+        compute.__name__ = compute.__qualname__ = name
+        return jax.jit(compute, inline=INLINE)
+
+    def dtype_of(self, raw: Raw) -> DType:
+        """As in the base class."""
+        try:
+            return super().dtype_of(raw)
+        except OperandError:
+            as_operand(raw)  # its error also names what is not a number, such as keys for random numbers
+            raise
+
+    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:  # the array itself says whether it is weak
+        aval = raw.aval
+        return aval.dtype, aval.weak_type, not aval.shape, None
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """One jitted function per decision."""
         if (comparison := kernels.known_comparison(self, plan)) is not None:
             return comparison
-        dtypes = {*plan.compute, plan.result.dtype}
+        dtypes = {*plan.compute} if plan.gives_indices else {*plan.compute, plan.result.dtype}
         wide = self._check_representable(plan, dtypes)
-        function = kernels.planned_function(self, plan, jnp, {})
+        build = plan.build
+        function = kernels.elementwise_function(self, plan, jnp, {}) if build is None else build(self, plan)
         known = kernels.known_int(plan)  # JAX needs the value to multiply the power out
 
         def compute(*operands: Any) -> Any:
@@ -60,7 +84,8 @@ class JaxBackend(Backend):
                 operand if i == known else _cast(operand, target, plan.result.weak)
                 for i, (operand, target) in enumerate(zip(operands, plan.compute, strict=True))
             ]
-            return _as_decided(function(*cast), plan.result)
+            result = function(*cast)
+            return result if plan.gives_indices else _as_decided(result, plan.result)
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
@@ -127,8 +152,19 @@ class JaxBackend(Backend):
         """An array; a conversion that would lose bits is refused."""
         if isinstance(data, jax.Array) and dtype is None:
             return jnp.asarray(data, device=device, copy=copy)
-        host = data if isinstance(data, jax.Array) else np.asarray(data)
+        is_on_device = isinstance(data, jax.Array)
+        host = data if is_on_device else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
+        is_narrow = not _is_wide(target) or is_x64()
+        if (
+            host.dtype == target
+            and as_format(target).is_builtin
+            and device is None
+            and is_narrow
+            and not is_on_device
+            and copy is not False
+        ):
+            return _moved(host)
         if copy and _is_wide(target) and not is_x64() and isinstance(host, np.ndarray):
             # JAX would make the copy in 32 bits.
             host, copy = host.copy(), None
@@ -156,6 +192,18 @@ class JaxBackend(Backend):
             )
         return dtype
 
+    def item(self, raw: Raw, index: Any) -> Raw:
+        """Elements of an array."""
+        found = None if isinstance(raw, Tracer) else _split(index)
+        return raw[index] if found is None else _indexed(found[0])(raw, found[1])
+
+    def updated(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
+        """An array with updated elements, by a method of its `at`."""
+        found = None if isinstance(raw, Tracer) or options else _split(index)
+        if found is None:
+            return getattr(raw.at[index], name)(value, **options)
+        return _indexed(found[0], name)(raw, found[1], value)
+
     def flags(self) -> Hashable:
         """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
         return is_x64(), holds_64_bits()
@@ -176,6 +224,74 @@ class JaxBackend(Backend):
     def device_of(self, raw: Raw) -> Any:
         """The device, or the sharding of an array on several."""
         return raw.device
+
+
+_COMPILED = {
+    "argmax", "argmin", "argsort", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "expand_dims", "flip",
+    "matrix_transpose", "meshgrid", "moveaxis", "ones_like", "permute_dims", "reshape", "sort", "squeeze", "take",
+    "take_along_axis", "tile", "tril", "triu", "unstack", "zeros_like",
+}  # fmt: skip
+
+
+def _filled(name: str) -> Callable[..., Raw]:
+    """A function that makes an array of a shape; it is compiled for each shape, as in JAX."""
+    plain = getattr(jnp, name)
+    compiled = lru_cache(maxsize=4096)(lambda shape, dtype: jax.jit(partial(plain, shape, dtype), inline=INLINE))
+
+    def fill(shape: Any, *, dtype: DType, device: Any = None) -> Raw:
+        is_known = device is None and {*map(type, shape if isinstance(shape, tuple) else (shape,))} <= {int}
+        return compiled(shape, dtype)() if is_known else plain(shape, dtype, device=device)
+
+    return fill
+
+
+_fillers = {name: _filled(name) for name in ("empty", "ones", "zeros")}
+_Places: TypeAlias = "tuple[Hashable, ...]"
+_VALUE = "a value"
+
+
+def _split(index: Any) -> tuple[_Places, list[Any]] | None:
+    """The parts of an index that a compiled function depends on, and its other parts, which are values.
+
+    Returns:
+        None for an index of arrays, which JAX itself compiles.
+    """
+    places: list[Hashable] = [isinstance(index, tuple)]
+    values: list[Any] = []
+    for part in index if isinstance(index, tuple) else (index,):
+        kind = part.__class__
+        if kind is int and abs(part) < _MANY:
+            places.append(_VALUE)
+            values.append(part)
+        elif kind is slice and {type(part.start), type(part.stop), type(part.step)} <= {int, type(None)}:
+            places.append((part.start, part.stop, part.step))
+        elif part is None or part is ...:
+            places.append(part)
+        else:
+            return None
+    return (*places,), values
+
+
+def _joined(places: _Places, values: Sequence[Any]) -> Any:
+    """The index of which `_split` has made the parts."""
+    given, (is_tuple, *parts) = iter(values), places
+    index = (next(given) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
+    return (*index,) if is_tuple else next(index)
+
+
+@lru_cache(maxsize=4096)
+def _indexed(places: _Places, name: str = "") -> Callable[..., Raw]:
+    def compute(raw: Raw, values: Sequence[Any], *value: Raw) -> Raw:
+        index = _joined(places, values)
+        return getattr(raw.at[index], name)(*value) if name else raw[index]
+
+    return jax.jit(compute, inline=INLINE)
+
+
+_MANY = 2**31  # JAX takes larger numbers with x64 on only
+
+
+_moved = jax.jit(lambda array: array, inline=INLINE)  # copies an array of NumPy in less time than `jnp.asarray`
 
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
@@ -235,6 +351,8 @@ def _not_computed(dtypes: Sequence[DType]) -> str:
 
 
 def _needs_x64_error(plan: Plan) -> RuntimeDtypeError:
+    if (asked := plan.options.get("dtype")) is not None:
+        JAX.native_dtype(asked)  # its error has the right fix
     operands = ", ".join(str(key.operand) for key in plan.keys)
     return RuntimeDtypeError(
         f"{plan.operation.name}({operands}): the rules decide {plan.result.dtype}, computed in {plan.compute[0]}, "
@@ -284,10 +402,11 @@ def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) 
 
 def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     """The function, with our own errors for missing kernels and several devices; entering the `try` costs nothing."""
+    finish = plan.finish
 
     def run(*operands: Any) -> Raw:
         try:
-            return kernel(*operands)
+            return kernel(*operands) if finish is None else finish(kernel(*operands))
         except (TypeError, ValueError, NotImplementedError) as error:
             arrays = [each for each in operands if isinstance(each, jax.Array)]
             devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, Scalar
-from supremum.operations import as_operation
-from supremum.rules import RuleSet
+from supremum.operations import Family, as_operation
+from supremum.rules import RuleSet, find_rules
 
 
-def planned_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:
-    """The function that a plan calls: its own, or the library's function for its operation.
+def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:
+    """The library's function for an elementwise operation.
 
     Args:
         backend: the library.
@@ -30,13 +30,39 @@ def planned_function(backend: Backend, plan: Plan, module: Any, names: Mapping[s
     Raises:
         RuntimeDtypeError: if the library has no such function.
     """
-    if plan.function is not None:
-        return partial(plan.function, backend, **plan.options)
     row = plan.operation
     for name in (names[row.name],) if row.name in names else (row.name, *row.aliases):
         if hasattr(module, name):
             return getattr(module, name)
     raise RuntimeDtypeError(f"{backend.name} has no function {row.name}")
+
+
+def between_casts(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    """The function that a plan builds, with operands as planned; a wrong dtype of its result is cast.
+
+    Args:
+        backend: the library, which does not compile.
+        plan: a plan with a function to build.
+    """
+    assert plan.build is not None
+    function, target, finish = plan.build(backend, plan), plan.result.dtype, plan.finish
+    native = backend.native_dtype(target)
+    if not reduces_alike(backend, plan):
+        function = compose(function, [backend.converter(plan, i) for i in range(len(plan.keys))])
+
+    def run(*operands: Any) -> Raw:
+        try:
+            result = function(*operands)
+        except (NotImplementedError, TypeError, RuntimeError) as error:
+            # For a missing kernel libraries raise a subclass, or say so.
+            if type(error) in (TypeError, RuntimeError) and not re.search("not (implemented|supported)", str(error)):
+                raise
+            raise missing_kernel(backend, plan) from error
+        if result.dtype != native and not plan.gives_indices:
+            result = backend.astype(result, target)
+        return result if finish is None else finish(result)
+
+    return run
 
 
 def missing_kernel(backend: Backend, plan: Plan, where: str = "") -> RuntimeDtypeError:
@@ -144,9 +170,9 @@ def compose(
     if finish is not None:
         inner = compose(function, converters)
         return lambda *operands: finish(inner(*operands))
+    if not any(converters):
+        return function
     match converters:
-        case [None] | [None, None]:
-            return function
         case [convert] if convert is not None:
             return lambda a: function(convert(a))
         case [None, convert] if convert is not None:
@@ -156,8 +182,12 @@ def compose(
         case [first, second] if first is not None and second is not None:
             return lambda a, b: function(first(a), second(b))
         case _:
-            pairs = (*enumerate(converters),)
-            return lambda *given: function(*(given[i] if to is None else to(given[i]) for i, to in pairs))
+            each = [to or _same for to in converters]
+            return lambda *given: function(*[to(value) for to, value in zip(each, given, strict=True)])
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def library_agrees(plan: Plan, rules: RuleSet) -> bool:
@@ -167,11 +197,18 @@ def library_agrees(plan: Plan, rules: RuleSet) -> bool:
         plan: the plan.
         rules: the rules of the library.
     """
-    if plan.function is not None or len({key.backend for key in plan.keys} - {None}) > 1:
+    if len({key.backend for key in plan.keys} - {None}) > 1:
         return False
     operands = tuple(replace(key.operand, weak=key.backend is None and key.operand.weak) for key in plan.keys)
     verdict = rules.decide(plan.operation, operands).verdict
     return verdict.result is not None and (verdict.result.dtype, verdict.compute) == (plan.result.dtype, plan.compute)
+
+
+def reduces_alike(backend: Backend, plan: Plan) -> bool:
+    """Whether a plan is a reduction, and the library by itself accumulates and returns what the rules decide."""
+    if plan.operation.family is not Family.REDUCTION or plan.options.get("dtype") is not None or not backend.rules:
+        return False
+    return plan.keys[0].backend is backend and library_agrees(plan, find_rules(backend.rules))
 
 
 def numbers_in_range(plan: Plan, make: Callable[[Any], Any] | None = None) -> list[Callable[[Any], Any] | None]:

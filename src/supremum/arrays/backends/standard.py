@@ -13,7 +13,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import converter_for
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
@@ -28,12 +28,9 @@ class StandardBackend(Backend):
     """
 
     def __init__(self, namespace: str) -> None:
+        super().__init__()
         self.namespace = namespace
         self.name = namespace.removeprefix("array_api_compat.")
-
-    def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array, which includes its device."""
-        return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0, self.device_of(raw))
 
     def dtype_of(self, raw: Raw) -> DType:
         """The dtype of an array. Libraries print their dtypes by name, some with their own name before it."""
@@ -44,24 +41,30 @@ class StandardBackend(Backend):
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """The standard's function, between casts where they are needed."""
+        if plan.build is not None:
+            return kernels.between_casts(self, plan)
         if (known := kernels.known_comparison(self, plan)) is not None:
             return known
         device = self.device_of_plan(plan)
-        function = kernels.planned_function(self, plan, self.xp, {})
+        function = kernels.elementwise_function(self, plan, self.xp, {})
         try:
             samples = (self.asarray(np.ones(1, dtype), device=device) for dtype in plan.compute)
             found = self.dtype_of(function(*samples))
         except (TypeError, ValueError) as error:
             raise kernels.missing_kernel(self, plan) from error
 
-        def caster(dtype: DType) -> Callable[[Raw], Raw]:
-            return lambda raw: self.astype(raw, dtype)
-
         target = plan.result.dtype
-        converters = [converter_for(self, plan, i, caster(dtype)) for i, dtype in enumerate(plan.compute)]
+        converters = [self.converter(plan, i) for i in range(len(plan.keys))]
         return kernels.power_by_products(
-            kernels.compose(function, converters, None if found == target else caster(target)), self, plan
+            kernels.compose(function, converters, None if found == target else self._caster(target)), self, plan
         )
+
+    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+        """As in the base class."""
+        return converter_for(self, plan, position, self._caster(plan.compute[position]))
+
+    def _caster(self, dtype: DType) -> Callable[[Raw], Raw]:
+        return lambda raw: self.astype(raw, dtype)
 
     def device_of_plan(self, plan: Plan) -> Any:
         """The device of all arrays.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import converter_for
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
@@ -38,20 +38,18 @@ class TorchBackend(Backend):
     namespace = "array_api_compat.torch"
     rules = "torch"
 
-    def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of a tensor, which includes its device."""
-        return array_key(self, self.dtype_of(raw), weak, raw.ndim == 0, raw.device)
-
     def dtype_of(self, raw: Raw) -> DType:
         """The dtype of a tensor."""
         return _FORMAT.get(raw.dtype) or super().dtype_of(raw)
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """PyTorch's own function, between casts where they are needed."""
+        if plan.build is not None:
+            return kernels.between_casts(self, plan)
         if (known := kernels.known_comparison(self, plan)) is not None:
             return known
         device = self.device_of_plan(plan)
-        function = kernels.planned_function(self, plan, torch, NAMES)
+        function = kernels.elementwise_function(self, plan, torch, NAMES)
         native = [self.native_dtype(dtype) for dtype in plan.compute]
         target = self.native_dtype(plan.result.dtype)
         # PyTorch's operators compute with a number on the left in float32; its functions round the number to 16 bits.
@@ -59,10 +57,14 @@ class TorchBackend(Backend):
             function = _AS_OPERATORS.get(plan.operation.name, function)
         if all(_library_agrees(plan, rules) for rules in _RULES) and self._takes(function, plan):
             return kernels.power_by_products(kernels.compose(function, _numbers(plan)), self, plan)
-        converters = [converter_for(self, plan, i, _caster(each)) for i, each in enumerate(native)]
+        converters = [self.converter(plan, i) for i in range(len(native))]
         found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
         prepared = kernels.compose(function, converters, None if found == target else _caster(target))
         return kernels.power_by_products(prepared, self, plan)
+
+    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+        """As in the base class."""
+        return converter_for(self, plan, position, _caster(self.native_dtype(plan.compute[position])))
 
     def _takes(self, function: Callable[..., Raw], plan: Plan) -> bool:
         """Whether a function of PyTorch takes the operands as they are: many take no number on the left."""

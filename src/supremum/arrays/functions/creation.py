@@ -5,16 +5,20 @@ The first parameter of each function is the library of the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from array_api_compat import to_device
+
+from supremum.argument_checks import flag
 from supremum.arrays import conversion
 from supremum.arrays.assignment import accepted_value
-from supremum.arrays.backends import Backend
-from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, keyed, unwrapped
-from supremum.arrays.wrapped_functions import library_of, native
-from supremum.formats import CATEGORIES, DType
+from supremum.arrays.backends import Backend, Raw
+from supremum.arrays.dispatch import Function
+from supremum.arrays.operand_keys import NUMBERS, library_of
+from supremum.arrays.undecided import Undecided, native
+from supremum.arrays.wrapped import new_array, unwrapped
+from supremum.formats import CATEGORIES, DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import explain
 from supremum.rules import get_rules
@@ -33,12 +37,12 @@ def default_dtype(backend: Backend, category: str) -> DType:
     ...     [default_dtype(backend_named("numpy"), category) for category in ("float", "integer")]
     [dtype('float32'), dtype('int64')]
     """
-    return conversion.default_of(category, get_rules(in_jax=backend.in_jax))[0]
+    return conversion.default_in(backend, category)[0]
 
 
 def _float_dtype(backend: Backend, dtype: Any) -> Any:
     """The library's name of a dtype; of the rules' default float for None."""
-    return native(backend, default_dtype(backend, "float") if dtype is None else dtype)
+    return backend.native_dtype(default_dtype(backend, "float")) if dtype is None else native(backend, dtype)
 
 
 def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lowest: str) -> Any:
@@ -53,10 +57,10 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _filled(name: str) -> Callable[..., KeyedRaw]:
+def _filled(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
         """An array made by the library's function of the same name.
 
         Args:
@@ -68,16 +72,15 @@ def _filled(name: str) -> Callable[..., KeyedRaw]:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        given = _float_dtype(backend, dtype)
-        return keyed(backend, getattr(backend.xp, name)(shape, dtype=given, device=device))
+        options = {} if device is None else {"device": device}
+        raw = backend.function(name)(shape, dtype=_float_dtype(backend, dtype), **options)
+        return new_array(*backend.keyed(raw))
 
     make.__name__ = make.__qualname__ = name
     return make
 
 
-def asarray(
-    backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
-) -> KeyedRaw:
+def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
@@ -90,7 +93,7 @@ def asarray(
     return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array with equal elements.
 
     Args:
@@ -104,11 +107,12 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value, key = conversion.convert(fill_value, dtype, library=backend, device=device)
-    return keyed(backend, backend.xp.full(shape, value, dtype=native(backend, key.dtype), device=device))
+    value = conversion.convert(fill_value, dtype, library=backend, device=device)
+    given = native(backend, value.dtype)
+    return new_array(*backend.keyed(backend.xp.full(shape, value.unwrap(), dtype=given, device=device)))
 
 
-def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> KeyedRaw:
+def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array with equal elements, the shape of another array, and its dtype unless one is given.
 
     Args:
@@ -122,17 +126,20 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
         InPlaceError: if the rules do not store `fill_value` in the dtype of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = WrappedArray(*conversion.convert(x, library=backend))
+    like = conversion.convert(x, library=backend)
     if dtype is not None:
-        return full(backend, like.shape, fill_value, dtype=dtype, device=like.device if device is None else device)
+        on = like.device if device is None else device
+        return full(backend, like.shape, fill_value, dtype=dtype, device=on)
     value = accepted_value(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
-    return keyed(backend, backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+    return new_array(
+        *backend.keyed(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+    )
 
 
 def arange(
     backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> KeyedRaw:
+) -> Any:
     """Evenly spaced numbers without the end.
 
     Args:
@@ -149,7 +156,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return keyed(backend, backend.xp.arange(*map(unwrapped, (*ends, step)), dtype=given, device=device))
+    return new_array(*backend.keyed(backend.xp.arange(*map(unwrapped, (*ends, step)), dtype=given, device=device)))
 
 
 def linspace(
@@ -162,7 +169,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
-) -> KeyedRaw:
+) -> Any:
     """A given number of evenly spaced numbers.
 
     Args:
@@ -179,12 +186,13 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return keyed(backend, backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint))
+    raw = backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint)
+    return new_array(*backend.keyed(raw))
 
 
 def eye(
     backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> KeyedRaw:
+) -> Any:
     """A matrix with ones on a diagonal.
 
     Args:
@@ -198,10 +206,11 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return keyed(backend, backend.xp.eye(n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device))
+    given = _float_dtype(backend, dtype)
+    return new_array(*backend.keyed(backend.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device)))
 
 
-def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> KeyedRaw:
+def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array that shares memory with an array of any library.
 
     Args:
@@ -217,14 +226,13 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     given = unwrapped(x)
     if library_of(given) is not None:
         native(backend, given.dtype)  # JAX would silently narrow 64 bits
-    return keyed(backend, backend.xp.from_dlpack(given, **options))
+    return new_array(*backend.keyed(backend.xp.from_dlpack(given, **options)))
 
 
-def astype(backend: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> KeyedRaw:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """A strong array in another dtype. The rules never refuse an explicit cast.
 
     Args:
-        backend: the library.
         x: the array.
         dtype: the dtype.
         copy: whether to copy an array that has the dtype already.
@@ -233,14 +241,20 @@ def astype(backend: Backend, x: Any, dtype: Any, /, *, copy: bool = True, device
     Raises:
         RuntimeDtypeError: if the library does not have the dtype.
     """
-    result = conversion.cast(WrappedArray(*conversion.convert(x, library=backend)), dtype, copy=copy)
-    return result if device is None else conversion.to_device(WrappedArray(*result), device)
 
 
-def _frequencies(name: str) -> Callable[..., KeyedRaw]:
+def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
+    cast = backend.caster(as_format(dtype).dtype, copy=flag("copy", copy))
+    return cast if device is None else lambda raw: to_device(cast(raw), device)
+
+
+ASTYPE = Undecided("astype", astype, _cast)
+
+
+def _frequencies(name: str) -> Callable[..., Any]:
     """A function of `fft` that makes an array."""
 
-    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> KeyedRaw:
+    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
         """Frequencies made by the library's function of the same name.
 
         Args:
@@ -251,18 +265,16 @@ def _frequencies(name: str) -> Callable[..., KeyedRaw]:
             device: the device, in the library's notation.
         """
         given = _float_dtype(backend, dtype)
-        return keyed(backend, getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device))
+        return new_array(*backend.keyed(getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device)))
 
     make.__name__ = make.__qualname__ = name
     return make
 
 
-_FUNCTIONS = (*map(_filled, ("zeros", "ones", "empty")), arange, asarray, astype, eye, from_dlpack)
-CREATION_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    function.__name__: function for function in (*_FUNCTIONS, full, full_like, linspace)
+_FILLED = (_filled(name) for name in ("zeros", "ones", "empty"))
+CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {"astype": ASTYPE} | {
+    function.__name__: function for function in (*_FILLED, arange, asarray, eye, from_dlpack, full, full_like, linspace)
 }
 """The functions of the namespace itself, by name."""
-CREATION_FFT_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    name: _frequencies(name) for name in ("fftfreq", "rfftfreq")
-}
+CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}
 """The functions of its `fft`."""

@@ -1,67 +1,62 @@
-"""Functions for all elementwise rows of the table of operations. Each returns an array of a library and its key."""
+"""Functions for all elementwise rows of the table of operations, and `clip`."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 from supremum.argument_checks import chosen, flag, real_number
-from supremum.arrays.dispatch import ELEMENTWISE_OPERATIONS, DispatchedOperation
+from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.decided import Arguments, Decided
 from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
-from supremum.arrays.promote_operands import clip, where
-from supremum.arrays.wrapped import KeyedRaw
+from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
 from supremum.errors import OperandError, shown
-from supremum.operations import Operation
+from supremum.operations import ELEMENTWISE, Operation
 
 
-def _function(row: Operation) -> Callable[..., KeyedRaw]:
-    """The function of a row."""
-    operation = ELEMENTWISE_OPERATIONS[row.name]
-    if row.arity == 1:
-
-        def unary(x: Any, /) -> KeyedRaw:
-            return operation.apply((x,), refuse_others=True)
-
-        return unary
-
-    def binary(x1: Any, x2: Any, /) -> KeyedRaw:
-        return operation.apply((x1, x2), refuse_others=True)
-
-    return binary
+def _one(x: Any, /) -> Arguments:
+    return (x,), {}
 
 
-def _loss(row: Operation) -> Callable[..., KeyedRaw]:
-    """The function of a loss, which reduces its result."""
-    compute, defaults = LOSSES[row.name]
+def _two(x1: Any, x2: Any, /) -> Arguments:
+    return (x1, x2), {}
 
-    @lru_cache(maxsize=64)
-    def prepared(reduction: str, options: tuple[tuple[str, Any], ...]) -> DispatchedOperation:
-        return DispatchedOperation(row, compute, {"reduction": reduction, **dict(options)})
 
-    def loss(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> KeyedRaw:  # noqa: A002
+def _loss_arguments(name: str) -> Callable[..., Arguments]:
+    """The arguments of a loss, which reduces its result."""
+    defaults = LOSSES[name][1]
+
+    def arguments(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> Arguments:  # noqa: A002
         if unknown := sorted(options.keys() - defaults.keys()):
             names = ", ".join(["reduction", *defaults])
-            raise OperandError(f"{row.name} has no option {shown(unknown[0])}; its options are {names}")
-        for name, value in options.items():
-            (flag if isinstance(defaults[name], bool) else real_number)(name, value)
-        chosen("reduction", reduction, REDUCTIONS)
-        return prepared(reduction, tuple({**defaults, **options}.items()))(input, target)
+            raise OperandError(f"{name} has no option {shown(unknown[0])}; its options are {names}")
+        for option, value in options.items():
+            (flag if isinstance(defaults[option], bool) else real_number)(option, value)
+        given = {**defaults, **options, "reduction": chosen("reduction", reduction, REDUCTIONS)}
+        return (input, target), given
 
-    plain = inspect.signature(loss)
+    plain = inspect.signature(arguments)
     given = [each for each in plain.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    for name, value in defaults.items():
-        given.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=type(value)))
-    vars(loss)["__signature__"] = plain.replace(parameters=given)
-    return loss
+    for option, value in defaults.items():
+        given.append(inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=type(value)))
+    vars(arguments)["__signature__"] = plain.replace(parameters=given)
+    return arguments
 
 
-def _documented(row: Operation, function: Callable[..., KeyedRaw]) -> Callable[..., KeyedRaw]:
-    function.__name__ = function.__qualname__ = row.name
+def _loss(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
+    compute = LOSSES[name][0]
+    return lambda backend, plan: partial(compute, backend, **plan.options)
+
+
+def _function(row: Operation) -> Decided:
+    """The function of a row."""
+    if row.name in PROMOTING_FUNCTIONS:
+        return PROMOTING_FUNCTIONS[row.name]
     others = f" Also called {', '.join(row.aliases)}." if row.aliases else ""
     operands = "one operand" if row.arity == 1 else "two operands"
-    function.__doc__ = f"""`{row.name}` of {operands}, elementwise.{others}
+    doc = f"""`{row.name}` of {operands}, elementwise.{others}
 
     The result has {row.result.value}, as the rules in force decide.
 
@@ -70,18 +65,17 @@ def _documented(row: Operation, function: Callable[..., KeyedRaw]) -> Callable[.
         OperandError: for anything but arrays of numbers and Python numbers.
         LibraryError: for operands from two libraries.
     """
-    return function
+    if row.name not in LOSSES:
+        return Decided(row.name, _one if row.arity == 1 else _two, doc=doc)
+    build = _loss(row.name)
+    return Decided(row.name, _loss_arguments(row.name), build, doc=doc, trial=build)
 
 
-def _functions() -> dict[str, Callable[..., KeyedRaw]]:
-    found: dict[str, Callable[..., KeyedRaw]] = {"where": where, "clip": clip}
-    for name, dispatched in ELEMENTWISE_OPERATIONS.items():
-        row = dispatched.operation
-        if name not in found:
-            found[name] = _documented(row, _loss(row) if name in LOSSES else _function(row))
-        found |= dict.fromkeys(row.aliases, found[name])
-    return found
-
-
-FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = _functions()
+ELEMENTWISE_OPERATIONS: dict[str, Decided] = {name: _function(row) for name, row in ELEMENTWISE.items()}
+"""All elementwise operations by name; operators and `supremum.ops` share their prepared functions."""
+FUNCTIONS: dict[str, Decided] = {"clip": PROMOTING_FUNCTIONS["clip"]} | {
+    name: function
+    for function in ELEMENTWISE_OPERATIONS.values()
+    for name in (function.name, *function.operation.aliases)
+}
 """The functions by name; all names of an operation have the same function."""

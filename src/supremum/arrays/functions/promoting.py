@@ -1,6 +1,6 @@
 """Functions of the standard that promote several arrays and are not elementwise.
 
-The first parameter of each function is the library of the namespace.
+Each returns the operands of a call and its options; see `Decided`.
 """
 
 from __future__ import annotations
@@ -9,60 +9,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from supremum.argument_checks import whole_number
-from supremum.arrays import promote_operands
-from supremum.arrays.backends import Backend, Raw
-from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.wrapped import KeyedRaw, keyed
-from supremum.arrays.wrapped_functions import adopt_operands, adopt_result
+from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.decided import Arguments, Decided, by_name
+from supremum.arrays.operand_keys import as_key, not_an_operand
 from supremum.errors import ArgumentError
+from supremum.formats import as_format
+from supremum.operands import as_operand
+from supremum.rules import get_rules
 
 
-def _promoted(
-    backend: Backend, name: str, operation: str | None, operands: Sequence[Any], unpromoted: Sequence[Any] = ()
-) -> promote_operands.Promoted:
-    """The same as `promote_operands`, in the library of a namespace."""
-    adopted = adopt_operands(backend, name, (*operands, *unpromoted))
-    return promote_operands.promote_operands(operation, adopted[: len(operands)], adopted[len(operands) :], name)
-
-
-def _compute_promoted(
-    backend: Backend,
-    name: str,
-    operands: Sequence[Any],
-    compute: Callable[[Any, list[Raw]], Raw],
-    operation: str | None = None,
-) -> KeyedRaw:
-    """The result of a function of promoted operands, in the dtype that the rules decide.
-
-    Args:
-        backend: the library of the namespace.
-        name: of the function.
-        operands: arrays and Python numbers.
-        compute: the function; it takes the library's namespace and the promoted operands.
-        operation: the operation that decides; None for the operation with the name of the function.
-
-    Raises:
-        ArgumentError: if there are no operands.
-        RuntimeDtypeError: if the library does not compute the function in that dtype.
-    """
-    if not operands:
-        raise ArgumentError(f"{name} needs at least one array")
-    promoted = _promoted(backend, name, operation or name, operands)
-    try:
-        raw = compute(promoted.backend.xp, promoted.operands)
-    except (NotImplementedError, TypeError) as error:
-        if type(error) is TypeError:  # the error is about an argument; a missing kernel raises a subclass
-            raise
-        dtype = promoted.backend.key_of(promoted.operands[0]).dtype
-        raise RuntimeDtypeError(f"{backend.name} has no {name} for {dtype}", decision=promoted.decision) from error
-    return adopt_result(backend, promoted.typed(raw))
-
-
-def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) -> KeyedRaw:
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Arguments:
     """Arrays joined along a dimension, in their common dtype.
 
     Args:
-        backend: the library.
         arrays: the arrays.
         axis: the dimension; None flattens the arrays.
 
@@ -74,66 +34,127 @@ def concat(backend: Backend, arrays: Sequence[Any], /, *, axis: int | None = 0) 
     >>> xp.concat([np.ones(1, "int8"), np.ones(1, "uint8")])
     Array([1, 1], dtype=int16)
     """
-    return _compute_promoted(backend, "concat", list(arrays), lambda xp, found: xp.concat(found, axis=axis))
+    return _several("concat", arrays), {"axis": axis}
 
 
-def stack(backend: Backend, arrays: Sequence[Any], /, *, axis: int = 0) -> KeyedRaw:
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Arguments:
     """Arrays joined along a new dimension, in their common dtype.
 
     Args:
-        backend: the library.
         arrays: the arrays, all of one shape.
         axis: the position of the new dimension.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "stack", list(arrays), lambda xp, found: xp.stack(found, axis=axis))
+    return _several("stack", arrays), {"axis": axis}
 
 
-def where(backend: Backend, condition: Any, x1: Any, x2: Any, /) -> KeyedRaw:
-    """The same as `supremum.ops.where`.
+def _several(name: str, arrays: Sequence[Any]) -> list[Any]:
+    found = list(arrays)
+    if not found:
+        raise ArgumentError(f"{name} needs at least one array")
+    return found
+
+
+def _of_list(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
+    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+        function, axis = backend.function(name), plan.options["axis"]
+        return lambda *operands: function(operands, axis=axis)
+
+    return build
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> Arguments:
+    """Elements of one array where a condition is true, and of another where it is false.
 
     Args:
-        backend: the library.
         condition: an array of bools, or a bool.
         x1: an array or a number.
         x2: an array or a number; the rules promote both.
+
+    Raises:
+        PromotionError: if the rules refuse.
+        ArgumentError: for a condition that is not boolean.
+
+    >>> import numpy as np, supremum
+    >>> supremum.ops.where(np.array([True, False]), np.ones(2, "float32"), 2)
+    Array([1., 2.], dtype=float32)
     """
-    return adopt_result(backend, promote_operands.where(*adopt_operands(backend, "where", (condition, x1, x2))))
+    return (condition, x1, x2), {}
 
 
-def clip(backend: Backend, x: Any, /, min: Any = None, max: Any = None) -> KeyedRaw:  # noqa: A002 (the standard's names)
-    """The same as `supremum.ops.clip`.
+def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    condition = plan.keys[0].operand
+    if condition.category != "bool":
+        raise ArgumentError(f"where() needs a boolean condition, got {condition.name}; use condition != 0")
+    return backend.function("where")
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Arguments:  # noqa: A002 (the standard's names)
+    """Elements limited to a range.
 
     Args:
-        backend: the library.
         x: an array or a number.
         min: the lower bound, an array or a number, or None.
         max: the upper bound, an array or a number, or None; the rules promote all operands.
+
+    Raises:
+        PromotionError: if the rules refuse.
+
+    >>> import numpy as np, supremum
+    >>> supremum.ops.clip(np.array([1.0, 5.0], "float32"), max=2)
+    Array([1., 2.], dtype=float32)
     """
-    return adopt_result(backend, promote_operands.clip(*adopt_operands(backend, "clip", (x, min, max))))
+    given = {"maximum": min, "minimum": max}
+    bounds = {name: bound for name, bound in given.items() if bound is not None and not _is_ignored(x, name, bound)}
+    return (x, *bounds.values()), {"bounds": (*bounds,)}
 
 
-def matmul(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
+def _is_ignored(x: Any, name: str, bound: Any) -> bool:
+    """Whether the rules ignore a bound."""
+    rules = get_rules()
+    operands = [as_key(each, rules) for each in (x, bound)]
+    for position, found in enumerate(operands):
+        if found is None:
+            raise not_an_operand((x, bound)[position], "clip", position)
+    array, number = (found[1].operand for found in operands if found is not None)
+    if type(bound) is int:
+        number = as_operand(bound)
+    return rules.ignores_bound(array, number, is_lower=name == "maximum")
+
+
+def _limits(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    names = plan.options["bounds"]
+    if len(names) == 2 and backend is NUMPY and as_format(plan.compute[0]).is_builtin:
+        return NUMPY.function("clip")  # it does not know the formats of ml_dtypes
+    functions = [backend.function(name) for name in names]
+
+    def limited(x: Raw, *bounds: Raw) -> Raw:
+        for function, bound in zip(functions, bounds, strict=True):
+            x = function(x, bound)
+        return x if functions else backend.xp.asarray(x, copy=True)
+
+    return limited
+
+
+def matmul(x1: Any, x2: Any, /) -> Arguments:
     """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
 
     Args:
-        backend: the library.
         x1: an array.
         x2: an array.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "matmul", (x1, x2), lambda xp, found: xp.matmul(*found))
+    return (x1, x2), {}
 
 
-def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedRaw:
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Arguments:
     """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
 
     Args:
-        backend: the library.
         x1: an array.
         x2: an array.
         axes: the number of dimensions, the last of `x1` and the first of `x2`; or the dimensions of each.
@@ -141,14 +162,13 @@ def tensordot(backend: Backend, x1: Any, x2: Any, /, *, axes: Any = 2) -> KeyedR
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "tensordot", (x1, x2), lambda xp, found: xp.tensordot(*found, axes=axes))
+    return (x1, x2), {"axes": axes}
 
 
-def vecdot(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Arguments:
     """The dot products of vectors, with the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
-        backend: the library.
         x1: an array.
         x2: an array.
         axis: the dimension of the vectors.
@@ -156,14 +176,13 @@ def vecdot(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "vecdot", (x1, x2), lambda xp, found: xp.vecdot(*found, axis=axis))
+    return (x1, x2), {"axis": axis}
 
 
-def cross(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Arguments:
     """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
 
     Args:
-        backend: the library.
         x1: an array.
         x2: an array.
         axis: the dimension of the vectors.
@@ -171,42 +190,39 @@ def cross(backend: Backend, x1: Any, x2: Any, /, *, axis: int = -1) -> KeyedRaw:
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "cross", (x1, x2), lambda xp, found: xp.linalg.cross(*found, axis=axis))
+    return (x1, x2), {"axis": axis}
 
 
-def outer(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
+def outer(x1: Any, x2: Any, /) -> Arguments:
     """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
 
     Args:
-        backend: the library.
         x1: an array of one dimension.
         x2: an array of one dimension.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "outer", (x1, x2), lambda xp, found: xp.linalg.outer(*found))
+    return (x1, x2), {}
 
 
-def solve(backend: Backend, x1: Any, x2: Any, /) -> KeyedRaw:
+def solve(x1: Any, x2: Any, /) -> Arguments:
     """The solution of linear equations, in the dtype that the rules decide for `solve`.
 
     Args:
-        backend: the library.
         x1: the matrices of coefficients.
         x2: the right-hand sides, a vector or matrices.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "solve", (x1, x2), lambda xp, found: xp.linalg.solve(*found))
+    return (x1, x2), {}
 
 
-def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> KeyedRaw:
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Arguments:
     """The positions at which elements would be inserted into a sorted array, compared in their common dtype.
 
     Args:
-        backend: the library.
         x1: the sorted array.
         x2: the elements to insert.
         side: `"left"` or `"right"` of equal elements.
@@ -215,16 +231,18 @@ def searchsorted(backend: Backend, x1: Any, x2: Any, /, *, side: str = "left", s
     Raises:
         PromotionError: if the rules refuse.
     """
-    promoted = _promoted(backend, "searchsorted", None, (x1, x2), () if sorter is None else (sorter,))
-    given = {"sorter": promoted.unpromoted[0]} if promoted.unpromoted else {}
-    return keyed(promoted.backend, promoted.backend.xp.searchsorted(*promoted.operands, side=side, **given))
+    return (x1, x2) if sorter is None else (x1, x2, sorter), {"side": side}
 
 
-def isin(backend: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> KeyedRaw:
+def _search(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    function, side = backend.function("searchsorted"), plan.options["side"]
+    return lambda x1, x2, sorter=None: function(x1, x2, side=side, **({} if sorter is None else {"sorter": sorter}))
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Arguments:
     """Whether each element of an array is in another array, compared in their common dtype.
 
     Args:
-        backend: the library.
         x1: the elements.
         x2: the elements to look in.
         invert: whether to negate the result.
@@ -232,16 +250,13 @@ def isin(backend: Backend, x1: Any, x2: Any, /, *, invert: bool = False) -> Keye
     Raises:
         PromotionError: if the rules refuse.
     """
-    return _compute_promoted(backend, "isin", (x1, x2), lambda xp, found: xp.isin(*found, invert=invert), "equal")
+    return (x1, x2), {"invert": invert}
 
 
-def diff(
-    backend: Backend, x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
-) -> KeyedRaw:
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Arguments:
     """Differences of neighbours, in the common dtype of the array and of what is added before and after it.
 
     Args:
-        backend: the library.
         x: an array.
         axis: the dimension.
         n: how often to take differences.
@@ -252,21 +267,40 @@ def diff(
         PromotionError: if the rules refuse.
     """
     ends = {name: end for name, end in (("prepend", prepend), ("append", append)) if end is not None}
+    return (x, *ends.values()), {"axis": axis, "n": whole_number("n", n, 0, 2**63 - 1), "ends": (*ends,)}
 
-    def compute(xp: Any, found: list[Raw]) -> Raw:
+
+def _differences(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    function, (axis, n, names) = backend.function("diff"), plan.options.values()
+
+    def differences(x: Raw, *ends: Raw) -> Raw:
         # There are no elements left after as many times as there are elements; libraries go on.
-        times = min(whole_number("n", n, 0, 2**63 - 1), sum(each.shape[axis] for each in found))
-        return xp.diff(found[0], axis=axis, n=times, **dict(zip(ends, found[1:], strict=True)))
+        times = min(n, sum(each.shape[axis] for each in (x, *ends)))
+        return function(x, axis=axis, n=times, **dict(zip(names, ends, strict=True)))
 
-    return _compute_promoted(backend, "diff", (x, *ends.values()), compute)
+    return differences
 
 
-PROMOTING_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    function.__name__: function
-    for function in (clip, concat, diff, isin, matmul, searchsorted, stack, tensordot, vecdot, where)
+_PRODUCTS = {
+    "matmul": Decided("matmul", matmul, by_name("matmul")),
+    "tensordot": Decided("tensordot", tensordot, by_name("tensordot")),
+    "vecdot": Decided("vecdot", vecdot, by_name("vecdot")),
+}
+PROMOTING_FUNCTIONS: dict[str, Decided] = {
+    "clip": Decided("clip", clip, _limits),
+    "concat": Decided("concat", concat, _of_list("concat")),
+    "diff": Decided("diff", diff, _differences),
+    "isin": Decided("equal", isin, by_name("isin"), name="isin"),
+    "searchsorted": Decided(None, searchsorted, _search, name="searchsorted", promoted=slice(2), gives_indices=True),
+    "stack": Decided("stack", stack, _of_list("stack")),
+    "where": Decided("where", where, _choice, promoted=slice(1, None)),
+    **_PRODUCTS,
 }
 """The functions of the namespace itself, by name."""
-PROMOTING_LINALG_FUNCTIONS: dict[str, Callable[..., KeyedRaw]] = {
-    function.__name__: function for function in (cross, matmul, outer, solve, tensordot, vecdot)
+PROMOTING_LINALG_FUNCTIONS: dict[str, Decided] = {
+    "cross": Decided("cross", cross, by_name("linalg.cross")),
+    "outer": Decided("outer", outer, by_name("linalg.outer")),
+    "solve": Decided("solve", solve, by_name("linalg.solve")),
+    **_PRODUCTS,
 }
 """The functions of its `linalg`."""

@@ -1,0 +1,173 @@
+"""Calls of functions are prepared once, and looked up by all that they depend on."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import supremum
+from arrays.libraries import NAMES, library
+from supremum import PromotionError, namespace, use_rules
+from supremum.arrays import ComputationError, RuntimeDtypeError
+from supremum.arrays.decided import Decided
+from supremum.arrays.undecided import Undecided
+from supremum.errors import SupremumError
+
+# Calls with arrays x (a matrix), y (a vector of int8), b (of bools) and i (of indices).
+CALLS = {
+    "elementwise": lambda xp, x, y, b, i: xp.exp(x),
+    "two arrays": lambda xp, x, y, b, i: xp.add(x, y),
+    "a number": lambda xp, x, y, b, i: xp.multiply(x, 2.5),
+    "where": lambda xp, x, y, b, i: xp.where(b, x, y),
+    "clip": lambda xp, x, y, b, i: xp.clip(x, 0.5, 2.0),
+    "a reduction": lambda xp, x, y, b, i: xp.sum(x),
+    "a reduction with options": lambda xp, x, y, b, i: xp.mean(x, axis=(0, 1), keepdims=True),
+    "a method": lambda xp, x, y, b, i: x.max(axis=0),
+    "matmul": lambda xp, x, y, b, i: x @ x,
+    "tensordot": lambda xp, x, y, b, i: xp.tensordot(x, x, axes=1),
+    "concat": lambda xp, x, y, b, i: xp.concat((x, x), axis=1),
+    "stack": lambda xp, x, y, b, i: xp.stack([x, x]),
+    "reshape": lambda xp, x, y, b, i: x.reshape((-1, 1)),
+    "transpose": lambda xp, x, y, b, i: x.T,
+    "take": lambda xp, x, y, b, i: xp.take(x, i, axis=0),
+    "astype": lambda xp, x, y, b, i: x.astype("float16"),
+    "sort": lambda xp, x, y, b, i: xp.sort(x, axis=0),
+    "argmax": lambda xp, x, y, b, i: x.argmax(),
+    "np.sum": lambda xp, x, y, b, i: np.sum(x, 0),
+    "np.concatenate": lambda xp, x, y, b, i: np.concatenate((x, x), axis=0),
+}
+
+
+@pytest.fixture(params=NAMES)
+def xp(request):
+    with library(request.param) as found:
+        yield found
+
+
+def _operands(xp):
+    return (
+        xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="float32"), xp.asarray([1, 2], dtype="int8"),
+        xp.asarray([True, False]), xp.asarray([1, 0], dtype="int32"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", ["numpy", "jax"])
+def test_a_call_is_examined_once(xp, rules, monkeypatch):
+    operands, examined = _operands(xp), []
+    for kind in (Decided, Undecided):
+        original = kind.examine
+        monkeypatch.setattr(
+            kind, "examine", lambda self, *call, of=original: (examined.append(self.name), of(self, *call))[1]
+        )
+    with use_rules(rules):
+        for name, call in CALLS.items():
+            first = call(xp, *operands)
+            examined.clear()
+            second = call(xp, *operands)
+            assert examined == [], name
+            assert (first.dtype, first.weak_type, first.tolist()) == (second.dtype, second.weak_type, second.tolist())
+            assert second.key is supremum.arrays.wrap(second.unwrap(), second.weak_type).key, name
+
+
+def test_options_that_are_equal_but_not_valid_are_refused(xp):
+    x = _operands(xp)[0]
+    for _ in range(2):
+        assert xp.sum(x, axis=1).tolist() == [3.0, 7.0]
+        assert xp.sum(x, axis=(0, 1)).tolist() == 10.0
+        assert xp.sum(x, axis=0, keepdims=False).shape == (2,)
+        for junk in ({"axis": True}, {"axis": 1.0}, {"axis": (False, True)}, {"keepdims": 0}, {"axiss": 1}):
+            with pytest.raises((SupremumError, TypeError)):
+                xp.sum(x, **junk)
+
+
+def test_zeros_of_both_signs_are_different_options(xp):
+    for value in (0.0, -0.0, 0.0):
+        assert math.copysign(1, float(xp.full(1, value)[0])) == math.copysign(1, value)
+        assert math.copysign(1, float(xp.multiply(xp.ones(1), value)[0])) == math.copysign(1, value)
+
+
+def test_arrays_of_other_ranks_and_dtypes_are_different_calls(xp):
+    x = _operands(xp)[0]
+    for _ in range(2):
+        assert xp.argmax(x).shape == ()
+        assert xp.argmax(x[0], axis=0).shape == ()
+        assert xp.argmax(x, axis=0).shape == (2,)
+        assert [xp.flip(x.astype(dtype)).dtype for dtype in ("float32", "int8")] == ["float32", "int8"]
+        assert xp.reshape(x, (4,)).shape == (4,)
+        assert xp.reshape(x, (1, 4)).shape == (1, 4)
+
+
+def test_errors_name_the_operands_of_the_call(xp):
+    x, y = _operands(xp)[:2]
+    for shape in ((3,), (5,)):
+        with pytest.raises(ComputationError, match=rf"reshape\(float32\[2, 2\], \[{shape[0]}\]\) failed"):
+            x.reshape(shape)
+    with use_rules("array-api"):
+        for _ in range(2):
+            with pytest.raises(PromotionError, match=r"concat\(float32, int8\)"):
+                xp.concat((x[0], y))
+
+
+def test_dtypes_that_are_asked_for_follow_the_x64_flag_at_each_call():
+    xp = namespace("jax")
+    x = xp.asarray([1, 2], dtype="int8")
+    for x64 in (True, False, True, False):
+        with jax.enable_x64(x64):
+            for call in (
+                lambda: xp.zeros_like(x, dtype="int64"),
+                lambda: x.astype("int64"),
+                lambda: xp.zeros(2, dtype="int64"),
+            ):
+                if x64:
+                    assert call().dtype == np.int64
+                else:
+                    with pytest.raises(RuntimeDtypeError, match="x64"):
+                        call()
+            assert xp.argmax(x).dtype == ("int64" if x64 else "int32")
+
+
+FAR = 10
+
+
+def test_elements_of_jax_arrays_are_those_of_jax():
+    raw = jnp.arange(24.0).reshape(2, 3, 4)
+    mask = jnp.array([True, False, True])
+    x = supremum.Array(raw)
+    for index in (
+        0, -1, (1, 2), (0, -1, 3), slice(1, None), (slice(None), 1), (..., 0), None,
+        (None, 1, ..., slice(None, None, 2)), (slice(None, None, -1), 0), FAR, np.int64(1), jnp.array([1, 0]),
+        (0, mask), (),
+    ):  # fmt: skip
+        assert np.array_equal(x[index].unwrap(), raw[index]), index
+        assert np.array_equal(jax.jit(lambda a: a[index])(x).unwrap(), raw[index]), index  # noqa: B023
+        if index is not FAR:
+            assert np.array_equal(x.at[index].set(7).unwrap(), raw.at[index].set(7)), index
+            assert np.array_equal(x.at[index].add(1).unwrap(), raw.at[index].add(1)), index
+
+
+def test_elements_at_other_positions_of_jax_arrays_are_not_compiled_again(caplog):
+    x = supremum.Array(jnp.arange(5.0))
+    _ = x[0], x.at[0].set(1.5), x.at[0].add(1.5)
+    with jax.log_compiles(True):
+        found = [(float(x[i]), x.at[i].set(i), x.at[i].add(2.5)) for i in (3, -1)]
+    assert [record for record in caplog.records if "Compiling" in record.getMessage()] == []
+    assert [value for value, *_ in found] == [3.0, 4.0]
+    assert [array.tolist() for array in found[1][1:]] == [[0.0, 1.0, 2.0, 3.0, -1.0], [0.0, 1.0, 2.0, 3.0, 6.5]]
+
+
+def test_assigned_values_are_converted_by_their_own_kind_and_range():
+    with use_rules("numpy"):
+        x = supremum.asarray(np.zeros(3, "int8"))
+        for value in (1, 100, -5, True, 1):
+            x[0] = value
+            assert x[0].item() == value
+        for _ in range(2):
+            for wrong in (300, 1.5j):
+                with pytest.raises((SupremumError, OverflowError)):
+                    x[0] = wrong
+        y = supremum.asarray(np.zeros(2, "float32"))
+        for value in (0.1, -3.5, 2, np.float64(0.5)):
+            y[0] = value
+            assert y.unwrap()[0] == np.asarray(value).astype("float32")
