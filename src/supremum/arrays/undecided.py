@@ -89,12 +89,12 @@ class Undecided(Function):
             keys: of the arrays.
         """
         name, count = self.name.rpartition(".")[2], len(keys)
-        library.check_computes(self.name, (key.operand.format.dtype for key in keys))
-        if not self._standard:
-            _check_of_one_dtype(self.name, keys)
         if self._build is not None:
             run = self._build(library, *args[count:], **options)
         else:
+            library.check_computes(self.name, (key.operand.format.dtype for key in keys))
+            if not self._standard:
+                _check_of_one_dtype(self.name, keys)
             function = library.function(self.name)
             to_native = partial(_mapped, lambda value: native(library, value) if isinstance(value, np.dtype) else value)
             given = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
@@ -105,7 +105,7 @@ class Undecided(Function):
                 run = partial(_call_before, run, places[count:]) if places[count:] else run
             else:
                 run = partial(_call_in, function, places, given)
-        return Prepared(_finished(library, name, library.compiled(name, run), keys), None)
+        return Prepared(_finished(library, name, library.compiled(name, run, count), keys), None)
 
 
 def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequence[Key]) -> Callable[..., Any]:

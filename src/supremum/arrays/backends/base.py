@@ -143,12 +143,13 @@ class Backend(ABC):
         xp = self.xp
         return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
 
-    def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def compiled(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """A function of arrays without other arguments, compiled if that is faster.
 
         Args:
             name: of the function.
             function: the function.
+            count: how many arrays it takes.
         """
         return function
 

@@ -46,9 +46,9 @@ class JaxBackend(Backend):
         """As in the base class."""
         return _fillers[name] if name in _fillers else super().function(name)
 
-    def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def compiled(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
-        if name not in _COMPILED:
+        if name not in (_COMPILED if count == 1 else _COMPILED_OF_SEVERAL):
             return function
 
         def compute(*operands: Any) -> Any:
@@ -227,10 +227,11 @@ class JaxBackend(Backend):
 
 
 _COMPILED = {
-    "argmax", "argmin", "argsort", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "expand_dims", "flip",
-    "matrix_transpose", "meshgrid", "moveaxis", "ones_like", "permute_dims", "reshape", "sort", "squeeze", "take",
-    "take_along_axis", "tile", "tril", "triu", "unstack", "zeros_like",
+    "argmax", "argmin", "argsort", "astype", "broadcast_to", "count_nonzero", "expand_dims", "flip", "matrix_transpose",
+    "moveaxis", "ones_like", "permute_dims", "reshape", "sort", "squeeze", "tile", "tril", "triu", "unstack",
+    "zeros_like",
 }  # fmt: skip
+_COMPILED_OF_SEVERAL = {"broadcast_arrays", "meshgrid", "take", "take_along_axis"}
 
 
 def _filled(name: str) -> Callable[..., Raw]:
