@@ -13,8 +13,8 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 
 from supremum.argument_checks import pytree, real_number
-from supremum.errors import ArgumentError, OperandError, SupremumError
-from supremum.formats import as_format, format_names
+from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError
+from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning, is_inexact, keep_64_bits, native
 from supremum.nn import described
 from supremum.nn.functional import MOST, positive_int
@@ -165,9 +165,11 @@ def _as_array(name: str, leaf: Any) -> Any:
         except (TypeError, RuntimeError, ValueError):
             # NumPy cannot read some tensors of other libraries: those on other devices, and PyTorch's bfloat16.
             array = jnp.from_dlpack(leaf) if hasattr(leaf, "__dlpack__") else np.asarray(None)
-    if array.dtype.name not in format_names():
+    try:
+        as_format(array.dtype)
+    except UnknownDtypeError:
         held = f"{array.dtype}{list(array.shape)}" if array is leaf else type(leaf).__name__
-        raise OperandError(f"{name} must hold arrays of numbers, got {held}; use np.asarray(...) of numbers")
+        raise OperandError(f"{name} must hold arrays of numbers, got {held}; use np.asarray(...) of numbers") from None
     if array.ndim == 0:
         raise ArgumentError(f"{name} must have a first axis for the examples, got a single number")
     return native(array)

@@ -257,8 +257,8 @@ def at_labels(values: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Arra
         labels: integers, shape (...).
 
     Returns:
-        The values, shape (..., 1), of which those at other labels have no meaning; and bools, shape (...).
+        The values, of which those at other labels have no meaning; and bools; both have the shape of the labels.
     """
     is_class = (labels >= 0) & (labels < values.shape[-1])
     place = jnp.where(is_class, labels, jnp.zeros_like(labels))
-    return jnp.take_along_axis(values, place[..., None], -1), is_class
+    return jnp.take_along_axis(values, place[..., None], -1)[..., 0], is_class

@@ -50,7 +50,6 @@ def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.A
     Array([0.5, nan, nan], dtype=float32)
     """
     found, is_class = at_labels(log_probabilities, y_true)
-    found = found[..., 0]
     return jnp.where(is_class, -found, jnp.full_like(found, jnp.nan))
 
 

@@ -33,7 +33,7 @@ def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
 def is_among_best(y_true: jax.Array, y_pred: jax.Array, k: int) -> jax.Array:
     """Whether fewer than `k` of each row of outputs are larger than the one at the label; see `is_best`."""
     at_label, is_class = at_labels(y_pred, y_true)
-    larger = jnp.sum(y_pred > at_label, -1, dtype="int32")
+    larger = jnp.sum(y_pred > at_label[..., None], -1, dtype="int32")
     return is_class & (larger < k) & ~_has_nan(y_pred)
 
 
