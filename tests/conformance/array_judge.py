@@ -47,7 +47,7 @@ def _functions(module, linalg, cat="concatenate"):
 
 
 def numpy_asked():
-    return oracle.Asked(
+    return oracle.Framework(
         codes={row.name: row.name for row in FORMATS},
         reductions={name: getattr(np, _CUMULATIVE.get(name, name)) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(np, np.linalg) | {"cross": np.cross, "clip": lambda a, b: np.clip(a, b, b)},
@@ -62,7 +62,7 @@ def torch_asked():
 
     names = [row.name for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)]
     shell = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
-    return oracle.Asked(
+    return oracle.Framework(
         codes={name: name for name in names if name not in (*shell, "float4_e2m1fn_x2")},
         reductions={name: getattr(torch, {"min": "amin", "max": "amax"}.get(name, name)) for name in _REDUCTIONS}
         | {name: lambda a, theirs=theirs: getattr(torch, theirs)(a, 0) for name, theirs in _CUMULATIVE.items()},
@@ -87,7 +87,7 @@ def jax_asked(rules, names=None):
     wide = ("int64", "uint64", "float64", "complex128")
     known = [row.name for row in FORMATS if "complex32" not in row.name and ("x64" in rules or row.name not in wide)]
     names = [name for name in known if names is None or name in names]
-    return oracle.Asked(
+    return oracle.Framework(
         codes=dict(zip(names, names, strict=True)),
         reductions={name: getattr(jnp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(jnp, jnp.linalg) | {"cross": jnp.cross, "clip": lambda a, b: jnp.clip(a, b, b)},
@@ -104,7 +104,7 @@ def strict_asked():
 
     integers = [f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)]
     names = ["bool", *integers, "float32", "float64", "complex64", "complex128"]
-    return oracle.Asked(
+    return oracle.Framework(
         codes=dict(zip(names, names, strict=True)),
         reductions={name: getattr(xp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(xp, xp.linalg, "concat")

@@ -137,6 +137,7 @@ def _bound(backend: Backend, name: str, function: Callable[..., Any]) -> Callabl
             raise_computation_error(name, backend, args, options, error)
             raise
 
+    call.__name__ = call.__qualname__ = name
     plain = inspect.signature(function)
     vars(call)["__signature__"] = plain.replace(parameters=[*plain.parameters.values()][1:])
     return call
