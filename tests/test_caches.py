@@ -33,7 +33,7 @@ FINITE = {
     "_is_known": "formats",
     "_combined_class": "the classes of errors that libraries raise",
     "_load": "the names of our rule sets",
-    "_made": "libraries",
+    "namespace_in": "libraries",
     "_range": "formats",
     "_resource": "our own files",
     "in_library": "the names of functions that we try",

@@ -12,7 +12,7 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
-from supremum.arrays.dispatch import Function, Prepared, frozen
+from supremum.arrays.dispatch import Function, Prepared, caller, frozen
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, in_library, no_fix, retyped
 from supremum.arrays.operand_keys import (
@@ -73,6 +73,9 @@ class Decided(Function):
         promoted: the operands that the rules promote; the others keep their dtypes.
         trial: makes the function that tries fixes out; None for one that calls the library's function of the name.
         gives_indices: whether the result has the library's dtype of indices.
+
+    Attributes:
+        operator: the function as an operator of Python, which returns `NotImplemented` for other operands.
     """
 
     promotes: ClassVar[bool] = True
@@ -95,6 +98,7 @@ class Decided(Function):
         self._trial = trial or (build and in_library(name or row.name))
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
+        self.operator = caller(self, lambda operands, _: self.apply(operands))
 
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Decide, prepare, and compute.

@@ -62,13 +62,13 @@ class Function(ABC):
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
         self.name, self.arguments, self.doc = name, arguments, doc
         self.backend: Backend | None = None
-        self.call = _caller(self)
+        self.call = caller(self, self.examine)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
         bound.backend = backend
-        bound.call = _caller(bound)
+        bound.call = caller(bound, bound.examine)
         return bound
 
     @abstractmethod
@@ -118,8 +118,13 @@ def leaves(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def _caller(function: Function) -> Callable[..., Any]:
-    """The function that users call."""
+def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, Any]], Any]) -> Callable[..., Any]:
+    """The function that users call.
+
+    Args:
+        function: what it is.
+        examine: carries out a call that is new.
+    """
     promotes, scope_of = function.promotes, SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
@@ -134,7 +139,7 @@ def _caller(function: Function) -> Callable[..., Any]:
                 table = memory.by_value if _read(args, options, known, raws, promotes) else memory.prepared
                 run, key = table[(*known,)]
         except _NEW:
-            return function.examine(args, options)
+            return examine(args, options)
         try:
             result = run(*raws)
         except Exception as error:

@@ -49,11 +49,12 @@ def namespace_of(library: Any, api_version: str | None = None) -> Namespace:
     """
     if api_version is not None:
         chosen("api_version", api_version, VERSIONS)
-    return _made(backend_named(library))
+    return namespace_in(backend_named(library))
 
 
 @functools.cache
-def _made(backend: Backend) -> Namespace:
+def namespace_in(backend: Backend) -> Namespace:
+    """The namespace of a library; always the same one."""
     return Namespace(backend)
 
 

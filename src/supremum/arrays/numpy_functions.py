@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from supremum.arrays.dispatch import leaves
-from supremum.arrays.namespaces import namespace_of
-from supremum.arrays.operand_keys import joint_backend, library_of
+from supremum.arrays.backends import Backend, backend_of
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.namespaces import namespace_in
+from supremum.arrays.wrapped import WrappedArray
 from supremum.errors import OperandError
 
 
@@ -30,18 +31,23 @@ class Route(NamedTuple):
     options: Mapping[str, str]
 
 
+def _rank(a: Any) -> int:
+    return a.ndim if isinstance(a, WrappedArray) else np.ndim(a)  # NumPy's function would come back here
+
+
 def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Any:
-    if not (np.ndim(a) and np.ndim(b)):
+    ranks = _rank(a), _rank(b)
+    if 0 in ranks:
         return xp.multiply(a, b)
-    return xp.tensordot(a, b, axes=((np.ndim(a) - 1,), (max(np.ndim(b) + axis, 0),)))
+    return xp.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
 
 
 def _transpose(xp: Any, a: Any, axes: Any = None) -> Any:
-    return xp.permute_dims(a, tuple(range(np.ndim(a)))[::-1] if axes is None else tuple(axes))
+    return xp.permute_dims(a, (*range(_rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
 
 
 def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
-    order = list(range(np.ndim(a)))
+    order = list(range(_rank(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return xp.permute_dims(a, tuple(order))
 
@@ -168,8 +174,12 @@ class _Place(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _places(function: Callable[..., Any], count: int, names: tuple[str, ...]) -> tuple[Route, list[_Place]]:
-    """The route of a function, and the places of its arguments in calls that are written alike.
+def _places(
+    function: Callable[..., Any], count: int, names: tuple[str, ...]
+) -> tuple[Callable[..., Any] | None, Callable[[Any], Callable[..., Any]], list[_Place]]:
+    """The route of a function in calls that are written alike, and the places of their arguments.
+
+    The route is a function of the namespace and the arguments, or else what finds the function in the namespace.
 
     Args:
         function: NumPy's function.
@@ -210,11 +220,13 @@ def _places(function: Callable[..., Any], count: int, names: tuple[str, ...]) ->
             found.append(_Place(bound.pop(argument), argument, _default(parameters, argument), ""))
     for each, source in bound.items():
         found.append(_Place(source, each, _default(parameters, each), route.options.get(each)))
-    return route, found
+    if isinstance(route.target, str):
+        return None, attrgetter(route.target), found
+    return route.target, attrgetter("__name__"), found
 
 
 def _default(parameters: Mapping[str, inspect.Parameter], name: str) -> Any:
-    return parameters[name].default if name in parameters else None if not parameters else inspect.Parameter.empty
+    return parameters[name].default if name in parameters else None if not parameters else _REQUIRED
 
 
 def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -233,8 +245,8 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     >>> np.mean(supremum.arrays.asarray([1.0, 2.0], dtype="float32"))
     Array(1.5, dtype=float32)
     """
-    found, places = _places(function, len(args), (*kwargs,))
-    xp = namespace_of(joint_backend(map(library_of, leaves((args, *kwargs.values())))))
+    target, find, places = _places(function, len(args), (*kwargs,))
+    xp = namespace_in(_library_of(args) if not kwargs else _library_of((*args, *kwargs.values())))
     given: list[Any] = []
     options: dict[str, Any] = {}
     for source, name, default, option in places:
@@ -242,7 +254,7 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
             given += args[source]
             continue
         value = kwargs[source] if isinstance(source, str) else args[source]
-        if _is_left(value, default):
+        if default is not _REQUIRED and _is_left(value, default):
             continue
         if option is None:
             full_name = name_of(function)
@@ -254,9 +266,21 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
             options[option] = value
         else:
             given.append(value)
-    if isinstance(found.target, str):
-        return attrgetter(found.target)(xp)(*given, **options)
-    return found.target(xp, *given, **options)
+    return find(xp)(*given, **options) if target is None else target(xp, *given, **options)
+
+
+def _library_of(values: Sequence[Any]) -> Backend:
+    """The first library other than NumPy of arrays among values and in lists of them; NumPy if there is no other."""
+    for value in values:
+        if isinstance(value, WrappedArray):
+            library = value.key.backend
+        elif isinstance(value, (list, tuple)):
+            library = _library_of(cast("Sequence[Any]", value))
+        else:
+            library = backend_of(value)
+        if library is not None and library is not NUMPY:
+            return library
+    return NUMPY
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -273,4 +297,5 @@ def _is_left(value: Any, default: Any) -> bool:
     return kind in (bool, int, float, str) and kind is type(default) and value == default
 
 
+_REQUIRED = inspect.Parameter.empty
 _NO_VALUE = getattr(np, "_NoValue", object())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from supremum.arrays.decided import Decided
 from supremum.arrays.dispatch import Prepared
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
@@ -13,35 +14,20 @@ from supremum.arrays.wrapped import new_array
 from supremum.rules import SCOPE, Memory
 
 
-def apply_operator(name: str, operands: Sequence[Any]) -> Any:
-    """The result of an operator; `NotImplemented` for an operand that is not an array or a number.
-
-    Args:
-        name: of the operation, which may be `"matmul"`.
-        operands: arrays and Python numbers.
-
-    Raises:
-        PromotionError: if the rules refuse.
-        LibraryError: for operands from two libraries.
-    """
-    if name != "matmul":
-        return ELEMENTWISE_OPERATIONS[name].apply(operands)
-    return NotImplemented if None in map(library_of, operands) else PROMOTING_FUNCTIONS[name].call(*operands)
-
-
 def binary(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     """The methods of an operator with two operands, for the left and for the right operand.
 
     Args:
         name: of the operation.
     """
-    return left(name), _of_any_operands(name, reflected=True)
+    operator = _operator(name)
+    return left(name), lambda self, other: operator(other, self)
 
 
 def left(name: str) -> Callable[[Any, Any], Any]:
     """The method of an operator with two operands, for the left operand, as for `binary`."""
-    operation = ELEMENTWISE_OPERATIONS.get(name) or PROMOTING_FUNCTIONS[name]
-    apply, scope_of, numbers = _of_any_operands(name), SCOPE.get, NUMBERS if name != "matmul" else ()
+    operation, operator = _operation(name), _operator(name)
+    scope_of, numbers = SCOPE.get, NUMBERS if name != "matmul" else ()
 
     def with_number(self: Any, other: Any, memory: Memory) -> Prepared:
         # If another thread changes the default here, this finds nothing, because rule sets do not share keys.
@@ -62,9 +48,9 @@ def left(name: str) -> Callable[[Any, Any], Any]:
                 known = operation, self._key, kind, other
                 function, key = memory.by_value.get(known) or with_number(self, other, memory)
             else:
-                return apply(self, other)
+                return operator(self, other)
         except (KeyError, AttributeError):  # nothing is prepared, or the array is new from a tree of JAX
-            return apply(self, other)
+            return operator(self, other)
         try:
             result = function(self._raw, raw)
         except Exception as error:
@@ -75,13 +61,16 @@ def left(name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _of_any_operands(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """The method of an operator of an array and anything else, which is the left operand if `reflected`."""
+def _operation(name: str) -> Decided:
+    return ELEMENTWISE_OPERATIONS.get(name) or PROMOTING_FUNCTIONS[name]
 
-    def method(self: Any, other: Any) -> Any:
-        return apply_operator(name, (other, self) if reflected else (self, other))
 
-    return method
+def _operator(name: str) -> Callable[[Any, Any], Any]:
+    """An operator on any operands; `@` takes no numbers."""
+    operator = _operation(name).operator
+    if name != "matmul":
+        return operator
+    return lambda a, b: NotImplemented if None in (library_of(a), library_of(b)) else operator(a, b)
 
 
 def pair_of_results(first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

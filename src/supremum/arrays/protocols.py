@@ -29,21 +29,23 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Ma
     Raises:
         TypeError: for a ufunc that is not an operation, for methods such as `reduce`, and for options.
     """
+    operation = _operation(ufunc)
+    if operation is not None and method == "__call__" and not options:
+        return operation.operator(*inputs)
     if ufunc.signature is not None and method == "__call__":  # it takes whole arrays, such as matmul
         return route(ufunc, inputs, options)
     given = [name for name, value in options.items() if name != "out" and value is not True]
-    operation = _operation(ufunc.__name__)
     if operation is None or method != "__call__" or given:
         what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
         raise _unsupported(what, given, f"NumPy's own array, {what}")
     outputs = options.get("out", ())
     if not outputs:
-        return operation.apply(inputs)
+        return operation.operator(*inputs)
     # `array += Array` and `out=` write into an array, which keeps its dtype.
     (output,) = outputs
     kept = _as_wrapped(output)
     with refused_in_place(kept, operation.name, inputs):
-        result = operation.apply(inputs)
+        result = operation.operator(*inputs)
     if result is NotImplemented:
         return result
     kept.unwrap()[...] = stored(kept, result, operation.name, inputs)
@@ -63,11 +65,23 @@ def _as_wrapped(value: Any) -> WrappedArray:
 
 
 @lru_cache(maxsize=4096)
-def _operation(name: str) -> Decided | None:
+def _operation(ufunc: np.ufunc) -> Decided | None:
     try:
-        return ELEMENTWISE_OPERATIONS.get(as_operation(name).name)
+        return None if ufunc.signature else ELEMENTWISE_OPERATIONS.get(as_operation(ufunc.__name__).name)
     except UnknownNameError:
         return None
+
+
+@lru_cache(maxsize=4096)
+def _of_torch(function: Callable[..., Any]) -> tuple[str, str, Decided | None]:
+    """The name of a function of PyTorch, its name without the mark of functions in place, and the operation."""
+    from supremum.arrays.backends.torch import NAMES  # only where torch is loaded
+
+    name = getattr(function, "__name__", str(function))
+    plain = name.removesuffix("_")
+    # Some names mean something else in PyTorch, such as `torch.equal`.
+    ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain)
+    return name, plain, None if plain in NAMES else FUNCTIONS.get(ours)
 
 
 def torch_function(
@@ -84,18 +98,14 @@ def torch_function(
     Raises:
         TypeError: for all other functions, and for options.
     """
-    from supremum.arrays.backends.torch import NAMES  # only where torch is loaded
-
-    name = getattr(function, "__name__", str(function))
+    name, plain, found = _of_torch(function)
+    if found is not None and plain == name and not kwargs:
+        return found.call(*args)
     given = sorted(option for option, value in kwargs.items() if value is not None)
     if name.startswith("__") and hasattr(array_class, name) and not given:
         left: Any = _as_wrapped(args[0])
         result = getattr(left, name)(*args[1:])
         return args[0] if result is left else result
-    plain = name.removesuffix("_")
-    # Some names mean something else in PyTorch, such as `torch.equal`.
-    ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain)
-    found = None if plain in NAMES else FUNCTIONS.get(ours)
     if found is None or given:
         raise _unsupported(f"torch's {name}", given, f"torch's own tensor, torch.{name}")
     if plain == name:
