@@ -53,6 +53,7 @@ def test_the_import_check_detects_jax():
     assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
 
 
+@pytest.mark.slow
 def test_importing_nn_does_not_load_sparse_arrays():
     script = "import sys, supremum.nn; print('jax.experimental.sparse' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -132,8 +132,8 @@ def _outcome(function, *operands):
     return result.dtype, result.weak_type
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns(3)
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
 def test_raw_tensors_and_numpy_arrays_on_both_sides_give_the_dtypes_of_arrays(rules):
     """Compares with two `Array` operands, which `test_operations_on_pairs_of_tensors_follow_the_rules` covers."""
@@ -257,6 +257,7 @@ def test_jax_and_torch_arrays_do_not_mix_and_the_fix_works():
                 target += value
 
 
+@pytest.mark.slow
 def test_tensors_on_different_devices_are_refused_except_0d_cpu_tensors():
     here, there = torch.ones(2), torch.ones(2, dtype=torch.float16, device="meta")
     a, b = wrap(here), wrap(there)

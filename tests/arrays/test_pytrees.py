@@ -213,6 +213,7 @@ AFTER = {
 }
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
 def test_array_created_before_the_import_of_jax_is_a_pytree_after_any_use(after):
     code = MADE_BEFORE_JAX.replace("{after}", after)

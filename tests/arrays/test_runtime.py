@@ -119,7 +119,7 @@ def test_64_bit_dtypes_and_arrays_are_refused(dtype):
         assert asarray(wide, library="jax").dtype == dtype
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["jax", *(name for name in RULE_SETS if name != "jax-x32")])
 def test_64_bit_numpy_arrays_are_narrowed_only_if_the_rules_decide_so(rules):
     """The NumPy array is on either side of an array of JAX; values that 32 bits cannot hold raise."""

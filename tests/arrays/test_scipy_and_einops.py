@@ -40,6 +40,7 @@ def _run(*arguments):
     return found.stdout
 
 
+@pytest.mark.slow
 def test_example_runs_and_keeps_float32():
     lines = _run(str(EXAMPLE)).splitlines()
     assert len(lines) == 9

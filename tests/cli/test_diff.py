@@ -48,12 +48,14 @@ def test_the_ending_of_the_file_sets_the_format_unless_the_option_does(run, tmp_
     assert (tmp_path / "a.html").read_text().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_triples_limits_the_triples_below_the_tables(run):
     for form in ("terminal", "html", "svg"):
         texts = [run("torch", "numpy", "--triples", str(number), "--format", form).stdout for number in (0, 2)]
         assert ["(bfloat16, bool), int*" in text for text in texts] == [False, True], form
 
 
+@pytest.mark.slow
 def test_all_prints_the_matrix_of_every_pair(run):
     lines = run("--all", *TYPES).stdout.splitlines()
     found = distances(types=TYPES[1])
@@ -73,6 +75,7 @@ def test_all_prints_the_matrix_of_every_pair(run):
     ]
 
 
+@pytest.mark.slow
 def test_all_in_every_format_has_the_same_numbers(run):
     data = json.loads(run("--all", "--operation", "divide", "--format", "json").stdout)
     ((table,), _) = read(run("--all", "--operation", "divide", "--format", "html").stdout)

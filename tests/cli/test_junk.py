@@ -147,7 +147,7 @@ def test_outputs_are_written_where_the_user_says(folder, command):
     assert put(STANDARD_OUTPUT).endswith(written)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux has them all")
 def test_output_may_be_an_open_handle(folder, path):
@@ -159,6 +159,7 @@ def test_output_may_be_an_open_handle(folder, path):
     assert (folder / "redirected").read_text() == expected
 
 
+@pytest.mark.slow
 def test_a_full_standard_output_gives_one_line(folder):
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "supremum", "table"]
@@ -186,7 +187,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_fail_on_fails_if_the_program_fails(folder, program):
     (folder / "a_program.py").write_text(program)

@@ -34,6 +34,7 @@ def test_the_format_is_that_of_the_file_or_the_option(run, tmp_path, rules):
     assert {path.read_bytes() for path in tmp_path.iterdir()} == {lattice_png(rules, types=types)}
 
 
+@pytest.mark.slow
 def test_dot_is_written(run, tmp_path):
     run("--rules", "jax-x64", "-o", "a.dot")
     assert (tmp_path / "a.dot").read_text() == lattice_dot("jax-x64")

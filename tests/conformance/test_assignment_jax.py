@@ -44,7 +44,7 @@ def _cells(name, change, names):
     return {(name, into, value): _stores(change, into, value) for into, value in itertools.product(targets, values)}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("name", mostly_slow(["assign", "add", "multiply", "minimum", "maximum"], "assign"))
 def test_at_updates_store_what_installed_jax_stores(name, x64):

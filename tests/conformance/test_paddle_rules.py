@@ -155,6 +155,7 @@ BINARY = [row.name for row in OPERATIONS.values() if row.arity == 2]
 TENSORS = [name + shape for shape in ("", "[]") for name in CODES.values()]
 
 
+@pytest.mark.slow
 def test_pairs_commute():
     accepted = 0
     for operation, (a, b) in itertools.product(BINARY, itertools.combinations(TENSORS + SCALARS, 2)):
