@@ -32,7 +32,7 @@ class Route(NamedTuple):
 
 
 def _rank(a: Any) -> int:
-    return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # NumPy's function would come back here
+    return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # `np.ndim` of an array comes back here
 
 
 def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Any:
