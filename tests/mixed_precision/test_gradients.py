@@ -160,6 +160,7 @@ def test_float64_gradients_stay_float64():
         assert wide.tolist() == [2 / 3, 2 / 3]
 
 
+@pytest.mark.slow
 def test_gradients_of_complex_parameters_are_checked():
     scale = DynamicLossScale()
     for times, expected in ((1.0, True), (np.inf, False)):
@@ -179,7 +180,7 @@ def test_strict_promotion_works_without_a_retrace(on_overflow):
     assert step._cache_size() == 1
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("on_overflow", ["skip", "retry"])
 def test_vmap_works(on_overflow):
     scale = DynamicLossScale(2.0**15)

@@ -86,6 +86,7 @@ def test_skipped_steps_do_not_affect_later_steps(name):
     assert int(state.scaling.num_skipped_steps) == 3
 
 
+@pytest.mark.slow
 def test_clipping_outside_clips_gradients_that_are_still_scaled():
     right = train(loss_scaled(optax.chain(optax.clip_by_global_norm(0.1), optax.sgd(1.0)), RISING))[0]
     wrong = train(optax.chain(optax.clip_by_global_norm(0.1), loss_scaled(optax.sgd(1.0), RISING)))[0]

@@ -77,6 +77,7 @@ def test_layers_match_their_functions(name, policy):
     assert layer.name == "mine"
 
 
+@pytest.mark.slow
 def test_layers_pass_their_options_to_functions():
     x = jnp.asarray([[-2.0, 1.0], [3.0, -4.0]])
     np.testing.assert_allclose(layers.LeakyReLU(0.5)(x), [[-1, 1], [3, -2]])

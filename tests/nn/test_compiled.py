@@ -138,7 +138,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.one_in(44)
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("count", [lowered, operations], ids=["traced", "optimised"])
 @pytest.mark.parametrize(

@@ -417,7 +417,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 def test_layers_match_their_functions(name, policy):

@@ -223,6 +223,7 @@ def test_layer_can_attend_in_the_call_of_an_outer_layer(outer, inner, jitted):
     np.testing.assert_allclose(np.asarray(got, "float64"), want, atol=2 * as_format(got.dtype).eps)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_mixed_layer_accumulate_in_float32():
     tokens = jnp.zeros(4096, "int32")
     layer = built(Embedding(2, 1, dtype="mixed_float16"), tokens)

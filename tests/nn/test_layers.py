@@ -93,7 +93,7 @@ def test_values_and_gradients_agree_with_float64(name, policy):
         np.testing.assert_allclose(np.asarray(gradient), np.asarray(want[path]), atol=20 * eps * scale + 4 * eps)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("kind", ["dense", "conv"])
 def test_products_accumulate_in_float32_and_round_once(dtype, kind):
@@ -128,6 +128,7 @@ def test_products_of_the_backward_pass_stay_in_the_compute_dtype(dtype, kind):
         assert {str(v.aval.dtype) for v in (*equation.invars, *equation.outvars)} == {dtype}
 
 
+@pytest.mark.slow
 @every_policy
 def test_batch_norm_normalizes_and_updates_its_averages(policy):
     x = data((64, 5)) * 3 + 7
@@ -169,6 +170,7 @@ class TestSequential:
         ]
         return nn.SequentialNetwork([*layers, nn.Dense(3, dtype=policy)])
 
+    @pytest.mark.slow
     def test_paths_name_every_variable_once(self):
         net = built(self.net(), data((1, 4, 4, 1)))
         assert list(net.variables) == [

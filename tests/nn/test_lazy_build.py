@@ -89,7 +89,7 @@ class FailingLayer(nn.Layer):
         return x
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["build", "call", "values"])
 @pytest.mark.parametrize("fails", ["call", "initialize", "fit"])
 def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
@@ -115,6 +115,7 @@ def test_failed_first_call_leaves_the_layer_unchanged(where, fails):
     assert model.predict(wider, verbose=0).shape == (4, 2)
 
 
+@pytest.mark.slow
 def test_state_can_be_saved_and_loaded_once_there_are_weights(tmp_path):
     model = make_model()
     model.compile("adam", "mse")

@@ -302,6 +302,7 @@ class TestMixedDtypes:
         ):
             model(jnp.ones(2))
 
+    @pytest.mark.slow
     def test_recommended_policy_works(self):
         class HelperUser(nn.Layer):
             def call(self, x):

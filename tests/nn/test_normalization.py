@@ -70,7 +70,7 @@ class TestMoments:
         with jax.enable_x64(True):
             assert [each.dtype for each in moments(data((3, 4), "complex128"), 0)] == ["complex128", "float64"]
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @either_mode
     def test_a_variance_far_from_zero_does_not_cancel(self, jitted):
         x = 4096 + data((2, 1000))
@@ -149,7 +149,7 @@ FORMS = {
 every_form = pytest.mark.parametrize("name", FORMS)
 
 
-@pytest.mark.one_in(104)
+@pytest.mark.slow
 @every_form
 @either_mode
 @pytest.mark.parametrize("values", EXTREMES)
@@ -208,7 +208,7 @@ def test_all_derivatives_match_the_plain_formula(name, dtype):
             np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_groups_consist_of_neighboring_channels_and_all_of_space(dtype):
     x = data((2, 3, 5, 6), dtype)
@@ -233,7 +233,7 @@ def test_scale_and_offset_run_over_the_axes_in_the_order_of_x():
     np.testing.assert_allclose(got, (normed(x, (0, 2), 1e-6) + 1) * np.asarray(channels)[:, None], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "scale", "asked", "want"),
     [
@@ -267,7 +267,7 @@ def test_running_statistics_change_precision_but_not_dtype_unless_complex():
         assert batch_norm(x, mean + 0j, variance).dtype == jnp.complex128
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.slow
 @every_form
 def test_an_empty_batch_gives_an_empty_result(name):
     form, _, _ = FORMS[name]

@@ -103,7 +103,7 @@ def test_large_integers_are_averaged_before_rounding():
     assert GlobalAveragePool(dtype="float16")(x).tolist() == [[4]]
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_gradients_go_to_the_pooled_inputs(dtype):
     x = jnp.arange(6.0).reshape(1, 6, 1).astype(dtype)

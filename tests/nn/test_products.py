@@ -142,7 +142,7 @@ class TestSparse:
             assert a.dtype == "float32"
             np.testing.assert_allclose(a, b, rtol=8 * tolerance, atol=8 * tolerance)
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
     def test_dense_layer_takes_sparse_inputs(self, policy):
         x, entries = self.inputs()
@@ -374,6 +374,7 @@ def test_layers_match_their_functions(name, policy, jitted):
     assert built(stored, data(*shape)).kernel.read_stored().dtype == "bfloat16"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_bias_is_added_over_its_axes(name):
     make, shape, weights, _ = LAYERS[name]

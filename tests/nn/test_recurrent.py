@@ -248,7 +248,7 @@ class NoisyCell(RecurrentCell):
 
 
 class TestRandomNumbers:
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @either_mode
     def test_random_numbers_differ_by_step_and_repeat_with_the_key(self, jitted):
         layer, x = RNN(NoisyCell()), data(1, 50, 1)

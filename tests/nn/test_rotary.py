@@ -50,6 +50,7 @@ def test_products_depend_only_on_distances():
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_positions_may_have_any_dtype_and_size():
     positions = jnp.stack([jnp.arange(300), 2 * jnp.arange(300)])
     x = jnp.asarray(X, "float32")

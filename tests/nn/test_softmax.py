@@ -30,7 +30,7 @@ def error(got, want):
     return (np.abs(got - want) / (np.maximum(np.abs(want), row.smallest_normal) * row.eps)).max(initial=0)
 
 
-@pytest.mark.one_in(56)
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("axis", [-1, 0, (0, 2)])
@@ -82,7 +82,7 @@ def test_requested_float32_avoids_infinity():
     assert (wide.dtype, wide.tolist()) == ("float32", [0, -119936.0 if float(x[0]) == 59968 else -2 * float(x[0])])
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @either_mode
@@ -103,6 +103,7 @@ def test_fully_masked_rows_and_their_gradients_are_zero(function, dtype, jitted)
     assert error(outputs[0, ::2], want[0]) < 2
 
 
+@pytest.mark.slow
 def test_rows_of_minus_infinity_are_zero_and_nan_stays_nan():
     x = jnp.asarray([[-jnp.inf, -jnp.inf], [0, -jnp.inf], [jnp.nan, 0]])
     assert softmax(x)[:2].tolist() == [[0, 0], [1, 0]]
@@ -110,7 +111,7 @@ def test_rows_of_minus_infinity_are_zero_and_nan_stays_nan():
     assert np.isnan(np.asarray(softmax(x)[2])).all()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @both
 def test_every_real_dtype_and_size_works(function):
     assert function(jnp.arange(3)).dtype == "float32"

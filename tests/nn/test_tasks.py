@@ -19,6 +19,7 @@ class LossLayer(nn.Layer):
         return x
 
 
+@pytest.mark.slow
 def test_each_task_collects_its_own_losses_in_any_order():
     layer = LossLayer()
     layer(jnp.ones(2))

@@ -140,6 +140,7 @@ def test_operators_follow_the_rules_in_force():
         assert (layer.count + jnp.ones(2, "float16")).dtype == "float16"
 
 
+@pytest.mark.slow
 def test_dtype_is_read_dtype_and_true_dtype_is_stored_dtype():
     seen = {}
     layer = layer_with_body(lambda layer, x: seen.update({n: (getattr(layer, n).dtype, getattr(layer, n).true_dtype)
@@ -183,6 +184,7 @@ class TestAutocastScope:
         assert [str(getattr(v, "dtype", v)) for v in outer(jnp.ones((2, 2)))] == ["bfloat16", "int8", "float32"]
         assert inner.w.dtype == "float32"
 
+    @pytest.mark.slow
     def test_inner_layer_uses_its_dtype_and_the_outer_dtype_is_restored(self):
         inner = layer_with_body(lambda layer, x: layer.w.value, "mixed_bfloat16")
         outer = layer_with_body(lambda layer, x: (inner(x), layer.w.value))

@@ -118,7 +118,7 @@ CLIPS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLIPS)
 def test_gradients_are_clipped_unscaled(name):
     large = {key: np.float64(3) * value / np.linalg.norm(value) for key, value in GRADIENTS[0].items()}

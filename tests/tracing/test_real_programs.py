@@ -149,6 +149,7 @@ def test_casts_of_autocast_are_not_promotions():
     assert "promotion" not in {cast.kind for cast in narrowing}
 
 
+@pytest.mark.slow
 def test_the_report_names_lines_scopes_and_libraries():
     function, arguments = of_nnx()
     report = casts(function)(*arguments)

@@ -38,7 +38,7 @@ def frozen_as_a_whole():
     return Sequential([nn.SequentialNetwork([Dense(8), BatchNorm()], trainable=False), Dense(1)])
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [frozen_by_attribute, frozen_by_argument, frozen_as_a_whole])
 def test_frozen_layers_keep_their_weights(make):
     model = make()
@@ -99,6 +99,7 @@ class Weighted(Model):
         return jnp.mean((y - y_pred) ** 2 * jnp.abs(x[:, :1])) * 3
 
 
+@pytest.mark.slow
 def test_fit_minimizes_an_overridden_compute_loss():
     model = Weighted()
     model.compile("sgd")
@@ -261,6 +262,7 @@ def two_inputs():
     return model
 
 
+@pytest.mark.slow
 def test_list_of_arrays_is_passed_as_several_inputs():
     model, inputs = two_inputs(), [X, X[:, :2]]
     history = model.fit(inputs, Y, batch_size=4, epochs=3, verbose=0)
@@ -288,6 +290,7 @@ def test_predict_draws_new_masks_for_dropout_called_with_training_true():
     assert model.evaluate(X, X, verbose=0)["loss"] > 0
 
 
+@pytest.mark.slow
 def test_evaluate_and_predict_do_not_change_later_training():
     found = []
     for calls in (0, 3):

@@ -89,6 +89,7 @@ def test_batch_logs_hold_loss_scale_and_skipped_steps_so_far():
     assert [count for _, count in seen] == [*np.cumsum(skipped[:6]), *np.cumsum(skipped[6:])]
 
 
+@pytest.mark.slow
 def test_callbacks_may_be_functions_and_lists():
     seen = []
     compiled().fit(X, Y, epochs=2, callbacks=[lambda *args: seen.append(args), Recording()], verbose=0)
@@ -143,7 +144,7 @@ class TestEarlyStopping:
         stopping.on_train_end()
         return stopping.stopped_epoch, values(model)["dense/bias"][0]
 
-    @pytest.mark.one_in(4)
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("numbers", "options", "stopped", "weights"),
         [
@@ -159,6 +160,7 @@ class TestEarlyStopping:
     def test_stops_and_restores_weights(self, numbers, options, stopped, weights):
         assert self.run(numbers, **options) == (stopped, weights)
 
+    @pytest.mark.slow
     def test_stops_fit(self):
         model = compiled(optimizer=SGD(0.0))
         stopping = EarlyStopping("val_accuracy", patience=2)
@@ -166,6 +168,7 @@ class TestEarlyStopping:
         assert stopping.stopped_epoch is not None
         assert len(model.history.epoch) == stopping.stopped_epoch + 1 < 10
 
+    @pytest.mark.slow
     def test_mode_follows_the_name_and_invalid_arguments_raise(self):
         for name, better_value in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
             stopping = EarlyStopping(name)
@@ -237,6 +240,7 @@ class TestCSVLogger:
 
 
 class TestProgress:
+    @pytest.mark.slow
     def test_prints_a_line_per_epoch_without_a_terminal(self, capsys):
         model = compiled("mixed_float16")
         model.fit(X, Y, epochs=2, validation_data=(X, Y))

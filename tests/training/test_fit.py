@@ -73,6 +73,7 @@ class TestLearning:
         assert logs["loss"][0] == pytest.approx((4 * steps[0] + 4 * steps[1] + 2 * steps[2]) / 10, rel=1e-6)
         assert model.evaluate(x, y, batch_size=3, verbose=0) == pytest.approx(model.evaluate(x, y, verbose=0), rel=1e-6)
 
+    @pytest.mark.slow
     def test_fit_matches_a_handwritten_loop(self):
         x, y = blobs(96)
         model = compiled(optimizer=SGD(0.1))
@@ -121,6 +122,7 @@ class TestLearning:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), values(dense), values(half))
         assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0)["loss"] == 0
 
+    @pytest.mark.slow
     def test_loss_includes_penalties_of_layers(self):
         x, y = blobs(32)
         plain = Sequential([nn.Dense(3)])
@@ -211,7 +213,7 @@ class TestLossScale:
         assert history.history["accuracy"][-1] > 0.95
         assert int(model.optimizer.iterations) == 80 - history.skipped_steps
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
     def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(self, policy):
         x, y = blobs(64)

@@ -85,6 +85,7 @@ def test_changing_a_model_that_trains_in_another_thread_raises(model, tmp_path):
     assert model.load_state(tmp_path / "state") == 1
 
 
+@pytest.mark.slow
 def test_several_threads_can_predict_with_one_model(model):
     expected, failures = model.predict(X, verbose=0), []
 

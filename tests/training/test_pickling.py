@@ -161,7 +161,7 @@ def test_conversion_counts_can_be_copied(copied):
     assert dict(other) == dict(counts)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 @each_copy
 def test_histories_and_callbacks_can_be_copied(copied):
     model = sequential("mixed_float16")

@@ -137,6 +137,7 @@ def test_a_loss_does_not_use_the_logits_of_the_wrong_activation():
         CategoricalCrossentropy()(ONE_HOT, nn.functional.sigmoid(LOGITS))
 
 
+@pytest.mark.slow
 def test_the_softmax_must_have_the_axis_of_the_loss():
     x, y = LOGITS.T, ONE_HOT.T
     softmax = nn.functional.softmax
@@ -214,6 +215,7 @@ def test_fused_gradients_match_from_logits_in_every_transformation():
     )
 
 
+@pytest.mark.slow
 def test_a_gradient_with_respect_to_probabilities_is_not_fused():
     p = nn.functional.softmax(jnp.asarray([[0.0, 1.0]]))
     gradient = jax.grad(lambda p: CategoricalCrossentropy()(jnp.asarray([[1.0, 0.0]]), p))(p)

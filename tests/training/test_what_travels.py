@@ -42,7 +42,7 @@ PARAMETERS = FEATURES * 32 + 32 + 32 * CLASSES + CLASSES
 
 
 class TestCommunication:
-    @pytest.mark.one_in(8)
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("policy", "flag", "dtype"),
         [
@@ -101,6 +101,7 @@ class TestCommunication:
         assert re.search(r"reduce_scatter.*?: \(tensor<\S+xf32>\)", text, re.DOTALL)
         assert re.search(r"all_gather.*?: \(tensor<\S+xbf16>\)", text)
 
+    @pytest.mark.slow
     def test_float16_gradients_send_half_the_bytes(self):
         size = {"f16": 2, "f32": 4}
         moved = []

@@ -68,8 +68,8 @@ def labels_and_outputs(loss, shape):
     return (random.integers(3, size=shape[:-1]).astype("int32") if is_sparse else y_true), y_pred
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns(3)
-@pytest.mark.one_in(74)
 @JITTED
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 5)])
 @pytest.mark.parametrize("loss", ALL_LOSSES.values(), ids=ALL_LOSSES)
@@ -230,6 +230,7 @@ def test_fit_and_evaluate_ignore_nan_in_examples_of_weight_zero(place, policy, s
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), *results)
 
 
+@pytest.mark.slow
 def test_inputs_with_any_nonzero_weight_are_not_replaced():
     recorded = []
 

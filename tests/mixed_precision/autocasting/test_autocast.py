@@ -182,6 +182,7 @@ def test_only_biases_of_products_are_added_in_bfloat16(add, expected):
     assert dtypes(autocast(lambda x, b: jnp.tanh(add(x, b))), "tanh", X, W) == [expected]
 
 
+@pytest.mark.slow
 def test_gradients_of_a_weight_in_a_loop_are_summed_in_float32():
     def loss(w):
         return lax.scan(lambda c, x: (c + (x @ w).sum(), None), 0.0, jnp.ones((4096, 1, 8)))[0]

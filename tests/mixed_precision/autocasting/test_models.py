@@ -328,7 +328,7 @@ def test_every_product_has_the_compute_dtype_when_lowered(case):
         )
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 def test_outputs_and_gradients_are_close_to_float32(case):
     (got_grads, got_out), (grads, out) = case.got, case.want
     found = errors(got_out, out, case.dtype) | errors(got_grads, grads, case.dtype, SHARE)

@@ -246,6 +246,7 @@ def solved(matrix_product):
     return lambda x: jax.scipy.sparse.linalg.cg(lambda v: 4 * v + matrix_product(v), x[0], maxiter=3)[0]
 
 
+@pytest.mark.slow
 def test_products_in_custom_linear_solve_are_reported():
     def symmetric(v):
         return W.T @ (W @ v)
@@ -263,6 +264,7 @@ def test_products_in_custom_linear_solve_are_reported():
     np.testing.assert_allclose(jax.jit(autocast(cast))(X), solved(symmetric)(X), rtol=0.05, atol=0.05)
 
 
+@pytest.mark.slow
 def test_products_in_pallas_kernels_are_reported():
     from jax.experimental import pallas as pl
 

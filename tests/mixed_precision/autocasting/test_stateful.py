@@ -76,6 +76,7 @@ def test_results_and_state_match_those_without_autocast(name):
     assert any(np.any(value != state_of(Model(nnx.Rngs(0)))[path]) for path, value in after.items() if "mean" in path)
 
 
+@pytest.mark.slow
 def test_products_are_cast_and_statistics_are_not():
     report = autocast(loss, "mixed_bfloat16").report(Model(nnx.Rngs(0)), X, Y)
     assert {row.dtype for row in report.rows if row.operation == "dot_general"} == {"bfloat16"}
@@ -111,6 +112,7 @@ def test_casts_are_found_inside_modules():
     assert model.calls[...] == 1  # traced for the check, and then run once
 
 
+@pytest.mark.slow
 def test_a_module_passed_twice_stays_one_module():
     def both(one, other, x):
         one.calls[...] += 1

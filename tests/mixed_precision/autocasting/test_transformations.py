@@ -29,8 +29,8 @@ ORDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:autocast left")
-@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_order_of_transformations_keeps_shapes_and_dtypes(name):
     function = PROGRAMS[name]
@@ -48,7 +48,7 @@ COMPILED_ONE_BY_ONE = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(28)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_gradients_are_close_to_float32(name):
     function = PROGRAMS[name]
@@ -79,6 +79,7 @@ def test_a_step_compiles_to_no_more_casts_than_a_hand_written_one(dtype):
     assert all(0 < mine <= other for mine, other in zip(ours, theirs, strict=True)), (ours, theirs)
 
 
+@pytest.mark.slow
 def test_every_product_computes_in_the_compute_dtype():
     for order in ("forward", "grad of autocast", "autocast of grad"):
         for name in ("scanned", "convolved", "attention", "jitted_twice", "rematerialised", "with_forward_rule"):
