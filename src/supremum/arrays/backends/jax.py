@@ -194,7 +194,7 @@ class JaxBackend(Backend):
 
     def item(self, raw: Raw, index: Any) -> Raw:
         """Elements of an array."""
-        found = None if isinstance(raw, Tracer) else _split(index)
+        found = None if isinstance(raw, Tracer) or raw.size > _LARGE else _split(index)
         return raw[index] if found is None else _indexed(found[0])(raw, found[1])
 
     def updated(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
@@ -290,6 +290,7 @@ def _indexed(places: _Places, name: str = "") -> Callable[..., Raw]:
 
 
 _MANY = 2**31  # JAX takes larger numbers with x64 on only
+_LARGE = 2**18  # XLA on CPUs copies a large static slice more slowly than the dynamic slice that JAX makes of it
 
 
 _moved = jax.jit(lambda array: array, inline=INLINE)  # copies an array of NumPy in less time than `jnp.asarray`
