@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import update_wrapper
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -223,7 +224,7 @@ def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bo
         raws.append(value)
 
 
-_NO_OPTIONS: dict[str, Any] = {}
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 def _as_written(
