@@ -23,7 +23,7 @@ from supremum.training import (
     TrainingWarning,
     trainer,
 )
-from supremum.training import data as data_module
+from supremum.training.data import batches as data_module
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
