@@ -311,16 +311,25 @@ class LossScaleOptimizer(OptimizerWrapper):
         return value_and_grad
 
     def update(
-        self, gradients: Mapping[str, Any], state: ScaledOptimizerState, values: Mapping[str, jax.Array], **options: Any
+        self,
+        gradients: Mapping[str, Any],
+        state: ScaledOptimizerState,
+        values: Mapping[str, jax.Array],
+        *,
+        after: Any = None,
+        before: Any = None,
+        aggregate_gradients: bool = True,
     ) -> Update:
         """Take a step, as `Optimizer.update` does; if gradients are not finite, only the scale changes."""
 
         def apply() -> Update:
             with use_state(self._loss_scale, state.scaling):
-                return self.inner_optimizer.update(gradients, state.inner, values, **options)
+                return self.inner_optimizer.update(
+                    gradients, state.inner, values, after=after, before=before, aggregate_gradients=aggregate_gradients
+                )
 
         def skip() -> Update:
-            return Update(dict(values), state.inner, options.get("before"), jnp.asarray(True))
+            return Update(dict(values), state.inner, before, jnp.asarray(True))
 
         made, scaling = mixed_precision.apply_or_skip(self._loss_scale.settings, state.scaling, gradients, apply, skip)
         return made._replace(state=ScaledOptimizerState(made.state, scaling))
