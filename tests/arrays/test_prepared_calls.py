@@ -171,3 +171,22 @@ def test_assigned_values_are_converted_by_their_own_kind_and_range():
         for value in (0.1, -3.5, 2, np.float64(0.5)):
             y[0] = value
             assert y.unwrap()[0] == np.asarray(value).astype("float32")
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+def test_minus_zero_as_an_option_is_not_zero(name):
+    xp = namespace(name)
+    x = xp.asarray([float("nan")], dtype="float32")
+    signs = [np.signbit(np.asarray(xp.nan_to_num(x, nan=number))).tolist() for number in (0.0, -0.0, 0.0)]
+    assert signs == [[False], [True], [False]]
+
+
+def test_key_of_an_index_follows_the_flags_of_jax_at_every_call():
+    xp = namespace("jax")
+    x = xp.asarray([1.0, 3.0, 2.0], dtype="float32")
+    found = []
+    for wide in (False, True, False):
+        with jax.enable_x64(wide):
+            index = xp.argmax(x)
+            found.append((str(index.dtype), str(index.unwrap().dtype), str((index + 1).dtype)))
+    assert found == [("int32",) * 3, ("int64",) * 3, ("int32",) * 3]
