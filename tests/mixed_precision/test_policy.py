@@ -19,6 +19,7 @@ from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy, a
 
 FLOATS = [row.name for row in FORMATS if row.kind is Kind.FLOAT]
 ROLES = "variable=float32,compute=bfloat16,output=float64,reduce=float16"
+ROLES_IN_ORDER = "variable", "compute", "output", "reduce"
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
 
@@ -75,6 +76,25 @@ def test_a_text_has_one_canonical_name(text, name):
     assert Policy(text).name == name
     assert Policy(text) == Policy(name)
     assert hash(Policy(text)) == hash(Policy(name))
+
+
+def test_policies_of_different_roles_have_different_names():
+    computes = ["infer", "bfloat16", "float32", "float64"]
+    outputs = reduces = [None, "bfloat16", "float32", "float64"]
+    made = {}
+    for roles in itertools.product(["float16", "float32", "float64"], computes, outputs, reduces):
+        stated = zip(ROLES_IN_ORDER, roles, strict=True)
+        policy = Policy(",".join(f"{role}={dtype}" for role, dtype in stated if dtype is not None))
+        assert dtypes_of(Policy(policy.name)) == dtypes_of(policy)
+        made.setdefault(policy.name, set()).add(dtypes_of(policy))
+    assert len(made) > 100
+    assert {name for name, dtypes in made.items() if len(dtypes) > 1} == set()
+
+
+@pytest.mark.parametrize("compute", ["infer", "float32", "float64"])
+@pytest.mark.parametrize("variable", ["float32", "float64"])
+def test_variables_may_be_cast_unless_they_have_the_compute_dtype(variable, compute):
+    assert Policy(f"variable={variable},compute={compute}").should_cast_variables == (variable != compute)
 
 
 def test_the_loss_scale_is_dynamic_if_only_computation_is_float16():

@@ -242,6 +242,13 @@ def test_outputs_have_the_output_dtype_of_the_policy():
     assert chain(x).dtype == "float32"
 
 
+def test_float64_outputs_of_a_layer_that_infers_its_compute_dtype():
+    with jax.enable_x64(True):
+        layer = built(nn.Dense(3, dtype="variable=float32,compute=infer,output=float64"), data((2,)))
+        for jitted in (False, True):
+            assert call(layer, data((2,)), jitted)[0].dtype == "float64"
+
+
 def test_integer_policy_does_not_cast_floats():
     layer = built(DtypeRecorder(dtype="int32"), jnp.asarray([1, 2]))
     assert layer(jnp.asarray([1.5, 2.5])).tolist() == [1.5, 2.5]

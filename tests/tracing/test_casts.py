@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 import types
 
 import jax
@@ -11,8 +12,10 @@ import pytest
 from flax import nnx
 from jax import lax
 
+from supremum.formats import FORMATS
 from supremum.tracing import casts, casts_of
 
+FORMATS_OF_JAX = [row.dtype for row in FORMATS if row.name in jnp.__dict__]
 X, Y = jnp.ones(8, jnp.bfloat16), jnp.ones(8)
 
 
@@ -53,6 +56,31 @@ def test_only_changes_of_dtype_are_casts():
     weak_to_strong = jax.make_jaxpr(lambda x: lax.convert_element_type(x, jnp.float32))(1.0)
     assert len(weak_to_strong.eqns) == 1
     assert len(casts_of(weak_to_strong)) == 0
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_casts_between_any_two_formats_are_found():
+    found = 0
+    with jax.enable_x64(True):
+        for source in FORMATS_OF_JAX:
+            targets = [each for each in FORMATS_OF_JAX if each != source]
+            argument = jax.ShapeDtypeStruct((3,), source)
+            report = casts(lambda x, targets=targets: [lax.convert_element_type(x, each) for each in targets])(argument)
+            assert {(cast.source, cast.target) for cast in report} == {(source, target) for target in targets}
+            found += len(report)
+    assert found == len(FORMATS_OF_JAX) * (len(FORMATS_OF_JAX) - 1) > 600
+
+
+def test_the_fix_of_a_promotion_names_both_operands():
+    dtypes = ["bfloat16", "float16", "float32", "float64"]
+    with jax.enable_x64(True):
+        for source, target in itertools.combinations(dtypes, 2):
+            if (source, target) == ("bfloat16", "float16"):
+                continue  # they promote to a third
+            x, y = jnp.ones(3, source), jnp.ones(3, target)
+            for cast in (only(lambda x, y: x * y, x, y), only(lambda y, x: y * x, y, x)):
+                way = f"x.astype('{target}') to compute in {target}, or y.astype('{source}') to stay in {source}"
+                assert cast.fix == way
 
 
 def test_a_product_of_two_dtypes_counts_as_a_cast():

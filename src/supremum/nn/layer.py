@@ -249,7 +249,7 @@ class Layer(Module["Layer"], ABC):
         if self.autocast:
             check_output_dtype(self, frame, args, kwargs, outputs)
             target = self._policy.output_dtype
-            if target is not None and target != self.compute_dtype:
+            if target is not None and (self.compute_dtype is None or target != self.compute_dtype):
                 outputs = cast_inputs(outputs, target)
         if is_declaring():
             found = jax.tree.map(spec_of, outputs)

@@ -244,7 +244,7 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
     narrow = [
         _cast(text, operand.dtype, source)
         for text, operand in pairs
-        if operand.dtype not in (None, source) and not operand.is_python_scalar
+        if not operand.is_python_scalar and operand.dtype != source
     ]
     # A cast to another category would drop fractions.
     same_category = all(operand.category == as_format(source).category for operand in operands)

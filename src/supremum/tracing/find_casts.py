@@ -135,8 +135,8 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
     else:
         return
     for operand, target in wanted:
-        # A random key and the tangent of an integer have no format.
-        if operand.dtype != target and None not in (known_dtype(operand.dtype), known_dtype(target)):
+        # A random key and the tangent of an integer have no format. (NumPy says that float64 == None.)
+        if operand.dtype != target and all(known_dtype(dtype) is not None for dtype in (operand.dtype, target)):
             yield operand, target
 
 

@@ -21,25 +21,25 @@ from supremum.promotion import result_type
 from supremum.rules import get_rules
 
 # The exponents of the other formats reach far enough for gradients.
-_UNDERFLOWS = as_format("float16").dtype
+_UNDERFLOWS = as_format("float16")
 _INFER = "infer"
 
 
 class Roles(NamedTuple):
-    """The dtypes of a policy.
+    """The formats of a policy. (Formats can be compared with None; NumPy says that its float64 equals None.)
 
     Args:
-        variable: the dtype in which variables are stored.
-        compute: the dtype of computation; None for the result type of inputs and parameters.
-        output: the dtype of outputs; None for the dtype that the computation gives.
-        reduce: the dtype in which gradients are summed across devices; None for the dtype of each gradient, at least
+        variable: the format in which variables are stored.
+        compute: the format of computation; None for the result type of inputs and parameters.
+        output: the format of outputs; None for the format that the computation gives.
+        reduce: the format in which gradients are summed across devices; None for the format of each gradient, at least
             float32.
     """
 
-    variable: DType
-    compute: DType | None
-    output: DType | None
-    reduce: DType | None
+    variable: Format
+    compute: Format | None
+    output: Format | None
+    reduce: Format | None
 
     @property
     def underflows(self) -> bool:
@@ -57,7 +57,7 @@ def usual_roles(variable: object, compute: object | None) -> Roles:
     Gradients that are computed in float16 are summed in float16. Keras RFC 293, "All-reduce dtype", calls that almost
     always safe, and bfloat16 untested.
     """
-    stored, computed = as_format(variable).dtype, None if compute is None else as_format(compute).dtype
+    stored, computed = as_format(variable), None if compute is None else as_format(compute)
     usual = Roles(stored, computed, output=computed, reduce=None)
     return usual._replace(reduce=computed) if usual.underflows else usual
 
@@ -122,7 +122,7 @@ def _parse_text(text: str) -> Roles:
     if "reduce" in formats:
         as_reducible(f"policy {shown(text)}: reduce must be", formats["reduce"])
     usual = usual_roles(formats["variable"], formats["compute"])
-    stated = {role: row.dtype for role, row in formats.items() if row is not None}
+    stated = {role: row for role, row in formats.items() if row is not None}
     return usual._replace(**stated)
 
 
@@ -186,10 +186,10 @@ def canonical_name(roles: Roles) -> str:
             return name
     usual = usual_roles(roles.variable, roles.compute)
     if roles == usual and roles.compute == roles.variable:
-        return str(as_format(roles.variable))
-    dtypes = roles._asdict().items()
-    stated = {role: dtype for role, dtype in dtypes if role in _REQUIRED or dtype != getattr(usual, role)}
-    return ",".join(f"{role}={_INFER if dtype is None else as_format(dtype)}" for role, dtype in stated.items())
+        return str(roles.variable)
+    formats = roles._asdict().items()
+    stated = {role: row for role, row in formats if role in _REQUIRED or row != getattr(usual, role)}
+    return ",".join(f"{role}={_INFER if row is None else row}" for role, row in stated.items())
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -241,13 +241,13 @@ class Policy:
             loss_scale = "dynamic" if given == "dynamic" or roles.underflows else None
         object.__setattr__(self, "name", canonical_name(roles))
         object.__setattr__(self, "loss_scale", loss_scales.as_loss_scale(loss_scale))
-        for role, dtype in roles._asdict().items():
-            object.__setattr__(self, f"{role}_dtype", dtype)
+        for role, row in roles._asdict().items():
+            object.__setattr__(self, f"{role}_dtype", None if row is None else row.dtype)
 
     @property
     def should_cast_variables(self) -> bool:
         """Whether variables are cast when a layer computes with them; True under `"infer"`, where they may be."""
-        return self.compute_dtype != self.variable_dtype
+        return self.compute_dtype is None or self.compute_dtype != self.variable_dtype
 
     def cast_to_compute(self, tree: Any) -> Any:
         """Cast the real floating leaves of a pytree to the compute dtype; see `cast_floating`.
