@@ -144,3 +144,9 @@ def test_environment_variables_are_read_as_in_jax(variable, value):
     width = "explicit-x64" if value == "allow" else "x64" if value in ("True", "1", "yes", "ON", "t") else "x32"
     if not invalid:
         assert f"'jax-{'strict-' * (value == 'strict')}{width}', 'jax-strict-{width}'" in found.stdout
+
+
+def test_float64_and_no_dtype_are_different_answers():
+    answers = {"jax-x64": np.dtype("float64"), "jax-x32": None, "jax-explicit-x64": None}
+    found = question(answers)
+    assert len({found.told(name) for name in ("jax-x64", "jax-x32")}) == 2

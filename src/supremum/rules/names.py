@@ -100,5 +100,8 @@ def question(answers: Mapping[str, Hashable]) -> Question | None:
 
 
 def _tells_apart(asked: Question, answers: Mapping[str, Hashable]) -> bool:
-    known: dict[Hashable, Hashable] = {}
-    return all(known.setdefault(asked.told(name), answer) == answer for name, answer in answers.items())
+    # Sets compare the hashes first; NumPy says that float64 == None.
+    told: dict[Hashable, set[Hashable]] = {}
+    for name, answer in answers.items():
+        told.setdefault(asked.told(name), set()).add(answer)
+    return all(len(each) == 1 for each in told.values())
