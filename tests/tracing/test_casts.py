@@ -12,8 +12,10 @@ import pytest
 from flax import nnx
 from jax import lax
 
+from supremum import explain
 from supremum.formats import FORMATS
 from supremum.tracing import casts, casts_of
+from supremum.tracing.classify import fix_of, has_cast
 
 FORMATS_OF_JAX = [row.dtype for row in FORMATS if row.name in jnp.__dict__]
 X, Y = jnp.ones(8, jnp.bfloat16), jnp.ones(8)
@@ -81,6 +83,13 @@ def test_the_fix_of_a_promotion_names_both_operands():
             for cast in (only(lambda x, y: x * y, x, y), only(lambda y, x: y * x, y, x)):
                 way = f"x.astype('{target}') to compute in {target}, or y.astype('{source}') to stay in {source}"
                 assert cast.fix == way
+
+
+def test_a_python_number_is_not_a_float64_operand():
+    decided = explain("float32", 2.0, rules="jax-x64")
+    assert has_cast(explain("float64", "float32", rules="jax-x64"), np.dtype("float32"), np.dtype("float64"))
+    assert not has_cast(decided, np.dtype("float64"), np.dtype("float32"))
+    assert "2.0" not in fix_of(decided, ("x", "2.0"), np.dtype("float64"), np.dtype("float32"))
 
 
 def test_a_product_of_two_dtypes_counts_as_a_cast():

@@ -197,7 +197,7 @@ def _decision(
 
 def has_cast(decision: Decision, source: DType, target: DType) -> bool:
     """Whether a decision casts an operand from one dtype to another."""
-    return any(cast.source == source and cast.target == target for cast in decision.casts)
+    return any((cast.source, cast.target) == (source, target) for cast in decision.casts if cast.source is not None)
 
 
 def _operands(atoms: Sequence[Any], numbers: Sequence[Operand | None], *, weak: bool) -> tuple[Operand, ...]:
@@ -240,12 +240,9 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
     """
     operands = () if decision is None else decision.operands
     pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
-    widened = [_cast(text, source, target) for text, operand in pairs if operand.dtype == source]
-    narrow = [
-        _cast(text, operand.dtype, source)
-        for text, operand in pairs
-        if not operand.is_python_scalar and operand.dtype != source
-    ]
+    arrays = [(text, operand.dtype) for text, operand in pairs if not operand.is_python_scalar]
+    widened = [_cast(text, source, target) for text, dtype in arrays if dtype == source]
+    narrow = [_cast(text, dtype, source) for text, dtype in arrays if dtype != source]
     # A cast to another category would drop fractions.
     same_category = all(operand.category == as_format(source).category for operand in operands)
     stay = f", or {' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
