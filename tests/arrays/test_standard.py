@@ -18,6 +18,7 @@ def _one(name):
     return asarray(np.ones(1, name), library=array_api_strict.__name__)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", ["array-api", "numpy", "torch", "jax-x64", "tf-rfc-safe"])
 @pytest.mark.parametrize("operation", ["add", "divide", "less", "pow"])
 def test_operations_on_arrays_and_numpy_arrays_follow_the_rules(rules, operation):

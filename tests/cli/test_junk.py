@@ -87,7 +87,7 @@ def test_every_command_is_covered():
     assert WORK.keys() == COMMANDS.keys()
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("command", "parameter"), CASES)
 def test_junk_gives_one_line_and_an_exit_code(folder, command, parameter):
     for junk in junk_for(command, parameter):

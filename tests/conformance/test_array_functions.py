@@ -67,7 +67,7 @@ def _check_accumulation(rules, accumulates):
 @pytest.mark.parametrize(
     ("rules", "framework", "mode", "compared"),
     [
-        ("numpy-legacy", "numpy-legacy", None, (9486, 0)),
+        slow("numpy-legacy", "numpy-legacy", None, (9486, 0)),
         ("paddle", "paddle", None, (1463, 939)),
         ("keras", "keras", None, (1625, 127)),
         ("tf-off", "tensorflow", "off", (1487, 574)),
@@ -81,6 +81,7 @@ def test_dtypes_agree_with_measured_frameworks_except_departures(rules, framewor
     _check_answers(rules, answers, accumulates, compared)
 
 
+@pytest.mark.slow
 def test_dtypes_agree_with_installed_numpy():
     answers, accumulates = judge.live(judge.numpy_asked())
     asked = {operation for operation, *_ in answers}

@@ -124,6 +124,7 @@ def test_result_type_of_triples_agrees_with_measured_numpy_1_26(step):
     assert {key: cell for key, cell in asked.items() if ours(None, *key) != CODES.get(cell, "refused")} == {}
 
 
+@pytest.mark.slow
 def test_accepted_decisions_name_the_dtype_that_they_compute_in():
     types = [as_operand(name) for name in (*CODES.values(), "int*", "float*", "complex*")]
     accepted = 0
