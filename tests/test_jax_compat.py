@@ -25,7 +25,7 @@ from supremum.jax_compat import (
     with_constants,
     without_constants,
 )
-from supremum.jaxprs import ENTERED, Rewriter, loop_operands, walk
+from supremum.jaxprs import ENTERED, Rewriter, loop_operands, name_of_call, walk
 from supremum.mixed_precision import AUTOCAST_OPERATIONS
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.settings import as_settings
@@ -238,3 +238,20 @@ def test_a_missing_parameter_error_lists_the_existing_parameters():
 def test_the_primitives_that_walk_enters_exist():
     existing = {getattr(primitives, f"{name}_p").name for name in ("scan", "while", "cond", "jit", "remat")}
     assert existing < ENTERED
+
+
+def test_parameters_that_not_every_equation_has_exist_where_they_are_read():
+    """`params.get` reads them, which would not notice a new name."""
+    x = jnp.ones((2, 2))
+    image, kernel = jnp.ones((1, 4, 4, 2)), jnp.ones((3, 3, 2, 2))
+    programs = {
+        "dot_general": jax.make_jaxpr(jnp.matmul)(x, x),
+        "conv_general_dilated": jax.make_jaxpr(
+            lambda a, b: lax.conv_general_dilated(a, b, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        )(image, kernel),
+    }
+    for name, program in programs.items():
+        (equation,) = (each.equation for each in walk(program) if each.equation.primitive.name == name)
+        assert {"precision", "preferred_element_type"} <= set(equation.params)
+    (call,) = jax.make_jaxpr(jax.jit(lambda x: x + 1, donate_argnums=0))(x).eqns
+    assert (call.params["donated_invars"], name_of_call(call)) == ((True,), "<lambda>")

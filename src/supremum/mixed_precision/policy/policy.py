@@ -26,7 +26,7 @@ _INFER = "infer"
 
 
 class Roles(NamedTuple):
-    """The formats of a policy. (Formats can be compared with None; NumPy says that its float64 equals None.)
+    """The formats of a policy. They are not dtypes because `np.dtype("float64") == None` is true.
 
     Args:
         variable: the format in which variables are stored.

@@ -57,8 +57,9 @@ def initialize_processes(
     seconds = checked_heartbeat(HEARTBEATS[0] if heartbeat is None else heartbeat)
     if jax.distributed.is_initialized() or (place is not None and place.processes == 1):
         return nullcontext()
-    collectives: Any = jax.config.values["jax_cpu_collectives_implementation"]
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    config: Any = jax.config
+    collectives = config.jax_cpu_collectives_implementation
+    config.update("jax_cpu_collectives_implementation", "gloo")
     joined = False
     try:
         joined = _join_detected(seconds) if place is None else _join(place)
@@ -72,7 +73,7 @@ def initialize_processes(
         ) from error
     finally:
         if not joined:
-            jax.config.update("jax_cpu_collectives_implementation", collectives)
+            config.update("jax_cpu_collectives_implementation", collectives)
     return _JoinedRun() if joined else nullcontext()
 
 
