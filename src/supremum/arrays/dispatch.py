@@ -178,6 +178,7 @@ def _read(
         TypeError: for arguments that may change.
     """
     by_value = False
+    plain = NUMBERS if promotes else _VALUES
     for value in args:
         if isinstance(value, WrappedArray):
             known.append(value._key)  # pyright: ignore[reportPrivateUsage]
@@ -185,34 +186,37 @@ def _read(
             continue
         by_value = True
         kind = cast("type[object]", value.__class__)
-        if kind in _VALUES and not promotes:
+        if kind in plain:
             known += (kind, value)
+            if promotes:
+                raws.append(value)
         else:
             _read_value(value, known, raws, promotes)
-    for name, value in options.items():
+    if options:
         by_value = True
-        kind = cast("type[object]", value.__class__)
-        if kind in _VALUES:
-            known += (name, kind, value)
-        else:
-            known.append(name)
-            _read_value(value, known, raws, False)
+        for name, value in options.items():
+            kind = cast("type[object]", value.__class__)
+            if kind in _VALUES:
+                known += (name, kind, value)
+            else:
+                known.append(name)
+                _read_value(value, known, raws, False)
     return by_value
 
 
 def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bool) -> None:
     """Read an argument; the parameters are those of `_read`."""
     kind = cast("type[object]", value.__class__)
-    if kind in _VALUES:
-        known += (kind, value)
-    elif kind is tuple or kind is list:
+    if kind is tuple or kind is list:
         if not promotes and _VALUES.issuperset(kinds := (*map(type, value),)):
             known += (kind, kinds, *value)
         else:
             known += (kind, len(value))
             _read(value, _NO_OPTIONS, known, raws, promotes)
+    elif kind in _VALUES:
+        known += (kind, value)
     elif kind is float or kind is complex:
-        known += (kind, value if promotes else repr(value))  # 0.0 equals -0.0
+        known += (kind, repr(value))  # 0.0 equals -0.0
     elif isinstance(value, WrappedArray):
         known.append(value.key)
         raws.append(value.unwrap())
@@ -220,8 +224,6 @@ def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bo
         known += (kind, value)
     else:
         raise TypeError(kind)
-    if promotes and kind in NUMBERS:
-        raws.append(value)
 
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
