@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
@@ -108,7 +108,7 @@ class _Store(Function):
         storing: what may be stored; None for what the rules in force store.
     """
 
-    promotes: ClassVar[bool] = True
+    promotes = True
 
     def __init__(self, storing: Storing | None) -> None:
         self._storing = storing

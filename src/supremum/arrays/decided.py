@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Plan, Raw
@@ -78,7 +78,7 @@ class Decided(Function):
         operator: the function as an operator of Python, which returns `NotImplemented` for other operands.
     """
 
-    promotes: ClassVar[bool] = True
+    promotes = True
 
     def __init__(
         self,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import update_wrapper
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -55,9 +56,11 @@ class Function(ABC):
         call: the function itself.
         backend: the library of the namespace that it belongs to; None for the library of its arrays.
         promotes: whether numbers among the arguments are operands, to which rules give a dtype.
+        operands: how many of the arguments by position can be operands.
     """
 
-    promotes: ClassVar[bool] = False
+    promotes: bool = False
+    operands: int = sys.maxsize
     call: Callable[..., Any]
 
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
@@ -126,7 +129,7 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
         function: what it is.
         examine: carries out a call that is new.
     """
-    promotes, scope_of = function.promotes, SCOPE.get
+    promotes, operands, scope_of = function.promotes, function.operands, SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
         memory = scope_of().memory
@@ -137,7 +140,8 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
                 run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage]
             else:
                 known: list[Hashable] = [function]
-                table = memory.by_value if _read(args, options, known, raws, promotes) else memory.prepared
+                by_value = _read(args, options, known, raws, promotes, operands)
+                table = memory.by_value if by_value else memory.prepared
                 run, key = table[(*known,)]
         except _NEW:
             return examine(args, options)
@@ -151,6 +155,7 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
     update_wrapper(call, function.arguments)
     call.__doc__ = function.doc or function.arguments.__doc__
     call.__name__ = call.__qualname__ = function.name.rpartition(".")[2]
+    vars(call)["function"] = function
     with suppress(ValueError):  # some functions in C have no signature
         vars(call)["__signature__"] = inspect.signature(function.arguments).replace(return_annotation="Array")
     return call
@@ -162,7 +167,12 @@ _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 
 
 def _read(
-    args: Sequence[Any], options: Mapping[str, Any], known: list[Hashable], raws: list[Raw], promotes: bool
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    known: list[Hashable],
+    raws: list[Raw],
+    promotes: bool,
+    operands: int = sys.maxsize,
 ) -> bool:
     """Read a call, and return whether it has any arguments but arrays.
 
@@ -173,11 +183,15 @@ def _read(
             equals 1.
         raws: where to append the arrays, and the numbers that are promoted.
         promotes: whether numbers among `args` are promoted.
+        operands: how many of `args`, from the first one, can be operands.
 
     Raises:
         TypeError: for arguments that may change.
     """
     by_value = False
+    if len(args) > operands:
+        by_value = _read(args[operands:], _NO_OPTIONS, known, raws, False)
+        args = args[:operands]
     plain = NUMBERS if promotes else _VALUES
     for value in args:
         if isinstance(value, WrappedArray):
@@ -239,7 +253,7 @@ def _as_written(
     known: list[Hashable] = [function]
     raws: list[Raw] = []
     try:
-        by_value = _read(args, options, known, raws, function.promotes)
+        by_value = _read(args, options, known, raws, function.promotes, function.operands)
     except _NEW:
         return (), [], True
     return (*known,), raws, by_value
