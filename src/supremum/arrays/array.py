@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays import protocols, pytrees
-from supremum.arrays.assignment import accepted_value, assigned, refused_in_place
+from supremum.arrays import pytrees, torch_functions, ufuncs
+from supremum.arrays.assignment import accepted_value, assigned, check_mutable, refused_in_place
 from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Raw, backend_of
 from supremum.arrays.conversion import to_device
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
-from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
-from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
+from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS
 from supremum.arrays.indexed_updates import At
+from supremum.arrays.methods import method, refused
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
@@ -65,10 +65,6 @@ def _unary(name: str) -> Callable[..., Any]:
     return ELEMENTWISE_OPERATIONS[name].call
 
 
-def _reduction(name: str) -> Callable[..., Any]:
-    return REDUCTION_FUNCTIONS[name].call
-
-
 def _index_of(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> None:
     """The position of the smallest or largest element, or of the elements along a dimension."""
 
@@ -77,7 +73,10 @@ def _changed(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
-_reshape, _squeeze, _transpose = (Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose"))
+_transpose = method("transpose")
+_reshape, _squeeze, _matrix_transpose = (
+    Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose")
+)
 
 
 class Array(WrappedArray):
@@ -158,7 +157,12 @@ class Array(WrappedArray):
     @property
     def nbytes(self) -> int:
         """The number of bytes of its elements."""
-        return self.size * self.dtype.itemsize
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+        return self.dtype.itemsize
 
     @property
     def T(self) -> Array:  # noqa: N802 (the standard's name)
@@ -170,7 +174,7 @@ class Array(WrappedArray):
     @property
     def mT(self) -> Array:  # noqa: N802 (the standard's name)
         """The transpose of every matrix in a stack."""
-        return _transpose(self)
+        return _matrix_transpose(self)
 
     @property
     def at(self) -> At:
@@ -209,6 +213,12 @@ class Array(WrappedArray):
         """
         return to_device(self, device, stream)
 
+    def block_until_ready(self) -> Array:
+        """This array, once JAX has computed it; other libraries have computed it already, or wait when it is read."""
+        if self.backend.in_jax:
+            self._raw.block_until_ready()
+        return self
+
     def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
         with computation_errors("item", self.backend, self):
@@ -239,7 +249,7 @@ class Array(WrappedArray):
         return namespace_of(self.backend, api_version)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return protocols.array_ufunc(ufunc, method, inputs, options)
+        return ufuncs.array_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Mapping[str, Any]
@@ -250,7 +260,7 @@ class Array(WrappedArray):
     def __torch_function__(
         cls, function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        return protocols.torch_function(cls, function, args, kwargs or {})
+        return torch_functions.torch_function(cls, function, args, kwargs or {})
 
     def __reduce__(self) -> Any:
         return wrap, (self._raw, self.weak_type)
@@ -274,8 +284,7 @@ class Array(WrappedArray):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         backend: Any = self.key.backend
-        if not backend.mutable:
-            raise OperandError("arrays of JAX are immutable; use x = x.at[index].set(value)")
+        check_mutable(self, "x = x.at[index].set(value)")
         accepted = accepted_value(self, value)
         try:
             self._raw[unwrapped_index(index)] = accepted
@@ -351,16 +360,31 @@ class Array(WrappedArray):
     # A writable array must not be a key of a dict; JAX's arrays are not hashable either.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
-    # Functions of the namespace
+    # Functions of NumPy
 
-    sum, prod, mean = _reduction("sum"), _reduction("prod"), _reduction("mean")
-    std, var, any, all = _reduction("std"), _reduction("var"), _reduction("any"), _reduction("all")
-    min, max, argmin, argmax = (
-        _reduction("min"),
-        _reduction("max"),
-        Undecided("argmin", _index_of).call,
-        Undecided("argmax", _index_of).call,
-    )
+    sum, prod, mean, std, var = map(method, ("sum", "prod", "mean", "std", "var"))
+    any, all, min, max = map(method, ("any", "all", "min", "max"))
+    argmin, argmax = (method(name, Undecided(name, _index_of)) for name in ("argmin", "argmax"))
+    cumsum, cumprod, argsort, searchsorted = map(method, ("cumsum", "cumprod", "argsort", "searchsorted"))
+    round, nonzero, dot = map(method, ("round", "nonzero", "dot"))
+    copy, ravel, repeat, swapaxes, take = map(method, ("copy", "ravel", "repeat", "swapaxes", "take"))
+    conj = conjugate = _unary("conj")
+    clip = FUNCTIONS["clip"].call
+
+    sort = refused("sort", "x = np.sort(x)")
+    fill = refused("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
+
+    def flatten(self) -> Array:
+        """A copy of the elements in one dimension."""
+        return self.reshape(-1, copy=True)
+
+    def transpose(self, *axes: Any) -> Array:
+        """The array with its dimensions in another order.
+
+        Args:
+            axes: the dimensions in the new order, as a tuple or as numbers; none to reverse them.
+        """
+        return _transpose(self, _given_at_once(axes) or None)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
         """The same elements in another shape.
@@ -369,7 +393,7 @@ class Array(WrappedArray):
             shape: the shape, as a tuple or as numbers; -1 stands for the length that is left.
             copy: as in the array API standard.
         """
-        lengths = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        lengths = _given_at_once(shape)
         return _reshape(self, lengths) if copy is None else _reshape(self, lengths, copy=copy)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -380,6 +404,11 @@ class Array(WrappedArray):
         """
         found = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
         return _squeeze(self, axis=found)
+
+
+def _given_at_once(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The numbers of a method that takes them one by one or as one tuple."""
+    return tuple(numbers[0]) if len(numbers) == 1 and isinstance(numbers[0], (tuple, list)) else numbers
 
 
 def _shown(array: Array) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from supremum.arrays.dispatch import Function, Prepared
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, retyped
 from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, as_wrapped, new_array
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Format, as_format
@@ -55,7 +55,7 @@ def stored(
         array: the array that it is written into.
         result: the result.
         name: of the operation.
-        inputs: its operands.
+        inputs: its operands; empty if the rules decide about the result alone.
         storing: what may be stored; None for what the rules in force store.
 
     Raises:
@@ -71,9 +71,9 @@ def stored(
         )
     if result.dtype == array.dtype:
         return result.unwrap()
-    if name in OPERATIONS:
+    if inputs and name in OPERATIONS:
         decision = _raise_if_refused(_decided(array, name, inputs, storing))
-    else:  # the table does not have this function: only its result is known, which no cast of the operands changes
+    else:  # only the result is known, which no cast of the operands changes
         result_alone = _decided(array, None, (result,), storing)
         decision = _raise_if_refused(replace(result_alone, find_fix=no_fix))
     return _cast(array.dtype, result.unwrap(), array.backend, decision, storing or _rules_of(array))
@@ -99,6 +99,47 @@ def refused_in_place(
         if error.decision is not None:
             error.decision = _decided(array, name, inputs, storing)
         raise
+
+
+def written(out: Any, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
+    """Write the result of a function into an array, and return the array as it was given.
+
+    Args:
+        out: an array, wrapped or not.
+        function: the function as users write it.
+        name: of its operation.
+        inputs: the operands of the operation; empty if the rules decide about the result alone.
+        compute: returns the result, or `NotImplemented`.
+
+    Raises:
+        InPlaceError: if the rules do not store the result in the dtype of the array, or it is out of range.
+        LibraryError: if it is from a different library.
+        OperandError: for an array that is immutable.
+        ArgumentError: if the result has a different shape.
+    """
+    kept = as_wrapped(out)
+    result = f"{function}(...)"
+    check_mutable(kept, f"x = {result} without out=, or x = x.at[...].set({result}) to keep the dtype of x")
+    with refused_in_place(kept, name, inputs) if inputs else nullcontext():
+        found = compute()
+    if found is not NotImplemented:
+        kept.unwrap()[...] = stored(kept, found, name or function, inputs)
+        found = out
+    return found
+
+
+def check_mutable(array: WrappedArray, instead: str) -> None:
+    """Raise for an array that cannot be written to.
+
+    Args:
+        array: the array.
+        instead: what to use instead, for the error.
+
+    Raises:
+        OperandError: if its library has immutable arrays.
+    """
+    if not array.backend.mutable:
+        raise OperandError(f"arrays of JAX are immutable; use {instead}")
 
 
 class _Store(Function):
@@ -157,7 +198,7 @@ def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = No
 
 
 def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
-    """An array of JAX after an operation on some elements and a value.
+    """An array after an operation on some elements and a value, in the dtype of the array.
 
     Args:
         array: the array.

@@ -13,10 +13,11 @@ Exception
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import cast
 
 from supremum.decisions import Decision, Fix
-from supremum.errors import SupremumError
+from supremum.errors import OperandError, SupremumError, listed
 from supremum.operations import ASSIGN
 
 
@@ -88,6 +89,21 @@ def _combined_class(kind: type[Exception]) -> type[ComputationError]:
         return cast("type[ComputationError]", type(ComputationError.__name__, (ComputationError, kind), {}))
     except TypeError:  # some classes that are written in C cannot be combined
         return ComputationError
+
+
+def unsupported(what: str, options: Sequence[str], instead: str) -> OperandError:
+    """The error for a function of a library that takes no `Array`, or takes it without some options.
+
+    Args:
+        what: the function.
+        options: the names of the options that were given.
+        instead: the library's own arrays, and a call with them.
+    """
+    given = f" with {listed(options)}" if options else ""
+    return OperandError(
+        f"{what}{given} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
+        f"{instead}"
+    )
 
 
 class NarrowingError(SupremumError, OverflowError):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from supremum.arrays.assignment import accepted_value, changed
+from supremum.arrays.assignment import accepted_value, changed, stored
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
+from supremum.arrays.conversion import convert
+from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped_index
 
 
@@ -27,14 +29,21 @@ class At:
         return Changes(self.array, unwrapped_index(index))
 
 
-def _update(name: str, operation: str, what: str) -> Callable[..., Any]:
+UPDATES: Final = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "pow": "power",
+    "minimum": "min", "maximum": "max",
+}  # fmt: skip
+"""JAX's names of the methods that update elements by an operation with a value."""
+
+
+def _update(operation: str, what: str) -> Callable[..., Any]:
     """The method of an operation on the elements and a value.
 
     Args:
-        name: the name of JAX's method.
         operation: its name in the table of operations.
         what: its docstring.
     """
+    name = UPDATES[operation]
 
     def method(self: Changes, value: Any, **options: Any) -> Any:
         update = partial(self._updated, name, options=options)  # pyright: ignore[reportPrivateUsage]
@@ -66,11 +75,39 @@ class Changes:
         update = partial(self._updated, "set", self.array.unwrap(), accepted, options)
         return self._changed("set", (value,), options, update)
 
-    add = _update("add", "add", "A copy with a value added.")
-    subtract = _update("subtract", "subtract", "A copy with a value subtracted.")
-    multiply = _update("multiply", "multiply", "A copy with the elements multiplied by a value.")
-    min = _update("min", "minimum", "A copy with the smaller of element and value.")
-    max = _update("max", "maximum", "A copy with the larger of element and value.")
+    add = _update("add", "A copy with a value added.")
+    subtract = _update("subtract", "A copy with a value subtracted.")
+    multiply = _update("multiply", "A copy with the elements multiplied by a value.")
+    divide = _update("divide", "A copy with the elements divided by a value.")
+    power = _update("pow", "A copy with the elements raised to the power of a value.")
+    min = _update("minimum", "A copy with the smaller of element and value.")
+    max = _update("maximum", "A copy with the larger of element and value.")
+
+    def apply(self, function: Callable[[Any], Any], **options: Any) -> Any:
+        """A copy with the results of a function of the elements.
+
+        Args:
+            function: takes an `Array` of one element, traced by JAX, and returns an array or a number: a function of
+                `supremum.ops`, or of `jax.numpy` as `lambda x: jnp.sin(x.unwrap())`.
+            options: as for JAX's own method.
+
+        Raises:
+            InPlaceError: if the rules do not store the result in the dtype of the array.
+
+        >>> import supremum
+        >>> supremum.asarray([1.0, 4.0], dtype="float32", library="jax").at[1].apply(supremum.ops.sqrt)
+        Array([1., 2.], dtype=float32)
+        """
+        array, backend = self.array, self.array.backend
+
+        def applied(raw: Raw) -> Raw:
+            element = new_array(*backend.keyed(raw))
+            result = function(element)
+            if type(result) in NUMBERS:
+                return accepted_value(element, result)
+            return stored(element, convert(result, library=backend), "apply", ())
+
+        return self._changed("apply", (), options, lambda: array.unwrap().at[self.index].apply(applied, **options))
 
     def _updated(self, name: str, raw: Raw, value: Raw, options: dict[str, Any]) -> Raw:
         backend: Any = self.array.backend

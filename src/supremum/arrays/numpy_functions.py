@@ -10,8 +10,15 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from supremum.argument_checks import whole_number
+from supremum.arrays.assignment import written
 from supremum.arrays.backends import Backend, backend_of
 from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.decided import Arguments, Decided, by_name
+from supremum.arrays.errors import unsupported
+from supremum.arrays.functions.elementwise import FUNCTIONS
+from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
+from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.wrapped import WrappedArray
 from supremum.errors import OperandError
@@ -31,23 +38,58 @@ class Route(NamedTuple):
     options: Mapping[str, str]
 
 
-def _rank(a: Any) -> int:
+def rank(a: Any) -> int:
+    """The number of dimensions of an array, or of anything that NumPy makes one from."""
     return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # `np.ndim` of an array comes back here
 
 
 def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Any:
-    ranks = _rank(a), _rank(b)
+    ranks = rank(a), rank(b)
     if 0 in ranks:
         return xp.multiply(a, b)
     return xp.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
 
 
 def _transpose(xp: Any, a: Any, axes: Any = None) -> Any:
-    return xp.permute_dims(a, (*range(_rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
+    return xp.permute_dims(a, (*range(rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
+
+
+def _along(name: str, axis: int | None) -> Callable[..., Any]:
+    """A function along a dimension that flattens its array if there is none.
+
+    Args:
+        name: the standard's name.
+        axis: NumPy's default.
+    """
+
+    def along(xp: Any, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Any:
+        array, place = (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
+        return getattr(xp, name)(array, *args, axis=place, **options)
+
+    return along
+
+
+def _whole_numbers(xp: Any, value: Any) -> Any:
+    """A list of positions or lengths as an array, which not all libraries make themselves."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    return xp.asarray(value, dtype=xp.__array_namespace_info__().default_dtypes()["indexing"])
+
+
+def _rounding(x: Any, /, decimals: int = 0) -> Arguments:
+    """Elements rounded to a number of decimals."""
+    return (x,), {"decimals": whole_number("decimals", decimals, -400, 400)}
+
+
+_ROUND = Decided("round", _rounding, by_name("round", decimals=0))
+
+
+def _round(_: Any, a: Any, decimals: int = 0) -> Any:
+    return _ROUND.call(a, decimals)
 
 
 def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
-    order = list(range(_rank(a)))
+    order = list(range(rank(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return xp.permute_dims(a, tuple(order))
 
@@ -61,9 +103,10 @@ std var : a : axis ddof=correction correction keepdims
 cumsum=cumulative_sum cumprod=cumulative_prod : a : axis dtype
 cumulative_sum cumulative_prod : x : axis dtype include_initial
 diff : a : n axis prepend append
-nonzero round around=round ravel copy shape ndim size linalg.det linalg.eigh linalg.eigvalsh linalg.inv : a :
+nonzero ravel copy shape ndim size linalg.det linalg.eigh linalg.eigvalsh linalg.inv : a :
 linalg.slogdet : a :
 real imag : val :
+round around : a decimals :
 clip : a a_min a_max : min max
 where : condition x y :
 concatenate=concat stack : arrays : axis
@@ -120,18 +163,26 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
 
 
 _COMPOSED: dict[str, Callable[..., Any]] = {
+    "around": _round,
+    "argsort": _along("argsort", -1),
     "copy": lambda xp, a: xp.asarray(a, copy=True),
+    "cumprod": _along("cumulative_prod", None),
+    "cumsum": _along("cumulative_sum", None),
     "dot": _dot,
     "inner": partial(_dot, axis=-1),
     "ndim": lambda _, a: a.ndim,
     "outer": lambda xp, a, b: xp.linalg.outer(*(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
     "permute_dims": _transpose,
     "ravel": lambda xp, a: xp.reshape(a, (-1,)),
+    "repeat": lambda xp, a, repeats, axis=None: xp.repeat(a, _whole_numbers(xp, repeats), axis=axis),
     "reshape": lambda xp, a, shape, **options: xp.reshape(a, _lengths(shape), **options),
+    "round": _round,
     "shape": lambda _, a: a.shape,
     "size": lambda _, a: a.size,
     "squeeze": lambda _, a, axis=None: a.squeeze(axis),
+    "sort": _along("sort", -1),
     "swapaxes": _swapaxes,
+    "take": lambda xp, a, indices, axis=None: _along("take", None)(xp, a, _whole_numbers(xp, indices), axis=axis),
     "tile": lambda xp, a, reps: xp.tile(a, _lengths(reps)),
     "transpose": _transpose,
     "where": lambda xp, condition, *values: xp.where(condition, *values) if values else xp.nonzero(condition),
@@ -193,10 +244,7 @@ def _places(
     name = name_of(function)
     route = ROUTES.get(name)
     if route is None:
-        raise OperandError(
-            f"np.{name} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
-            f"NumPy's own arrays, np.{name}(np.asarray(x))"
-        )
+        raise unsupported(f"np.{name}", (), f"NumPy's own arrays, np.{name}(np.asarray(x))")
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:
@@ -249,12 +297,16 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     xp = namespace_in(_library_of(args) if not kwargs else _library_of((*args, *kwargs.values())))
     given: list[Any] = []
     options: dict[str, Any] = {}
+    out = None
     for source, name, default, option in places:
         if isinstance(source, slice):
             given += args[source]
             continue
         value = kwargs[source] if isinstance(source, str) else args[source]
         if default is not _REQUIRED and _is_left(value, default):
+            continue
+        if name == "out":
+            out = value[0] if isinstance(value, tuple) else value  # NumPy's ufuncs give a tuple
             continue
         if option is None:
             full_name = name_of(function)
@@ -266,7 +318,26 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
             options[option] = value
         else:
             given.append(value)
-    return find(xp)(*given, **options) if target is None else target(xp, *given, **options)
+    called = find(xp) if target is None else partial(target, xp)
+    return called(*given, **options) if out is None else _written(out, function, called, given, options)
+
+
+def _written(
+    out: Any, function: Callable[..., Any], called: Callable[..., Any], given: list[Any], options: dict[str, Any]
+) -> Any:
+    """Write the result of a function of NumPy into an array; the rules decide about its operands where they know it."""
+    decided = None if options.get("dtype") is not None else _DECIDED.get(name_in_standard(function))
+    name, operands = ("", ()) if decided is None else (decided.name, decided.operands_of(given, options))
+    return written(out, f"np.{name_of(function)}", name, operands, lambda: called(*given, **options))
+
+
+def name_in_standard(function: Callable[..., Any]) -> str:
+    """The standard's name of a function of NumPy; empty if it is composed of several."""
+    target = ROUTES[name_of(function)].target
+    return target if isinstance(target, str) else ""
+
+
+_DECIDED: dict[str, Decided] = {**FUNCTIONS, **PROMOTING_FUNCTIONS, **REDUCTION_FUNCTIONS}
 
 
 def _library_of(values: Sequence[Any]) -> Backend:

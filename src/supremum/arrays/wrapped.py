@@ -178,6 +178,15 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     return backend.keyed(value, weak)
 
 
+def as_wrapped(value: Any) -> WrappedArray:
+    """An array of a library as an `Array`, or the `Array` itself.
+
+    Raises:
+        OperandError: for anything else.
+    """
+    return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value))
+
+
 def unwrapped(value: Any) -> Any:
     """The array that a value wraps, or the value itself."""
     return value.unwrap() if isinstance(value, WrappedArray) else value
