@@ -93,7 +93,9 @@ class Decided(Function):
         gives_indices: bool = False,
     ) -> None:
         row = as_operation(operation)
-        self.operation = replace(row, name=name) if name else row
+        # A function with a name of its own is not the library's reduction, which may accumulate by itself.
+        own = Family.WHOLE if row.family is Family.REDUCTION else row.family
+        self.operation = replace(row, name=name, family=own) if name else row
         self._deciding, self._build = row, build
         self._trial = trial or (build and in_library(name or row.name))
         self._promoted, self._gives_indices = promoted, gives_indices
@@ -272,13 +274,17 @@ class Reduction(Decided):
     """A reduction, which may have an option for the dtype of its result.
 
     Args:
-        name: of the operation.
+        operation: the name of the operation.
         arguments: as for `Decided`.
         doc: as for `Function`.
+        build: as for `Decided`.
+        name: as for `Decided`.
     """
 
-    def __init__(self, name: str, arguments: Callable[..., Arguments], doc: str) -> None:
-        super().__init__(name, arguments, reduction, doc=doc, trial=reduction)
+    def __init__(
+        self, operation: str, arguments: Callable[..., Arguments], doc: str, build: Build = reduction, name: str = ""
+    ) -> None:
+        super().__init__(operation, arguments, build, name=name, doc=doc, trial=build)
 
     def decide(self, rules: RuleSet, case: Case, runtime: Runtime = EVERYTHING) -> Decision:
         """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""

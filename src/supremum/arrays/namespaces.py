@@ -17,11 +17,14 @@ from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.dispatch import Function
 from supremum.arrays.functions import elementwise
+from supremum.arrays.functions.compositions import COMPOSED_FUNCTIONS, COMPOSED_LINALG_FUNCTIONS
 from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
 from supremum.arrays.functions.inspection import INSPECTION_FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
 from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
+from supremum.arrays.functions.statistics import STATISTICS
+from supremum.arrays.functions.sums_of_products import SUMS_OF_PRODUCTS
 from supremum.arrays.undecided import Undecided
 from supremum.errors import near_names, shown
 from supremum.formats import FORMATS
@@ -29,9 +32,17 @@ from supremum.formats import FORMATS
 _ELEMENTWISE = {name: function for name, function in elementwise.FUNCTIONS.items() if name not in LOSSES}
 _DTYPES = {row.name: row.dtype for row in FORMATS}
 _OWN: dict[str, Mapping[str, Function | Callable[..., Any]]] = {
-    "": {**_ELEMENTWISE, **PROMOTING_FUNCTIONS, **REDUCTION_FUNCTIONS, **CREATION_FUNCTIONS, **INSPECTION_FUNCTIONS},
+    "": {
+        **_ELEMENTWISE, **PROMOTING_FUNCTIONS, **SUMS_OF_PRODUCTS, **REDUCTION_FUNCTIONS, **CREATION_FUNCTIONS,
+        **INSPECTION_FUNCTIONS,
+    },
     "linalg": PROMOTING_LINALG_FUNCTIONS,
     "fft": CREATION_FFT_FUNCTIONS,
+}  # fmt: skip
+_COMPOSED: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "": {**COMPOSED_FUNCTIONS, **STATISTICS},
+    "linalg": COMPOSED_LINALG_FUNCTIONS,
+    "fft": {},
 }
 _STANDARD = {"": FUNCTIONS, "linalg": LINALG, "fft": FFT}
 _MISSING = object()
@@ -90,7 +101,9 @@ class Namespace(ModuleType):
         backend, part = self._backend, self._part
         own = _OWN[part].get(name)
         if own is not None:
-            return own.within(backend).call if isinstance(own, Function) else _bound(backend, name, own)
+            return own.within(backend).call if isinstance(own, Function) else _bound(backend, backend, name, own)
+        if (composed := _COMPOSED[part].get(name)) is not None:
+            return _bound(backend, namespace_in(backend), name, composed)
         if name.startswith("_"):
             return _MISSING
         if not part:
@@ -107,7 +120,7 @@ class Namespace(ModuleType):
         return Undecided(full_name, function, standard=name in _STANDARD[part]).within(backend).call
 
     def __dir__(self) -> list[str]:
-        names = {*_STANDARD[self._part], *_OWN[self._part]}
+        names = {*_STANDARD[self._part], *_OWN[self._part], *_COMPOSED[self._part]}
         if not self._part:
             dtypes = {name for name in _DTYPES if _names_dtype(self._backend, name)}
             names |= {*CONSTANTS, *dtypes, "linalg", "fft", "__array_api_version__", "__name__"}
@@ -127,13 +140,13 @@ def _names_dtype(backend: Backend, name: str) -> bool:
     return backend is NUMPY or hasattr(backend.xp, name)
 
 
-def _bound(backend: Backend, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose first argument is the library, with its library."""
+def _bound(backend: Backend, first: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with its first argument, which is the library or the namespace."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(backend, *args, **options)
+            return function(first, *args, **options)
         except Exception as error:
             raise_computation_error(name, backend, args, options, error)
             raise

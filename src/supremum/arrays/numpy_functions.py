@@ -97,8 +97,8 @@ def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
 # In each line: functions of NumPy with their module, and with `=` the standard's name if it differs; the arguments that
 # are given by position; and the options. `_COMPOSED` has the functions that take more than a different name.
 _TABLE = """
-sum prod : a : axis dtype keepdims
-mean max amax=max min amin=min all any argmax argmin count_nonzero : a : axis keepdims
+sum prod mean nansum nanmean : a : axis dtype keepdims
+median max amax=max min amin=min all any argmax argmin count_nonzero : a : axis keepdims
 std var : a : axis ddof=correction correction keepdims
 cumsum=cumulative_sum cumprod=cumulative_prod : a : axis dtype
 cumulative_sum cumulative_prod : x : axis dtype include_initial
@@ -155,6 +155,18 @@ squeeze : a axis :
 reshape : a shape : copy
 tile : A reps :
 swapaxes : a axis1 axis2 :
+percentile quantile : a q : axis method keepdims
+unique : ar : return_index return_inverse return_counts equal_nan
+hstack vstack : tup :
+isclose allclose : a b : rtol atol equal_nan
+einsum : *operands :
+pad : array pad_width : mode constant_values
+histogram : a : bins range density weights
+bincount : x weights : minlength
+interp : x xp fp : left right
+gradient : f *varargs : axis edge_order
+convolve : a v : mode
+linalg.norm : x : ord axis keepdims
 """
 
 
@@ -311,8 +323,8 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
         if option is None:
             full_name = name_of(function)
             raise OperandError(
-                f"np.{full_name} takes no {name} with an Array, as the array API standard has no such option; leave "
-                f"it out, or pass NumPy's own arrays, np.{full_name}(np.asarray(x), {name}=...)"
+                f"np.{full_name} takes no {name} with an Array, as its function of the namespace has no such option; "
+                f"leave it out, or pass NumPy's own arrays, np.{full_name}(np.asarray(x), {name}=...)"
             )
         if option:
             options[option] = value

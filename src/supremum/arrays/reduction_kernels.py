@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
 
+from numpy.lib.array_utils import normalize_axis_tuple
+
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import reduces_alike
 from supremum.formats import as_format
+from supremum.operations import as_operation
 
 # Functions with an argument for the dtype to accumulate in; the others accumulate in the dtype of their argument.
 _SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")
@@ -42,3 +46,72 @@ def _mean_of_integers(backend: Backend, x: Raw, *, dtype: Any, axis: Any = None,
     quotient = xp.floor_divide(total, count)
     is_cut = (total < 0) & (quotient * count != total)
     return xp.where(is_cut, quotient + 1, quotient)
+
+
+def sum_without_nan(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+    """The sum of the elements that are not NaN; the parameters are those of `reduction`."""
+    total = reduction(backend, _plan_of("sum", plan))
+    return total if not as_format(plan.compute[0]).is_inexact else lambda x: total(_without_nan(backend, x))
+
+
+def mean_without_nan(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+    """The mean of the elements that are not NaN; the parameters are those of `reduction`."""
+    computed = plan.compute[0]
+    if not as_format(computed).is_inexact:
+        return reduction(backend, _plan_of("mean", plan))
+    xp, native = backend.xp, backend.native_dtype(computed)
+    options = {name: value for name, value in plan.options.items() if name != "dtype"}
+
+    def mean(x: Raw) -> Raw:
+        count = xp.sum(xp.astype(~xp.isnan(x), native), dtype=native, **options)
+        return xp.sum(_without_nan(backend, x), dtype=native, **options) / count
+
+    return mean
+
+
+def _without_nan(backend: Backend, x: Raw) -> Raw:
+    return backend.xp.where(backend.xp.isnan(x), backend.xp.zeros_like(x), x)
+
+
+def median(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+    """The mean of the one or two elements in the middle, or NaN if an element is NaN.
+
+    Args:
+        backend: the library.
+        plan: the plan; its options are those of the mean.
+    """
+    xp, (axis, keepdims) = backend.xp, plan.options.values()
+    mean = reduction(backend, replace(_plan_of("mean", plan), options={"axis": 0}))
+
+    def middle(x: Raw) -> Raw:
+        rows, shape = in_rows(xp, x, axis, keepdims=keepdims)
+        ordered = xp.sort(rows, axis=0)
+        count = ordered.shape[0]
+        result = mean(ordered[max(count - 1, 0) // 2 : count // 2 + 1])
+        if count and as_format(plan.compute[0]).is_inexact:
+            result = xp.where(xp.isnan(ordered[-1]), ordered[-1], result)
+        return xp.reshape(result, shape)
+
+    return middle
+
+
+def _plan_of(name: str, plan: Plan) -> Plan:
+    """The plan of a reduction that is part of the function of a plan."""
+    return replace(plan, operation=as_operation(name))
+
+
+def in_rows(xp: Any, x: Any, axis: Any, *, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
+    """An array with the dimensions of a reduction joined as its first one, and the shape of the result.
+
+    Args:
+        xp: a namespace of the standard.
+        x: an array of that namespace.
+        axis: the dimensions of the reduction, as for `sum`.
+        keepdims: whether they stay, with length one.
+    """
+    count = len(x.shape)
+    reduced = normalize_axis_tuple(range(count) if axis is None else axis, count)
+    kept = tuple(i for i in range(count) if i not in reduced)
+    lengths = tuple(x.shape[i] for i in kept)
+    rows = xp.reshape(xp.permute_dims(x, (*reduced, *kept)), (prod(x.shape[i] for i in reduced), *lengths))
+    return rows, tuple(1 if i in reduced else x.shape[i] for i in range(count) if keepdims or i in kept)

@@ -183,6 +183,12 @@ _BOOL, _WIDE_COMPLEX = as_format("bool").dtype, as_format("complex64")
 _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype, "integer": as_format("int8").dtype}
 
 
+def builtin_dtype(dtype: DType) -> DType:
+    """A dtype that NumPy has itself and that holds all values of a dtype; the dtype itself if NumPy has it."""
+    row = as_format(dtype)
+    return dtype if row.is_builtin else _BETWEEN[row.category]
+
+
 def _caster(source: DType, target: DType, *, checked: bool = False) -> Callable[[Raw], Raw] | None:
     """A function that converts arrays; None if there is nothing to convert."""
     if checked and _narrows(source, target):

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
+from supremum.arrays.backends.base import Build
 from supremum.arrays.decided import Arguments, Reduction
+from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
 from supremum.formats import as_format
 
 # The largest number of dimensions of NumPy's arrays; other libraries have the same limit or a lower one.
@@ -41,9 +43,12 @@ def _varying(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: 
     return (x,), {"axis": _axis(axis), "correction": divisor, "keepdims": flag("keepdims", keepdims)}
 
 
-def _reduction(name: str, arguments: Callable[..., Arguments], what: str, more: str = "") -> Reduction:
+def _reduction(
+    operation: str, arguments: Callable[..., Arguments], what: str, more: str = "", build: Build = reduction,
+    name: str = "",
+) -> Reduction:  # fmt: skip
     last = f"\n        {more}" if more else ""
-    doc = f"""{what}, in the dtype that the rules in force decide for `{name}`.
+    doc = f"""{what}, in the dtype that the rules in force decide for `{operation}`.
 
     Args:
         x: an array.
@@ -55,7 +60,7 @@ def _reduction(name: str, arguments: Callable[..., Arguments], what: str, more: 
         PromotionError: if the rules refuse.
         RuntimeDtypeError: if the library does not compute it in the dtype that the rules decide.
     """
-    return Reduction(name, arguments, doc)
+    return Reduction(operation, arguments, doc, build, name)
 
 
 _DTYPE: Final = "dtype: the dtype of the result; None for the dtype that the rules decide."
@@ -65,13 +70,16 @@ _ALL = (
     _reduction("prod", _summing, "The product", _DTYPE),
     _reduction("cumulative_sum", _cumulating, "The cumulative sums", _DTYPE),
     _reduction("cumulative_prod", _cumulating, "The cumulative products", _DTYPE),
-    _reduction("mean", _reducing, "The mean"),
+    _reduction("mean", _summing, "The mean", _DTYPE),
     _reduction("var", _varying, "The variance", _DIVISOR),
     _reduction("std", _varying, "The standard deviation", _DIVISOR),
     _reduction("any", _reducing, "Whether any element is true"),
     _reduction("all", _reducing, "Whether all elements are true"),
     _reduction("min", _reducing, "The smallest element"),
     _reduction("max", _reducing, "The largest element"),
+    _reduction("mean", _reducing, "The median", build=median, name="median"),
+    _reduction("sum", _summing, "The sum of the elements that are not NaN", _DTYPE, sum_without_nan, "nansum"),
+    _reduction("mean", _summing, "The mean of the elements that are not NaN", _DTYPE, mean_without_nan, "nanmean"),
 )
 REDUCTION_FUNCTIONS: dict[str, Reduction] = {function.name: function for function in _ALL}
 """The reductions of the namespace, by name."""
