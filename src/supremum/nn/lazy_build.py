@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
 from supremum.argument_checks import pytree
@@ -71,10 +72,16 @@ def make_weights(layer: Module[Any], inputs: tuple[Any, ...], kwargs: Mapping[st
     """
     if inputs or kwargs:
         traced_spec(layer, inputs, kwargs)
-    for path, variable in layer.variables.items():
-        with jax.ensure_compile_time_eval():
-            folded = jax.random.fold_in(key, zlib.crc32(path.encode()) & 0x7FFFFFFF)
-        variable.initialize(folded)
+    missing = {path: variable for path, variable in layer.variables.items() if not variable.is_initialized}
+    # Values must be concrete even if the model is being traced. Outside of a trace JAX's own context would only compile
+    # random functions with constants as large as their results.
+    is_traced = isinstance(_fold_in(key, np.uint32(0)), Tracer)
+    with jax.ensure_compile_time_eval() if is_traced else nullcontext():
+        for path, variable in missing.items():
+            variable.initialize(_fold_in(key, np.uint32(zlib.crc32(path.encode()) & 0x7FFFFFFF)))
+
+
+_fold_in = jax.jit(jax.random.fold_in)  # jitted, because JAX would dispatch each of its operations
 
 
 def first_key() -> jax.Array:

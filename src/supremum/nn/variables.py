@@ -134,17 +134,16 @@ class Variable(VariableOperators):
         """
         if self.is_initialized or self._initializer is None:
             return
-        with jax.ensure_compile_time_eval():  # a concrete array, even if the model is being traced
-            try:
-                made = self._initializer(key, self.shape, self._spec.dtype)
-                # JAX keeps 64 bits that are not its default only if they are given by name.
-                is_made = getattr(made, "dtype", None) == self._spec.dtype
-                value = jnp.asarray(made, self._spec.dtype if is_made else None)
-            except (ValueError, TypeError) as error:
-                raise ArgumentError(
-                    f"the initializer of variable {shown(self.name)} failed for {self._spec.dtype}{list(self.shape)}: "
-                    f"{error}"
-                ) from error
+        try:
+            made = self._initializer(key, self.shape, self._spec.dtype)
+            # JAX keeps 64 bits that are not its default only if they are given by name.
+            is_made = getattr(made, "dtype", None) == self._spec.dtype
+            value = jnp.asarray(made, self._spec.dtype if is_made else None)
+        except (ValueError, TypeError) as error:
+            raise ArgumentError(
+                f"the initializer of variable {shown(self.name)} failed for {self._spec.dtype}{list(self.shape)}: "
+                f"{error}"
+            ) from error
         if (value.shape, value.dtype) != (self.shape, self._spec.dtype):
             raise ArgumentError(
                 f"the initializer of variable {shown(self.name)} must return {self._spec.dtype}{list(self.shape)}, got "
@@ -242,7 +241,7 @@ class Variable(VariableOperators):
         if stored is not None:
             return stored
         if is_declaring():
-            return jnp.zeros(self.shape, self._spec.dtype)
+            return jax.lax.empty(self.shape, self._spec.dtype)
         raise UninitializedError(
             f"variable {shown(self.name)} has no value yet; call nn.initialize(model, *inputs, seed=0)"
         )

@@ -20,11 +20,13 @@ from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_complex, widened
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import as_axes, broadcasts
+from supremum.nn.functional.shape_traces import traced_once
 from supremum.nn.logits_registry import Origin, record
 
 _REAL_PARTS = "use x.real or a different activation"
 
 
+@traced_once
 def relu(x: Any) -> jax.Array:
     """The positive part of each value; integers stay integers.
 

@@ -17,6 +17,7 @@ from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refu
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
+from supremum.nn.functional.shape_traces import traced_once
 
 SCORES_AT_ONCE = 2**26
 """The default number of scores held at once: 256 MiB of float32, or 4,096 queries and keys in four heads. Gradients
@@ -27,6 +28,7 @@ SMALLEST_CHUNK = 128
 """The scores of a smaller chunk would need less memory than the outputs, which have about this head dimension."""
 
 
+@traced_once
 def dot_product_attention(
     query: Any,
     key: Any,

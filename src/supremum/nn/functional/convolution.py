@@ -19,6 +19,7 @@ from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
+from supremum.nn.functional.shape_traces import traced_once
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
@@ -94,6 +95,7 @@ TRANSPOSED_PADDINGS = ("SAME", "VALID", "CIRCULAR")
 """The names of paddings for `conv_transpose`."""
 
 
+@traced_once
 def conv(
     x: Any,
     kernel: Any,
@@ -157,6 +159,7 @@ def conv(
     return with_bias(product, bias)
 
 
+@traced_once
 def conv_transpose(
     x: Any,
     kernel: Any,

@@ -20,6 +20,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
 from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, broadcasts
+from supremum.nn.functional.shape_traces import traced_once
 from supremum.promotion import promote_types
 
 
@@ -222,6 +223,7 @@ def normalize(
     return result.astype(target)
 
 
+@traced_once
 def layer_norm(
     x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -248,6 +250,7 @@ def layer_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype)
 
 
+@traced_once
 def rms_norm(x: Any, scale: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None) -> jax.Array:
     """Divide each example by its root mean square (Zhang and Sennrich, 2019).
 
@@ -271,6 +274,7 @@ def rms_norm(x: Any, scale: Any = None, *, axes: Ints = (-1,), epsilon: float = 
     return _norm(x, scale, None, axes, epsilon, dtype, centered=False)
 
 
+@traced_once
 def group_norm(
     x: Any, scale: Any = None, offset: Any = None, *, groups: int, epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -306,6 +310,7 @@ def group_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, shape=split, over=over)
 
 
+@traced_once
 def instance_norm(
     x: Any, scale: Any = None, offset: Any = None, *, epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -338,6 +343,7 @@ def instance_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, over=tuple(range(1, len(shape) - 1)))
 
 
+@traced_once
 def batch_norm(
     x: Any,
     mean: Any,

@@ -16,6 +16,7 @@ from supremum.errors import ArgumentError
 from supremum.nn.functional.convolution import Padding, Pads, as_padding, check_space, pads_of
 from supremum.nn.functional.dtype_promotion import ordered_format, promote_dtype, widened
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
+from supremum.nn.functional.shape_traces import traced_once
 
 POOL_PADDINGS = ("SAME", "VALID")
 """The names of paddings for pooling."""
@@ -23,6 +24,7 @@ POOL_PADDINGS = ("SAME", "VALID")
 _ABSOLUTE = "use jnp.abs(x)"
 
 
+@traced_once
 def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
     """The largest value of each window.
 
@@ -46,6 +48,7 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
     return _extreme(x, window, strides, padding, "max_pool")
 
 
+@traced_once
 def min_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
     """The smallest value of each window; arguments, result and errors are as for `max_pool`.
 
@@ -55,6 +58,7 @@ def min_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
     return _extreme(x, window, strides, padding, "min_pool")
 
 
+@traced_once
 def avg_pool(
     x: Any,
     window: Sequence[int],

@@ -21,8 +21,10 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none, widened
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
+from supremum.nn.functional.shape_traces import traced_once
 
 
+@traced_once
 def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
     """A matrix product over the last axis, plus a bias.
 
@@ -49,6 +51,7 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
     return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ()))), bias)
 
 
+@traced_once
 def dense_general(
     x: Any, kernel: Any, bias: Any = None, *, axes: Ints = (-1,), batch_axes: Ints = (), dtype: Any = None
 ) -> jax.Array:
