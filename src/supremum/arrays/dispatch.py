@@ -57,10 +57,12 @@ class Function(ABC):
         backend: the library of the namespace that it belongs to; None for the library of its arrays.
         promotes: whether numbers among the arguments are operands, to which rules give a dtype.
         operands: how many of the arguments by position can be operands.
+        by_rank: whether what is prepared depends on how many dimensions the arrays have.
     """
 
     promotes: bool = False
     operands: int = sys.maxsize
+    by_rank: bool = False
     call: Callable[..., Any]
 
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
@@ -79,10 +81,12 @@ class Function(ABC):
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The result of a call that is new; remember what was prepared for it."""
 
-    def recall(self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any]) -> Prepared | None:
-        """What was prepared for calls that are written like this one."""
-        known, _, by_value = _as_written(self, args, options)
-        return (memory.by_value if by_value else memory.prepared).get(known)
+    def recall(
+        self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> tuple[Prepared | None, Sequence[Raw]]:
+        """What was prepared for calls that are written like this one, and what it takes."""
+        known, raws, by_value = _as_written(self, args, options)
+        return (memory.by_value if by_value else memory.prepared).get(known), raws
 
     def remember(
         self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any], raws: Sequence[Raw], prepared: Prepared
@@ -129,20 +133,21 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
         function: what it is.
         examine: carries out a call that is new.
     """
-    promotes, operands, scope_of = function.promotes, function.operands, SCOPE.get
+    promotes, operands, by_rank, scope_of = function.promotes, function.operands, function.by_rank, SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
         memory = scope_of().memory
         raws: list[Raw] = []
         try:
-            if len(args) == 1 and not options and isinstance(array := args[0], WrappedArray):  # the same in fewer steps
+            if len(args) == 1 and not options and not by_rank and isinstance(array := args[0], WrappedArray):
                 raws.append(array._raw)  # pyright: ignore[reportPrivateUsage]
-                run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage]
+                run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage] (in fewer steps)
             else:
                 known: list[Hashable] = [function]
                 by_value = _read(args, options, known, raws, promotes, operands)
-                table = memory.by_value if by_value else memory.prepared
-                run, key = table[(*known,)]
+                if by_rank:
+                    known += map(_rank, raws)
+                run, key = (memory.by_value if by_value else memory.prepared)[(*known,)]
         except _NEW:
             return examine(args, options)
         try:
@@ -155,10 +160,18 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
     update_wrapper(call, function.arguments)
     call.__doc__ = function.doc or function.arguments.__doc__
     call.__name__ = call.__qualname__ = function.name.rpartition(".")[2]
-    vars(call)["function"] = function
+    vars(call)[_FUNCTION] = function
     with suppress(ValueError):  # some functions in C have no signature
         vars(call)["__signature__"] = inspect.signature(function.arguments).replace(return_annotation="Array")
     return call
+
+
+_FUNCTION = "__supremum_function__"
+
+
+def function_of(call: Callable[..., Any]) -> Function | None:
+    """The function that users call as `call`; None for what is not made by `caller`."""
+    return getattr(call, _FUNCTION, None)
 
 
 # A call is new, has arguments that may change or are nested deeply, or an array is new from a tree of JAX.
@@ -240,6 +253,10 @@ def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bo
         raise TypeError(kind)
 
 
+def _rank(raw: Raw) -> int:
+    return getattr(raw, "ndim", 0)
+
+
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -254,6 +271,8 @@ def _as_written(
     raws: list[Raw] = []
     try:
         by_value = _read(args, options, known, raws, function.promotes, function.operands)
+        if function.by_rank:
+            known += map(_rank, raws)
     except _NEW:
         return (), [], True
     return (*known,), raws, by_value

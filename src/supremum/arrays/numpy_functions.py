@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -15,20 +15,23 @@ from supremum.arrays.assignment import written
 from supremum.arrays.backends import Backend, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.decided import Arguments, Decided, by_name
+from supremum.arrays.dispatch import Function, function_of
 from supremum.arrays.errors import unsupported
-from supremum.arrays.functions.elementwise import FUNCTIONS
-from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
-from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.wrapped import WrappedArray
 from supremum.errors import OperandError
+from supremum.rules import SCOPE, memory_of
+
+Deferred: TypeAlias = "partial[Any]"
+"""A call of a function of the namespace."""
 
 
 class Route(NamedTuple):
     """How to call the standard's function for a function of NumPy.
 
     Args:
-        target: the standard's name, with its extension; or a function of the namespace and the arguments.
+        target: the standard's name, with its extension; or a function of the namespace and the arguments that returns
+            the call to make, which may depend on how many dimensions the arrays have.
         arguments: NumPy's names of the arguments that are given by position; one with a star takes all that are left.
         options: NumPy's names of the other arguments, and the standard's.
     """
@@ -43,18 +46,20 @@ def rank(a: Any) -> int:
     return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # `np.ndim` of an array comes back here
 
 
-def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Any:
+def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Deferred:
     ranks = rank(a), rank(b)
     if 0 in ranks:
-        return xp.multiply(a, b)
-    return xp.tensordot(a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
+        return partial(xp.multiply, a, b)
+    if axis == -2 and max(ranks) <= 2:
+        return partial(xp.matmul, a, b)
+    return partial(xp.tensordot, a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
 
 
-def _transpose(xp: Any, a: Any, axes: Any = None) -> Any:
-    return xp.permute_dims(a, (*range(rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
+def _transpose(xp: Any, a: Any, axes: Any = None) -> Deferred:
+    return partial(xp.permute_dims, a, (*range(rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
 
 
-def _along(name: str, axis: int | None) -> Callable[..., Any]:
+def _along(name: str, axis: int | None) -> Callable[..., Deferred]:
     """A function along a dimension that flattens its array if there is none.
 
     Args:
@@ -62,9 +67,10 @@ def _along(name: str, axis: int | None) -> Callable[..., Any]:
         axis: NumPy's default.
     """
 
-    def along(xp: Any, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Any:
-        array, place = (xp.reshape(a, (-1,)), 0) if axis is None else (a, axis)
-        return getattr(xp, name)(array, *args, axis=place, **options)
+    def along(xp: Any, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Deferred:
+        is_flat = axis is None and rank(a) != 1
+        array = xp.reshape(a, (-1,)) if is_flat else a
+        return partial(getattr(xp, name), array, *args, axis=0 if axis is None else axis, **options)
 
     return along
 
@@ -84,14 +90,14 @@ def _rounding(x: Any, /, decimals: int = 0) -> Arguments:
 _ROUND = Decided("round", _rounding, by_name("round", decimals=0))
 
 
-def _round(_: Any, a: Any, decimals: int = 0) -> Any:
-    return _ROUND.call(a, decimals)
+def _round(_: Any, a: Any, decimals: int = 0) -> Deferred:
+    return partial(_ROUND.call, a, decimals)
 
 
-def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Any:
+def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
     order = list(range(rank(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
-    return xp.permute_dims(a, tuple(order))
+    return partial(xp.permute_dims, a, tuple(order))
 
 
 # In each line: functions of NumPy with their module, and with `=` the standard's name if it differs; the arguments that
@@ -174,31 +180,35 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
-_COMPOSED: dict[str, Callable[..., Any]] = {
+_COMPOSED: dict[str, Callable[..., Deferred]] = {
     "around": _round,
     "argsort": _along("argsort", -1),
-    "copy": lambda xp, a: xp.asarray(a, copy=True),
+    "copy": lambda xp, a: partial(xp.asarray, a, copy=True),
     "cumprod": _along("cumulative_prod", None),
     "cumsum": _along("cumulative_sum", None),
     "dot": _dot,
     "inner": partial(_dot, axis=-1),
-    "ndim": lambda _, a: a.ndim,
-    "outer": lambda xp, a, b: xp.linalg.outer(*(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
+    "ndim": lambda _, a: partial(getattr, a, "ndim"),
+    "outer": lambda xp, a, b: partial(xp.linalg.outer, *(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
     "permute_dims": _transpose,
-    "ravel": lambda xp, a: xp.reshape(a, (-1,)),
-    "repeat": lambda xp, a, repeats, axis=None: xp.repeat(a, _whole_numbers(xp, repeats), axis=axis),
-    "reshape": lambda xp, a, shape, **options: xp.reshape(a, _lengths(shape), **options),
+    "ravel": lambda xp, a: partial(xp.reshape, a, (-1,)),
+    "repeat": lambda xp, a, repeats, axis=None: partial(xp.repeat, a, _whole_numbers(xp, repeats), axis=axis),
+    "reshape": lambda xp, a, shape, **options: partial(xp.reshape, a, _lengths(shape), **options),
     "round": _round,
-    "shape": lambda _, a: a.shape,
-    "size": lambda _, a: a.size,
-    "squeeze": lambda _, a, axis=None: a.squeeze(axis),
+    "shape": lambda _, a: partial(getattr, a, "shape"),
+    "size": lambda _, a: partial(getattr, a, "size"),
+    "squeeze": lambda _, a, axis=None: partial(a.squeeze, axis),
     "sort": _along("sort", -1),
     "swapaxes": _swapaxes,
     "take": lambda xp, a, indices, axis=None: _along("take", None)(xp, a, _whole_numbers(xp, indices), axis=axis),
-    "tile": lambda xp, a, reps: xp.tile(a, _lengths(reps)),
+    "tile": lambda xp, a, reps: partial(xp.tile, a, _lengths(reps)),
     "transpose": _transpose,
-    "where": lambda xp, condition, *values: xp.where(condition, *values) if values else xp.nonzero(condition),
+    "where": lambda xp, condition, *values: (
+        partial(xp.where, condition, *values) if values else partial(xp.nonzero, condition)
+    ),
 }
+# Those of them with operands that may be numbers.
+_PROMOTING = ("dot", "inner", "where")
 
 
 def _names(text: str) -> dict[str, str]:
@@ -305,41 +315,99 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     >>> np.mean(supremum.arrays.asarray([1.0, 2.0], dtype="float32"))
     Array(1.5, dtype=float32)
     """
-    target, find, places = _places(function, len(args), (*kwargs,))
-    xp = namespace_in(_library_of(args) if not kwargs else _library_of((*args, *kwargs.values())))
-    given: list[Any] = []
-    options: dict[str, Any] = {}
-    out = None
-    for source, name, default, option in places:
-        if isinstance(source, slice):
-            given += args[source]
-            continue
-        value = kwargs[source] if isinstance(source, str) else args[source]
-        if default is not _REQUIRED and _is_left(value, default):
-            continue
-        if name == "out":
-            out = value[0] if isinstance(value, tuple) else value  # NumPy's ufuncs give a tuple
-            continue
-        if option is None:
-            full_name = name_of(function)
-            raise OperandError(
-                f"np.{full_name} takes no {name} with an Array, as its function of the namespace has no such option; "
-                f"leave it out, or pass NumPy's own arrays, np.{full_name}(np.asarray(x), {name}=...)"
-            )
-        if option:
-            options[option] = value
-        else:
-            given.append(value)
-    called = find(xp) if target is None else partial(target, xp)
-    return called(*given, **options) if out is None else _written(out, function, called, given, options)
+    return _routed(function).call(*args, **kwargs)
+
+
+class _Routed(Function):
+    """A function of NumPy, which calls the function of the namespace with the same meaning.
+
+    If that is one function, what is prepared for it is remembered for the call of NumPy's function, too.
+
+    Args:
+        function: NumPy's function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function, name = function, name_of(function)
+        found = ROUTES.get(name)
+        if found is not None and not found.arguments[0].startswith("*"):
+            self.operands = len(found.arguments)
+            if isinstance(found.target, str):
+                target = function_of(attrgetter(found.target)(namespace_in(NUMPY)))
+                self.promotes = target is not None and target.promotes
+            else:
+                self.by_rank, self.promotes = True, name in _PROMOTING
+        super().__init__(name, function)
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Find the function of the namespace, and call it.
+
+        Raises:
+            OperandError: for functions and options that the standard does not have.
+            PromotionError: if the rules refuse.
+        """
+        called, given, named, out = self._call_of(args, options)
+        if out is not None:
+            return _written(out, self._function, called, given, named)
+        result = called(*given, **named)
+        function = function_of(called)
+        if function is not None:
+            memory = memory_of(SCOPE.get().rules)
+            prepared, raws = function.recall(memory, given, named)
+            if prepared is not None:
+                self.remember(memory, args, options, raws, prepared)
+        return result
+
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """As for the function of the namespace."""
+        called, given, named, _ = self._call_of(args, options)
+        cast("Function", function_of(called)).fail(given, named, error)
+
+    def _call_of(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Callable[..., Any], list[Any], dict[str, Any], Any]:
+        """The function of the namespace, its arguments and options, and the array to write into, or None."""
+        target, find, places = _places(self._function, len(args), (*kwargs,))
+        xp = namespace_in(_library_of(args) if not kwargs else _library_of((*args, *kwargs.values())))
+        given: list[Any] = []
+        options: dict[str, Any] = {}
+        out = None
+        for source, name, default, option in places:
+            if isinstance(source, slice):
+                given += args[source]
+                continue
+            value = kwargs[source] if isinstance(source, str) else args[source]
+            if default is not _REQUIRED and _is_left(value, default):
+                continue
+            if name == "out":
+                out = value[0] if isinstance(value, tuple) else value  # NumPy's ufuncs give a tuple
+                continue
+            if option is None:
+                raise OperandError(
+                    f"np.{self.name} takes no {name} with an Array, as its function of the namespace has no such "
+                    f"option; leave it out, or pass NumPy's own arrays, np.{self.name}(np.asarray(x), {name}=...)"
+                )
+            if option:
+                options[option] = value
+            else:
+                given.append(value)
+        if target is None:
+            return find(xp), given, options, out
+        called: Deferred = target(xp, *given, **options)
+        return called.func, [*called.args], called.keywords, out
+
+
+_routed = lru_cache(maxsize=4096)(_Routed)
 
 
 def _written(
     out: Any, function: Callable[..., Any], called: Callable[..., Any], given: list[Any], options: dict[str, Any]
 ) -> Any:
     """Write the result of a function of NumPy into an array; the rules decide about its operands where they know it."""
-    decided = None if options.get("dtype") is not None else _DECIDED.get(name_in_standard(function))
-    name, operands = ("", ()) if decided is None else (decided.name, decided.operands_of(given, options))
+    decided = function_of(called)
+    name, operands = "", ()
+    if isinstance(decided, Decided) and options.get("dtype") is None:
+        name, operands = decided.name, decided.operands_of(given, options)
     return written(out, f"np.{name_of(function)}", name, operands, lambda: called(*given, **options))
 
 
@@ -347,9 +415,6 @@ def name_in_standard(function: Callable[..., Any]) -> str:
     """The standard's name of a function of NumPy; empty if it is composed of several."""
     target = ROUTES[name_of(function)].target
     return target if isinstance(target, str) else ""
-
-
-_DECIDED: dict[str, Decided] = {**FUNCTIONS, **PROMOTING_FUNCTIONS, **REDUCTION_FUNCTIONS}
 
 
 def _library_of(values: Sequence[Any]) -> Backend:

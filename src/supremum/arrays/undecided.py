@@ -68,7 +68,7 @@ class Undecided(Function):
             places = [*map(place, args)], {name: place(value) for name, value in options.items()}
             keys = [array.key for array in arrays]  # an array may be new from a tree of JAX, and have no key yet
             converted = _filled(arrays, *places)
-            prepared = self.recall(memory, *converted) or self._prepare(library, *places, keys)
+            prepared = self.recall(memory, *converted)[0] or self._prepare(library, *places, keys)
             raws = [array.unwrap() for array in arrays]
             result = prepared.result(raws)
         except Exception as error:

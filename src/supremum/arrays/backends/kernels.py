@@ -37,18 +37,22 @@ def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mappi
     raise RuntimeDtypeError(f"{backend.name} has no function {row.name}")
 
 
-def between_casts(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def between_casts(
+    backend: Backend, plan: Plan, converters: Sequence[Callable[[Any], Any] | None] | None = None
+) -> Callable[..., Raw]:
     """The function that a plan builds, with operands as planned; a wrong dtype of its result is cast.
 
     Args:
         backend: the library, which does not compile.
         plan: a plan with a function to build.
+        converters: convert the operands; None for those of the library.
     """
     assert plan.build is not None
     function, target, finish = plan.build(backend, plan), plan.result.dtype, plan.finish
     native = backend.native_dtype(target)
     if not reduces_alike(backend, plan):
-        function = compose(function, [backend.converter(plan, i) for i in range(len(plan.keys))])
+        own = [backend.converter(plan, i) for i in range(len(plan.keys))] if converters is None else converters
+        function = compose(function, own)
 
     def run(*operands: Any) -> Raw:
         try:

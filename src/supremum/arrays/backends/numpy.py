@@ -56,7 +56,7 @@ class NumpyBackend(Backend):
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """NumPy's own function, between casts where they are needed."""
         if plan.build is not None:
-            return kernels.between_casts(self, plan)
+            return kernels.between_casts(self, plan, kernels.numbers_in_range(plan) if _takes_numbers(plan) else None)
         target = plan.result.dtype
         function = kernels.elementwise_function(self, plan, np, {})
         try:
@@ -72,7 +72,7 @@ class NumpyBackend(Backend):
         zero_d = all(key.zero_d for key in plan.keys)
         if kernels.compares_by_value(plan):
             return kernels.compose(function, [None] * len(plan.keys), np.asarray if zero_d else None)
-        if _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES):
+        if _agrees(plan):
             direct = kernels.compose(function, kernels.numbers_in_range(plan), np.asarray if zero_d else None)
             return kernels.power_by_products(direct, self, plan)
         converters = [self.converter(plan, i) for i in range(len(plan.keys))]
@@ -155,6 +155,18 @@ def _is_plain(plan: Plan) -> bool:
     return any(key.backend is not None for key in plan.keys) and all(
         as_format(dtype).is_builtin if key.dtype is None else _is_direct(key.dtype, dtype) for key, dtype in casts
     )
+
+
+def _agrees(plan: Plan) -> bool:
+    """Whether NumPy, given the operands as they are, computes what a plan asks for."""
+    return _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES)
+
+
+def _takes_numbers(plan: Plan) -> bool:
+    """Whether a function that is built can take Python numbers beside arrays that need no conversion."""
+    are_all_promoted = plan.decision is not None and len(plan.decision.operands) == len(plan.keys)
+    of_arrays = ((key.dtype, dtype) for key, dtype in zip(plan.keys, plan.compute, strict=True) if key.backend)
+    return are_all_promoted and all(has == wanted for has, wanted in of_arrays) and _agrees(plan)
 
 
 def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:

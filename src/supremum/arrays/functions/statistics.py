@@ -185,7 +185,7 @@ def histogram(
     /,
     bins: Any = 10,
     *,
-    range: Any = None,
+    range: Any = None,  # noqa: A002 (NumPy's name)
     density: bool | None = None,
     weights: Any = None,
 ) -> tuple[Any, Any]:
