@@ -221,13 +221,7 @@ def test_in_place_methods_of_tensors_keep_dtype_and_shape_or_raise():
 
 def test_torch_functions_without_rules_are_refused():
     a = wrap(torch.ones(2))
-    for call in (
-        lambda: torch.add(a, a, alpha=2),
-        lambda: torch.sum(a),
-        lambda: torch.matmul(a, a),
-        lambda: torch.equal(a, a),
-        lambda: torch.add(torch.ones(2), a, out=torch.ones(2)),
-    ):
+    for call in (lambda: torch.median(a), lambda: torch.equal(a, a), lambda: torch.mean(a, dtype=torch.float64)):
         with pytest.raises(TypeError, match="does not support an Array"):
             call()
     with use_rules("numpy"):

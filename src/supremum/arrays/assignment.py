@@ -215,7 +215,8 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
     decision = _raise_if_refused(_decision_about_value(array, name, value, key, None, own))
     computed = decision.verdict.compute[1]
-    if not _is_in_range(key, raw, as_format(computed)):
+    # Operations on bools ask whether values are true, and not which they are.
+    if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
     if key.backend is backend:
         given = backend.astype(raw, computed, copy=False)

@@ -27,13 +27,14 @@ Deferred: TypeAlias = "partial[Any]"
 
 
 class Route(NamedTuple):
-    """How to call the standard's function for a function of NumPy.
+    """How to call the standard's function for a function of a library.
 
     Args:
-        target: the standard's name, with its extension; or a function of the namespace and the arguments that returns
-            the call to make, which may depend on how many dimensions the arrays have.
-        arguments: NumPy's names of the arguments that are given by position; one with a star takes all that are left.
-        options: NumPy's names of the other arguments, and the standard's.
+        target: the standard's name, with its extension; or a function of the namespace and the arguments. For NumPy it
+            returns the call to make, which may depend on how many dimensions the arrays have.
+        arguments: the library's names of the arguments that are given by position; one with a star takes all that are
+            left.
+        options: the library's names of the other arguments, and the standard's.
     """
 
     target: str | Callable[..., Any]
@@ -46,7 +47,8 @@ def rank(a: Any) -> int:
     return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # `np.ndim` of an array comes back here
 
 
-def _dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Deferred:
+def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Deferred:
+    """The sum of products over the last dimension of the first array and one of the second."""
     ranks = rank(a), rank(b)
     if 0 in ranks:
         return partial(xp.multiply, a, b)
@@ -83,18 +85,19 @@ def _whole_numbers(xp: Any, value: Any) -> Any:
 
 
 def _rounding(x: Any, /, decimals: int = 0) -> Arguments:
-    """Elements rounded to a number of decimals."""
     return (x,), {"decimals": whole_number("decimals", decimals, -400, 400)}
 
 
 _ROUND = Decided("round", _rounding, by_name("round", decimals=0))
 
 
-def _round(_: Any, a: Any, decimals: int = 0) -> Deferred:
+def rounded(_: Any, a: Any, decimals: int = 0) -> Deferred:
+    """Elements rounded to a number of decimals, in the dtype that the rules decide for `round`."""
     return partial(_ROUND.call, a, decimals)
 
 
-def _swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
+def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
+    """An array with two dimensions exchanged."""
     order = list(range(rank(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return partial(xp.permute_dims, a, tuple(order))
@@ -181,25 +184,25 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
 
 
 _COMPOSED: dict[str, Callable[..., Deferred]] = {
-    "around": _round,
+    "around": rounded,
     "argsort": _along("argsort", -1),
     "copy": lambda xp, a: partial(xp.asarray, a, copy=True),
     "cumprod": _along("cumulative_prod", None),
     "cumsum": _along("cumulative_sum", None),
-    "dot": _dot,
-    "inner": partial(_dot, axis=-1),
+    "dot": dot,
+    "inner": partial(dot, axis=-1),
     "ndim": lambda _, a: partial(getattr, a, "ndim"),
     "outer": lambda xp, a, b: partial(xp.linalg.outer, *(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
     "permute_dims": _transpose,
     "ravel": lambda xp, a: partial(xp.reshape, a, (-1,)),
     "repeat": lambda xp, a, repeats, axis=None: partial(xp.repeat, a, _whole_numbers(xp, repeats), axis=axis),
     "reshape": lambda xp, a, shape, **options: partial(xp.reshape, a, _lengths(shape), **options),
-    "round": _round,
+    "round": rounded,
     "shape": lambda _, a: partial(getattr, a, "shape"),
     "size": lambda _, a: partial(getattr, a, "size"),
     "squeeze": lambda _, a, axis=None: partial(a.squeeze, axis),
     "sort": _along("sort", -1),
-    "swapaxes": _swapaxes,
+    "swapaxes": swapaxes,
     "take": lambda xp, a, indices, axis=None: _along("take", None)(xp, a, _whole_numbers(xp, indices), axis=axis),
     "tile": lambda xp, a, reps: partial(xp.tile, a, _lengths(reps)),
     "transpose": _transpose,
@@ -217,16 +220,22 @@ def _names(text: str) -> dict[str, str]:
     return {numpy: standard or numpy for numpy, _, standard in pairs}
 
 
-def _routes() -> dict[str, Route]:
+def routes_of(table: str, composed: Mapping[str, Callable[..., Any]]) -> dict[str, Route]:
+    """The routes of a table of functions, by the names of a library.
+
+    Args:
+        table: the lines; see `_TABLE`.
+        composed: functions that take more than a different name, by the names of the library.
+    """
     found: dict[str, Route] = {}
-    for line in _TABLE.strip().splitlines():
+    for line in table.strip().splitlines():
         names, arguments, options = line.split(":")
         for name, standard in _names(names).items():
-            found[name] = Route(_COMPOSED.get(name, standard), tuple(arguments.split()), _names(options))
+            found[name] = Route(composed.get(name, standard), tuple(arguments.split()), _names(options))
     return found
 
 
-ROUTES: dict[str, Route] = _routes()
+ROUTES: dict[str, Route] = routes_of(_TABLE, _COMPOSED)
 """By the name of NumPy's function, with its module if that is not `numpy` itself."""
 
 

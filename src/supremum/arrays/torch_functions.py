@@ -1,34 +1,340 @@
-"""PyTorch's functions called with an `Array`."""
+"""PyTorch's functions called with an `Array`: they call the function of the standard with the same meaning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from math import prod
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from supremum.arrays.assignment import assigned
-from supremum.arrays.decided import Decided
+from supremum.argument_checks import real_number
+from supremum.arrays.assignment import assigned, written
+from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends.kernels import caster_of
+from supremum.arrays.decided import Arguments, Decided
+from supremum.arrays.dispatch import leaves
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
+from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.namespaces import namespace_in
+from supremum.arrays.numpy_functions import Deferred, Route, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.operand_keys import joint_backend, library_of
 from supremum.arrays.wrapped import WrappedArray, as_wrapped
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import as_format
+
+# In each line: as in the table of NumPy's functions. The options follow the arguments where they are given by position.
+_TABLE = """
+sum prod : input : dim=axis keepdim=keepdims dtype
+mean amax=max amin=min all any argmax argmin count_nonzero : input : dim=axis keepdim=keepdims
+std var : input : dim=axis unbiased keepdim=keepdims correction
+max min : input : other dim keepdim
+cumsum=cumulative_sum cumprod=cumulative_prod : input : dim=axis dtype
+cat=concat concat concatenate=concat stack : tensors : dim=axis
+add sub subtract : input other : alpha
+div divide true_divide : input other : rounding_mode
+pow : input exponent :
+neg=negative : input :
+round : input : decimals
+clamp=clip clip : input : min max
+clamp_min : input min :
+clamp_max : input max :
+where : condition : input other
+lerp : input end weight :
+matmul : input other :
+mm bmm : input mat2 :
+mv : input vec :
+dot : input tensor :
+vdot : input other :
+inner : input other :
+outer ger : input vec2 :
+cross linalg_cross=linalg.cross : input other : dim=axis
+tensordot : a b : dims=axes
+addmm : input mat1 mat2 : beta alpha
+addmv : input mat vec : beta alpha
+baddbmm : input batch1 batch2 : beta alpha
+addr : input vec1 vec2 : beta alpha
+addcmul addcdiv : input tensor1 tensor2 : value=alpha
+reshape : input shape :
+permute=permute_dims : input dims :
+transpose : input dim0 dim1 :
+swapaxes : input axis0 axis1 :
+swapdims : input dim0 dim1 :
+t ravel clone numel : input :
+nonzero : input : as_tuple
+flatten : input : start_dim end_dim
+squeeze : input : dim
+unsqueeze=expand_dims : input : dim=axis
+movedim=moveaxis moveaxis : input source destination :
+flip : input : dims=axis
+roll : input shifts : dims=axis
+tile : input dims :
+broadcast_to : input size :
+broadcast_tensors=broadcast_arrays : *tensors :
+unbind=unstack : input : dim=axis
+tril triu : input : diagonal=k
+index_select : input dim index :
+take_along_dim=take_along_axis : input indices : dim=axis
+repeat_interleave=repeat : input repeats : dim=axis
+diff : input : n dim=axis prepend append
+argsort : input : dim=axis descending stable
+isin : elements test_elements : assume_unique invert
+zeros_like ones_like empty_like : input : dtype device
+full_like : input fill_value : dtype device
+det=linalg.det inverse=linalg.inv : input :
+linalg_det=linalg.det linalg_inv=linalg.inv linalg_cholesky=linalg.cholesky : A :
+linalg_solve=linalg.solve : A B :
+linalg_matmul=matmul : input other :
+"""
+
+
+# Functions with `alpha`
+
+
+def _scaled(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
+    """Two operands, the second of which is multiplied in the dtype of the computation."""
+    real_number("alpha", alpha)
+    return (x1, x2), {"alpha": alpha}
+
+
+def _with_factor(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
+    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+        function, alpha, row = backend.function(name), plan.options["alpha"], as_format(plan.compute[1])
+        if isinstance(alpha, float) and not row.is_inexact:
+            raise ArgumentError(
+                f"alpha must be a whole number for {row}, got {shown(alpha)}; use torch.{name}(input, other * alpha)"
+            )
+        if backend.name == "torch":
+            return partial(function, alpha=alpha)  # it rounds once
+        multiply, factor = backend.function("multiply"), caster_of(row.dtype)(alpha)
+        return lambda x1, x2: function(x1, multiply(x2, backend.asarray(factor, device=backend.device_of_plan(plan))))
+
+    return build
+
+
+_WITH_FACTOR = {name: Decided(name, _scaled, _with_factor(name)) for name in ("add", "subtract")}
+
+
+def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
+    """A function that adds a function of two arrays to a third array.
+
+    Args:
+        name: of the function.
+        is_elementwise: whether it computes in the common dtype of all three.
+    """
+
+    def compute(xp: Any, x: Any, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Any:
+        if is_elementwise:
+            common = xp.result_type(x, a, b)
+            x, a, b = (xp.astype(each, common) for each in (x, a, b))
+        found = attrgetter(name)(xp)(a, b)
+        if beta == 0:  # PyTorch then ignores NaN in the array
+            return found if alpha == 1 else xp.multiply(found, alpha)
+        return _add("add", xp, x if beta == 1 else xp.multiply(x, beta), found, alpha)
+
+    return compute
+
+
+def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Any:
+    return getattr(xp, name)(a, b) if alpha == 1 else _WITH_FACTOR[name].call(a, b, alpha=alpha)
+
+
+# Other functions that take more than a different name
+
+
+def _interpolated(start: Any, end: Any, weight: Any, /) -> Arguments:
+    """The numbers between those of two arrays."""
+    return (start, end, weight), {}
+
+
+def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    xp = backend.xp
+
+    def lerp(start: Raw, end: Raw, weight: Raw) -> Raw:
+        change = end - start
+        return xp.where(abs(weight) < 1 / 2, start + weight * change, end - change * (1 - weight))
+
+    return getattr(xp, "lerp", lerp)
+
+
+_LERP = Decided(None, _interpolated, _interpolation, name="lerp")
+
+
+def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Any:
+    if rounding_mode not in (None, "floor"):
+        raise OperandError(
+            f"torch.div with rounding_mode={shown(rounding_mode)} does not support an Array; use "
+            "torch.trunc(torch.div(input, other))"
+        )
+    return xp.divide(a, b) if rounding_mode is None else xp.floor_divide(a, b)
+
+
+def _extreme(reduction: str, pair: str) -> Callable[..., Any]:
+    def compute(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Any:
+        if dim is not None or isinstance(other, int):
+            raise OperandError(
+                f"torch.{reduction} with dim does not support an Array; use torch.a{reduction}(input, dim) and "
+                f"torch.arg{reduction}(input, dim)"
+            )
+        return getattr(xp, reduction)(x) if other is None else getattr(xp, pair)(x, other)
+
+    return compute
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    def compute(xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any) -> Any:
+        divisor = int(unbiased) if correction is None else correction
+        return getattr(xp, name)(x, correction=divisor, **options)
+
+    return compute
+
+
+def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    shape = tuple(as_wrapped(x).shape)
+    first, last = (dim % max(1, len(shape)) for dim in (start_dim, end_dim))
+    return xp.reshape(x, (*shape[:first], -1, *shape[last + 1 :]))
+
+
+def _squeeze(xp: Any, x: Any, dim: Any = None) -> Any:
+    """Without the dimensions of length one among those given; PyTorch ignores the others."""
+    shape = as_wrapped(x).shape
+    given = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    return xp.squeeze(x, axis=tuple(each for each in given if shape[each] == 1))
+
+
+def _cross(xp: Any, a: Any, b: Any, axis: int | None = None) -> Any:
+    return xp.linalg.cross(a, b, axis=as_wrapped(a).shape.index(3) if axis is None else axis)
+
+
+def _take_along(xp: Any, x: Any, indices: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        x, indices, axis = xp.reshape(x, (-1,)), xp.reshape(indices, (-1,)), 0
+    return xp.take_along_axis(x, indices, axis=axis)
+
+
+def _called(function: Callable[..., Deferred]) -> Callable[..., Any]:
+    """A function that makes the call which a function for NumPy returns."""
+    return lambda *args, **options: function(*args, **options)()
+
+
+def _product(xp: Any, a: Any, b: Any) -> Any:
+    return xp.matmul(a, b)
+
+
+def _outer(xp: Any, a: Any, b: Any) -> Any:
+    return xp.linalg.outer(a, b)
+
+
+def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    return xp.isin(elements, test_elements, invert=invert)
+
+
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "add": partial(_add, "add"),
+    "addcdiv": _sum_of("divide", is_elementwise=True),
+    "addcmul": _sum_of("multiply", is_elementwise=True),
+    "addmm": _sum_of("matmul"),
+    "addmv": _sum_of("matmul"),
+    "addr": _sum_of("linalg.outer"),
+    "baddbmm": _sum_of("matmul"),
+    "bmm": _product,
+    "clamp_max": lambda xp, x, bound: xp.clip(x, None, bound),
+    "clamp_min": lambda xp, x, bound: xp.clip(x, bound),
+    "clone": lambda xp, x: xp.asarray(x, copy=True),
+    "cross": _cross,
+    "div": _divide,
+    "divide": _divide,
+    "dot": _product,
+    "flatten": _flatten,
+    "ger": _outer,
+    "index_select": lambda xp, x, dim, index: xp.take(x, index, axis=dim),
+    "inner": _called(partial(dot, axis=-1)),
+    "isin": _isin,
+    "lerp": lambda _, *operands: _LERP.call(*operands),
+    "max": _extreme("max", "maximum"),
+    "min": _extreme("min", "minimum"),
+    "mm": _product,
+    "mv": _product,
+    "nonzero": lambda xp, x, as_tuple=False: xp.nonzero(x) if as_tuple else xp.stack(xp.nonzero(x), axis=1),
+    "numel": lambda _, x: prod(as_wrapped(x).shape),
+    "outer": _outer,
+    "ravel": lambda xp, x: xp.reshape(x, (-1,)),
+    "round": _called(rounded),
+    "squeeze": _squeeze,
+    "std": _spread("std"),
+    "sub": partial(_add, "subtract"),
+    "subtract": partial(_add, "subtract"),
+    "swapaxes": _called(swapaxes),
+    "swapdims": _called(swapaxes),
+    "t": lambda xp, x: xp.matrix_transpose(x) if rank(x) > 1 else x,
+    "take_along_dim": _take_along,
+    "transpose": _called(swapaxes),
+    "true_divide": _divide,
+    "var": _spread("var"),
+    "vdot": lambda xp, a, b: xp.matmul(xp.conj(a), b),
+    "where": lambda xp, condition, *values, **named: (
+        xp.where(condition, *values, *named.values()) if values or named else xp.nonzero(condition)
+    ),
+}
+
+
+def _elementwise(name: str) -> Route:
+    """The route of an elementwise operation without a line in the table."""
+    function = FUNCTIONS[name]
+    losses = LOSSES.get(function.name)
+    if losses is not None:
+        arguments, options = ("input", "target"), ("reduction", *losses[1])
+    else:
+        arguments, options = ("input", "other")[: function.operation.arity], ()
+    return Route(lambda _, *args, **given: function.call(*args, **given), arguments, {each: each for each in options})
+
+
+ROUTES: dict[str, Route] = {name: _elementwise(name) for name in FUNCTIONS} | routes_of(_TABLE, _COMPOSED)
+"""By the name of PyTorch's function, without that of its module."""
+
+
+class _Function(NamedTuple):
+    """A function of PyTorch.
+
+    Args:
+        path: where PyTorch has it, such as `torch.linalg.inv`.
+        name: its name.
+        plain: its name without the mark of functions in place.
+        operation: the elementwise operation; None if it is not one.
+        route: what it calls; None for a function that no rule decides.
+    """
+
+    path: str
+    name: str
+    plain: str
+    operation: Decided | None
+    route: Route | None
 
 
 @lru_cache(maxsize=4096)
-def _of_torch(function: Callable[..., Any]) -> tuple[str, str, Decided | None]:
-    """The name of a function of PyTorch, its name without the mark of functions in place, and the operation."""
-    from supremum.arrays.backends.torch import NAMES  # only where torch is loaded
+def _described(function: Callable[..., Any]) -> _Function:
+    from supremum.arrays.backends.torch import NAMES, path_of  # only where torch is loaded
 
     name = getattr(function, "__name__", str(function))
     plain = name.removesuffix("_")
     # Some names mean something else in PyTorch, such as `torch.equal`.
     ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain)
-    return name, plain, None if plain in NAMES else FUNCTIONS.get(ours)
+    is_other = plain in NAMES
+    return _Function(
+        path_of(function),
+        name,
+        plain,
+        None if is_other else FUNCTIONS.get(ours),
+        None if is_other else ROUTES.get(ours),
+    )
 
 
 def torch_function(
     array_class: type[WrappedArray], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """The result of the operation with the name of a function of PyTorch, which operators of tensors call too.
+    """The result of the function of the namespace for a function of PyTorch, which operators of tensors call too.
 
     Args:
         array_class: the class of the operators that PyTorch may call.
@@ -37,20 +343,54 @@ def torch_function(
         kwargs: its arguments by name.
 
     Raises:
-        OperandError: for all other functions, and for options.
+        OperandError: for functions and options that no rule decides.
+        PromotionError: if the rules refuse.
+        InPlaceError: if the rules do not store the result in the dtype of the tensor that is written into.
     """
-    name, plain, found = _of_torch(function)
-    if found is not None and plain == name and not kwargs:
-        return found.call(*args)
-    given = sorted(option for option, value in kwargs.items() if value is not None)
-    if name.startswith("__") and hasattr(array_class, name) and not given:
+    path, name, plain, operation, route = _described(function)
+    if operation is not None and plain == name and not kwargs and operation.operation.arity in (None, len(args)):
+        return operation.call(*args)
+    if name.startswith("__") and hasattr(array_class, name) and not kwargs:
         left: Any = as_wrapped(args[0])
         result = getattr(left, name)(*args[1:])
         return args[0] if result is left else result
-    if found is None or given:
-        raise unsupported(f"torch's {name}", given, f"torch's own tensors, torch.{name}(x.unwrap())")
-    if plain == name:
-        return found.call(*args)
-    # `tensor += Array` writes into the tensor, which keeps its dtype.
-    assigned(as_wrapped(args[0]), found.call(*args), found.name, args)
-    return args[0]
+    given = {option: value for option, value in kwargs.items() if value is not None and option != "out"}
+    if route is None:
+        changed = sorted(option for option, value in given.items() if value is not False)
+        raise unsupported(path, changed, f"torch's own tensors, {path}(x.unwrap())")
+    compute = partial(_call, path, route, args, given)
+    # With options the rules decide about the result alone.
+    name_of_operation, operands = (path, ()) if operation is None or given else (operation.name, args)
+    if plain != name:
+        # `tensor += Array` writes into the tensor, which keeps its dtype.
+        assigned(as_wrapped(args[0]), compute(), name_of_operation, operands)
+        return args[0]
+    out = kwargs.get("out")
+    return compute() if out is None else written(out, path, name_of_operation, operands, compute)
+
+
+def _call(path: str, route: Route, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Call the function of a route with the arguments of PyTorch's function.
+
+    Raises:
+        OperandError: for options that the standard does not have, and for too many arguments.
+    """
+    if route.arguments[0].startswith("*"):
+        given, named = list(args), dict(options)
+    else:
+        order = [*route.arguments, *route.options]
+        if len(args) > len(order):
+            raise OperandError(f"{path} takes at most {len(order)} arguments with an Array, got {len(args)}")
+        bound = {**dict(zip(order, args, strict=False)), **options}
+        given = [bound.pop(each) for each in route.arguments if each in bound]
+        named = {each: value for each, value in bound.items() if value is not None}
+    if unknown := sorted(named.keys() - route.options.keys()):
+        raise unsupported(path, unknown, f"torch's own tensors, {path}(x.unwrap(), {unknown[0]}=...)")
+    chosen = {standard: named[theirs] for theirs, standard in route.options.items() if theirs in named}
+    library = joint_backend(map(library_of, leaves((*given, *chosen.values()))))
+    xp, target = namespace_in(library), route.target
+    try:
+        return attrgetter(target)(xp)(*given, **chosen) if isinstance(target, str) else target(xp, *given, **chosen)
+    except Exception as error:
+        raise_computation_error(path, library, given, chosen, error)
+        raise

@@ -161,8 +161,8 @@ def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> 
 
     with computation_errors(f"np.{ufunc.__name__}.at", backend, target, index, value):
         raw = changed(array, name, value, change)
-        if raw is not array.unwrap():
-            array.unwrap()[...] = raw
+        if raw is not array.unwrap():  # other elements may have changed on the way to the dtype of the computation
+            array.unwrap()[place] = raw[place]
 
 
 _REDUCE: Mapping[str, Callable[..., Any]] = {

@@ -31,6 +31,11 @@ NAMES = {"equal": "eq"}
 """PyTorch's names of operations whose usual names mean something else there: `torch.equal` compares whole tensors."""
 
 
+def path_of(function: Callable[..., Any]) -> str:
+    """Where PyTorch has a function, such as `torch.linalg.inv`."""
+    return torch.overrides.resolve_name(function) or str(function)
+
+
 class TorchBackend(Backend):
     """PyTorch: an operation calls PyTorch's function, which also promotes where it agrees with the rules."""
 
