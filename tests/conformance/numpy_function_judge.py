@@ -5,7 +5,13 @@ import warnings
 
 import numpy as np
 
-REAL = ["bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64"]
+REAL = [
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    "float16",
+    "float32",
+    "float64",
+]
 COMPLEX = ["complex64", "complex128"]
 AXES = [None, 0, 1, 2, -1, -2, (0, 1), (2, 0), (-1, 1), (0, 1, 2)]
 KEPT = [{"axis": axis, "keepdims": kept} for axis, kept in itertools.product(AXES, (False, True))]

@@ -225,12 +225,12 @@ def histogram(
     """
     array = xp.asarray(x)
     _real("histograms", array)
-    flat = xp.reshape(array, (-1,))
+    flat = as_inexact(xp, xp.reshape(array, (-1,)))
     edges = _edges(xp, flat, bins, range)
-    count = edges.shape[0] - 1
-    above = xp.searchsorted(edges, flat, side="right") - 1
-    above = xp.where(flat == edges[-1], count - 1, above)
-    above = xp.where((flat >= edges[0]) & (flat <= edges[-1]), above, count)  # the others are counted apart
+    limits, count = as_inexact(xp, edges), edges.shape[0] - 1
+    above = xp.searchsorted(limits, flat, side="right") - 1
+    above = xp.where(flat == limits[-1], count - 1, above)
+    above = xp.where((flat >= limits[0]) & (flat <= limits[-1]), above, count)  # the others are counted apart
     weighed = None if weights is None else xp.asarray(weights)
     if weighed is not None and weighed.shape != array.shape:
         raise ArgumentError(f"the weights must have the shape {array.shape} of the values, got {weighed.shape}")
@@ -254,9 +254,8 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError("the edges must ascend")
         return edges
     whole_number("bins", bins, 1, _LARGEST)
-    dtype = as_inexact(xp, flat[:0]).dtype
     low, high = limits if limits is not None else (xp.min(flat), xp.max(flat)) if flat.size else (0, 1)
-    low, high = (xp.asarray(each, dtype=dtype) for each in (low, high))
+    low, high = (xp.asarray(each, dtype=flat.dtype) for each in (low, high))
     if not flat.backend.is_traced(flat.unwrap()):
         if not bool(xp.isfinite(low)) or not bool(xp.isfinite(high)):
             raise ArgumentError(f"the range must be finite, got {low} to {high}; use range=(low, high)")
@@ -264,7 +263,7 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError(f"the range must ascend, got {low} to {high}")
     is_point = low == high
     low, high = xp.where(is_point, low - 0.5, low), xp.where(is_point, high + 0.5, high)
-    return xp.linspace(low, high, bins + 1, dtype=dtype)
+    return xp.linspace(low, high, bins + 1, dtype=flat.dtype)
 
 
 STATISTICS: dict[str, Callable[..., Any]] = {
