@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from supremum.argument_checks import chosen, flag, whole_number
 from supremum.arrays.operand_keys import NUMBERS
-from supremum.errors import ArgumentError, shown
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 
 
@@ -143,7 +143,8 @@ def _between(xp: Any, array: Any, axis: int, widths: Sequence[int], values: Sequ
     one = xp.reshape(array, (-1,))[:1] if array.size else xp.zeros(1, dtype=array.dtype)
     shape = array.shape[:axis], array.shape[axis + 1 :]
     before, after = (
-        xp.broadcast_to(xp.full_like(one, value), (*shape[0], width, *shape[1]))
+        # Every dtype holds 0; the rules may store no other int, for example in bools.
+        xp.broadcast_to(xp.full_like(one, value) if value else xp.zeros_like(one), (*shape[0], width, *shape[1]))
         for width, value in zip(widths, values, strict=True)
     )
     return xp.concat([before, array, after], axis=axis)
@@ -233,6 +234,9 @@ def interp(xp: Any, x: Any, points: Any, values: Any, /, *, left: Any = None, ri
     Array([ 5., 20.], dtype=float32)
     """
     at, known, heights = (as_inexact(xp, each) for each in (x, points, values))
+    for name, each in (("x", at), ("points", known)):
+        if as_format(each.dtype).category == "complex":
+            raise OperandError(f"interp: {name} must be real numbers, got {each.dtype}; use xp.real({name})")
     if known.ndim != 1 or known.shape != heights.shape or known.size == 0:
         raise ArgumentError(f"points and values must be vectors of one length, got {known.shape} and {heights.shape}")
     last = known.shape[0] - 1

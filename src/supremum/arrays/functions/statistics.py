@@ -17,7 +17,7 @@ from supremum.arrays.functions.compositions import as_inexact
 from supremum.arrays.reduction_kernels import in_rows
 from supremum.arrays.undecided import Undecided
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
+from supremum.formats import Format, as_format
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 _LARGEST = 2**63 - 1
@@ -67,9 +67,7 @@ def _quantile(xp: Any, x: Any, q: Any, whole: int, axis: Any, method: str, keepd
     """The quantile of a part of a whole."""
     chosen("method", method, _METHODS)
     array = xp.asarray(x)
-    row = as_format(array.dtype)
-    if row.category == "complex":
-        raise OperandError(f"quantiles are of real numbers, got {row}; use xp.real(x)")
+    row = _real("quantiles", array)
     rows, shape = in_rows(xp, array, axis, keepdims=keepdims)
     ordered = xp.sort(rows, axis=0)
     last = ordered.shape[0] - 1
@@ -90,13 +88,25 @@ def _quantile(xp: Any, x: Any, q: Any, whole: int, axis: Any, method: str, keepd
         low, high = ordered[below], ordered[above]
     else:
         below, above, weight = _places(xp.floor, xp.ceil, xp.round, method, at)
-        index = xp.__array_namespace_info__().default_dtypes()["indexing"]
-        low, high = (xp.take(ordered, xp.astype(each, index), axis=0) for each in (below, above))
+        low, high = (xp.take(ordered, xp.astype(each, _index_dtype(xp)), axis=0) for each in (below, above))
         weight = xp.reshape(weight, (-1,) + (1,) * (ordered.ndim - 1))
     result = low if method in ("lower", "higher", "nearest") else _between(xp, low, high, weight)
     if row.is_inexact:
         result = xp.where(xp.isnan(ordered[-1]), ordered[-1], result)
     return xp.reshape(result, (*front, *shape))
+
+
+def _real(what: str, array: Any) -> Format:
+    """The format of an array of real numbers."""
+    row = as_format(array.dtype)
+    if row.category == "complex":
+        raise OperandError(f"{what} are of real numbers, got {row}; use xp.real(x)")
+    return row
+
+
+def _index_dtype(xp: Any) -> Any:
+    """The dtype of the library's indices."""
+    return xp.__array_namespace_info__().default_dtypes()["indexing"]
 
 
 def _places(
@@ -124,7 +134,7 @@ def bincount(xp: Any, x: Any, /, weights: Any = None, *, minlength: int = 0) -> 
 
     Args:
         xp: the namespace.
-        x: a vector of integers that are not negative.
+        x: a vector of integers that are not negative, or of bools.
         weights: a vector of the same length; None to count.
         minlength: the least length of the result.
 
@@ -138,8 +148,11 @@ def bincount(xp: Any, x: Any, /, weights: Any = None, *, minlength: int = 0) -> 
     Array([1., 0., 5.], dtype=float32)
     """
     array = xp.asarray(x)
-    if as_format(array.dtype).category != "integer" or array.ndim != 1:
-        raise OperandError(f"bincount needs a vector of integers, got {array.dtype}{list(array.shape)}")
+    category = as_format(array.dtype).category
+    if category not in ("bool", "integer") or array.ndim != 1:
+        raise OperandError(f"bincount needs a vector of integers or bools, got {array.dtype}{list(array.shape)}")
+    if category == "bool":
+        array = xp.astype(array, _index_dtype(xp))
     if array.size and int(xp.min(array)) < 0:
         raise ArgumentError("bincount needs integers that are not negative; use xp.unique(x, return_counts=True)")
     length = int(xp.max(array)) + 1 if array.size else 0
@@ -171,8 +184,11 @@ def _bins(backend: Backend, *, length: int) -> Callable[..., Raw]:
 
 
 def _sums_of_bins(backend: Backend, plan: Plan) -> Callable[..., Raw]:
-    function = _bins(backend, length=plan.options["length"])
-    return lambda x, weights: function(x, weights=weights)
+    function, xp = _bins(backend, length=plan.options["length"]), backend.xp
+    if as_format(plan.compute[1]).category != "complex":
+        return lambda x, weights: function(x, weights=weights)
+    # NumPy and PyTorch have real weights only.
+    return lambda x, weights: function(x, weights=xp.real(weights)) + 1j * function(x, weights=xp.imag(weights))
 
 
 _COUNTS = Undecided("bincount", _counting, _bins)
@@ -208,12 +224,13 @@ def histogram(
     (Array([1, 2, 1]), Array([1., 2., 3., 4.], dtype=float32))
     """
     array = xp.asarray(x)
-    flat = xp.reshape(array, (-1,))
+    _real("histograms", array)
+    flat = as_inexact(xp, xp.reshape(array, (-1,)))
     edges = _edges(xp, flat, bins, range)
-    count = edges.shape[0] - 1
-    above = xp.searchsorted(edges, flat, side="right") - 1
-    above = xp.where(flat == edges[-1], count - 1, above)
-    above = xp.where((flat >= edges[0]) & (flat <= edges[-1]), above, count)  # the others are counted apart
+    limits, count = as_inexact(xp, edges), edges.shape[0] - 1
+    above = xp.searchsorted(limits, flat, side="right") - 1
+    above = xp.where(flat == limits[-1], count - 1, above)
+    above = xp.where((flat >= limits[0]) & (flat <= limits[-1]), above, count)  # the others are counted apart
     weighed = None if weights is None else xp.asarray(weights)
     if weighed is not None and weighed.shape != array.shape:
         raise ArgumentError(f"the weights must have the shape {array.shape} of the values, got {weighed.shape}")
@@ -237,9 +254,8 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError("the edges must ascend")
         return edges
     whole_number("bins", bins, 1, _LARGEST)
-    dtype = as_inexact(xp, flat[:0]).dtype
     low, high = limits if limits is not None else (xp.min(flat), xp.max(flat)) if flat.size else (0, 1)
-    low, high = (xp.asarray(each, dtype=dtype) for each in (low, high))
+    low, high = (xp.asarray(each, dtype=flat.dtype) for each in (low, high))
     if not flat.backend.is_traced(flat.unwrap()):
         if not bool(xp.isfinite(low)) or not bool(xp.isfinite(high)):
             raise ArgumentError(f"the range must be finite, got {low} to {high}; use range=(low, high)")
@@ -247,7 +263,7 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError(f"the range must ascend, got {low} to {high}")
     is_point = low == high
     low, high = xp.where(is_point, low - 0.5, low), xp.where(is_point, high + 0.5, high)
-    return xp.linspace(low, high, bins + 1, dtype=dtype)
+    return xp.linspace(low, high, bins + 1, dtype=flat.dtype)
 
 
 STATISTICS: dict[str, Callable[..., Any]] = {
