@@ -1,6 +1,7 @@
 """`steps_per_execution="auto"`, the default: several steps in one dispatch where only the time can tell."""
 
 import inspect
+import re
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from supremum.optimizers import SGD
 from supremum.training import Callback, Model, Sequential, automatic_steps, step_execution
 from supremum.training.automatic_steps import SEVERAL, AutomaticSteps
 from supremum.training.callbacks import CallbackList, progress_of
+from supremum.training.callbacks.progress import ProgressBar
 from supremum.training.data import batches as data_module
 from training.blobs import equal, values
 
@@ -190,6 +192,29 @@ class TestFit:
         fitted(model, epochs=1, batch_size=2)
         assert len(trials) == 2
 
+    def test_lines_show_the_numbers_of_single_steps(self, trials, capsys):
+        shown = []
+        for options in ({"steps_per_execution": 1}, {}):
+            fitted(compiled(**options), verbose=2)
+            shown.append(re.sub(r"\d+\.\d s", "", capsys.readouterr().out))
+        assert len(trials) == 1
+        assert shown[0].count("skipped_steps") == 2
+        assert shown[0] == shown[1]
+
+    def test_bar_counts_the_batches_of_each_dispatch(self, trials, dispatches, monkeypatch):
+        seen = []
+        monkeypatch.setattr(ProgressBar, "on_train_batch_end", lambda self, batch, logs: seen.append(batch + 1))
+        fitted(compiled(), epochs=1, verbose=1)
+        assert SEVERAL in dispatches
+        assert seen == np.cumsum(dispatches).tolist()
+
+    def test_repeated_fits_choose_like_one(self, dispatches, monkeypatch):
+        monkeypatch.setattr(automatic_steps, "_PAYBACK", 0.0)
+        model = compiled()
+        for _ in range(2):
+            fitted(model, epochs=1)
+        assert model.compiled().steps_per_execution is not None
+
     def test_short_training_compiles_only_single_steps(self, dispatches, monkeypatch):
         monkeypatch.setattr(AutomaticSteps, "add_trial", lambda *_: pytest.fail("the compilation cannot pay"))
         fitted(compiled())
@@ -219,6 +244,12 @@ class TestChoice:
         assert not steps.should_try(SEVERAL - 1, 401)
         assert not steps.should_try(SEVERAL, 399)
         assert not AutomaticSteps().should_try(SEVERAL, 10**9)
+
+    def test_steps_taken_count_as_steps_to_come(self):
+        steps = measured(0.01)
+        steps.taken = 300
+        assert steps.should_try(SEVERAL, 101)
+        assert not steps.should_try(SEVERAL, 99)
 
     def test_long_steps_stay_single(self):
         assert measured(0.5 / SEVERAL * 1.01).chosen == 1

@@ -21,7 +21,7 @@ _LONGEST = 0.5
 """The longest dispatch of several steps, in seconds: Ctrl-C, `stop_training` and the progress bar wait for its end."""
 
 _PAYBACK = 4.0
-"""How many times longer than a compilation the steps to come must take, since they save about a quarter at best."""
+"""How many times longer than a compilation the steps must take, since sending several saves about a quarter at best."""
 
 _MOST_BYTES = 2**28
 """The largest total size of the batches of a dispatch."""
@@ -35,6 +35,7 @@ class AutomaticSteps:
 
     Attributes:
         chosen: how many steps to send at once; None until that is known.
+        taken: how many steps were sent alone, which is also how many more may follow in later calls of `fit`.
 
     >>> steps = AutomaticSteps()
     >>> for seconds in (1.0, 0.01, 0.01, 0.01, 0.01):
@@ -50,6 +51,7 @@ class AutomaticSteps:
 
     def __init__(self) -> None:
         self.chosen: int | None = None
+        self.taken = 0
         self._seconds: list[float] = []
         self._expected: Any = None
         self._left_to_compare = 0
@@ -80,11 +82,11 @@ class AutomaticSteps:
 
         Args:
             left: how many steps of the same size are left in this epoch.
-            to_come: how many steps are left in all epochs.
+            to_come: how many steps are left in all epochs of this `fit`.
         """
         if self.chosen is not None or self.is_measuring or left < SEVERAL:
             return False
-        return to_come * self._single() > _PAYBACK * self._seconds[0]
+        return (self.taken + to_come) * self._single() > _PAYBACK * self._seconds[0]
 
     def add_trial(self, seconds: float, carry: Any) -> None:
         """Add a dispatch of several steps.

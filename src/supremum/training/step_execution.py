@@ -264,14 +264,15 @@ class Execution:
                 part = part._replace(position=results[1])
             if may_try and count == 1:
                 automatic = self._automatic_of(shapes)
+                automatic.taken += 1
                 if automatic.is_measuring:
                     jax.block_until_ready(results)
                     automatic.add_single(time.perf_counter() - start, results[0])
             done += count
             yield count, results[-1]
 
-    def _dispatch(self, part: Selection | Rows, done: int, count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Return the function that runs some steps, and its arguments between the constants and the version."""
+    def _dispatch(self, part: Selection | Rows, done: int, count: int) -> tuple[Any, tuple[Any, ...]]:
+        """Return the jitted function that runs some steps, and its arguments between the constants and the version."""
         if isinstance(part, Selection):
             return self._selected, (part, count)
         return self._in_rows, (keep_64_bits(self._block(part, done, count)),)
