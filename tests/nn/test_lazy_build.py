@@ -1,5 +1,7 @@
 """Tests that the first call makes the weights, and changes nothing if it fails."""
 
+import zlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -141,3 +143,21 @@ def test_layer_with_declared_weights_gets_their_values():
         layer(jnp.ones((4, 8)))
     assert not layer.kernel.is_initialized
     assert layer(X).shape == (4, 2)
+
+
+def test_values_are_those_of_the_key_folded_from_each_path():
+    model = make_model()
+    nn.initialize(model, X, seed=7)
+    glorot = jax.nn.initializers.glorot_uniform()
+    for path, units in {"dense/kernel": (3, 5), "sequential_network/last/kernel": (5, 6)}.items():
+        key = jax.random.fold_in(jax.random.key(7), zlib.crc32(path.encode()) & 0x7FFFFFFF)
+        np.testing.assert_array_equal(values(model)[path], glorot(key, units, "float32"))
+
+
+def test_weights_keep_their_values_when_others_are_made():
+    first, second = nn.Dense(3), nn.Dense(4)
+    nn.initialize(first, X, seed=1)
+    kernel = first.kernel.value
+    nn.initialize(nn.SequentialNetwork([first, second]), X, seed=2)
+    assert first.kernel.value is kernel
+    assert second.kernel.value.shape == (3, 4)

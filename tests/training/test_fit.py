@@ -378,14 +378,14 @@ class TestChangesDuringTraining:
 
 class TestStepsPerExecution:
     @pytest.mark.slow
-    @pytest.mark.parametrize("steps", [2, 3, 7, "auto"])
+    @pytest.mark.parametrize("steps", [2, 3, 7])
     @pytest.mark.parametrize("kind", ["arrays", "arrays on the device", "batches"])
     def test_several_steps_per_execution_train_like_single_steps(self, steps, kind, monkeypatch):
         monkeypatch.setattr(data_module, "host_is_the_device", lambda: kind == "arrays")
         x, y = blobs(11 * 16 + 5)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, len(x), 16)]
         data = ((x, y), {"batch_size": 16}) if kind != "batches" else ((parts,), {})
-        one, several = compiled("mixed_float16"), compiled("mixed_float16", steps_per_execution=steps)
+        one, several = (compiled("mixed_float16", steps_per_execution=number) for number in (1, steps))
         for model in (one, several):
             model.fit(*data[0], epochs=2, shuffle=False, verbose=0, **data[1])
         assert len(several.history.loss) == len(one.history.loss) == 24
@@ -404,14 +404,6 @@ class TestStepsPerExecution:
             model.fit(x, y, batch_size=16, epochs=2, verbose=0)
             trained.append(values(model))
         assert equal(*trained)
-
-    @pytest.mark.slow
-    def test_auto_measures_across_short_epochs(self):
-        x, y = blobs(18 * 4 + 1)
-        model = compiled(steps_per_execution="auto")
-        model.fit(x, y, batch_size=4, epochs=5, verbose=0)
-        assert model.compiled().steps_per_execution in (1, 16)
-        assert len(model.history.loss) == 5 * 19
 
     @pytest.mark.slow
     def test_callbacks_get_the_last_step_of_each_dispatch(self):

@@ -15,18 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.argument_checks import whole_number
+from supremum.bounded_cache import Bounded
 from supremum.errors import UnknownNameError
 from supremum.mixed_precision import keep_64_bits
 from supremum.nn.functional import MOST
+from supremum.training.automatic_steps import SEVERAL, AutomaticSteps, can_try, is_debugging
 from supremum.training.data import Batch, Data, Rows, Selection, described_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.interrupts import Interrupts
-
-SEVERAL = 16
-"""How many steps `"auto"` tries in one dispatch."""
-
-_MEASURED = 4
-"""How many dispatches of one step `"auto"` takes the median time of, after the one that compiles."""
 
 
 class KeptCarry:
@@ -118,7 +114,8 @@ class Execution:
 
     Sending several steps in one dispatch saves the cost of the other dispatches, about a seventh of a step for a small
     perceptron. But the steps run in a loop on the device, in which XLA's convolutions on CPU use only one core and take
-    5 to 24 times as long. `"auto"` therefore measures both on real steps, and keeps the faster one.
+    5 to 24 times as long. `"auto"` therefore measures both on real steps, and keeps the faster one if both give the
+    same bits.
 
     Args:
         step: the pure function; it returns the next carry and the results of the step to keep.
@@ -142,9 +139,11 @@ class Execution:
         is_auto = isinstance(steps_per_execution, str)
         if is_auto and steps_per_execution != "auto":
             raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
-        self.chosen: int | None = None if is_auto else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
-        self._times: dict[int, list[float]] = {1: [], SEVERAL: []}
-        self.most_at_once = SEVERAL if self.chosen is None else self.chosen
+        self._given = None if is_auto else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
+        self.most_at_once = SEVERAL if self._given is None else self._given
+        # A choice holds for one compiled step, given by the shapes of its data and the version of its key.
+        self._automatic: Bounded[Hashable, AutomaticSteps] = Bounded(64)
+        self._last = AutomaticSteps()
         self._step = step
         self._distribution = distribution
         self._block = Rows.block if distribution is None else distribution.rows
@@ -154,6 +153,11 @@ class Execution:
         self._separate = jax.jit(self._run_separate, static_argnums=3, donate_argnums=donated)
         self._in_rows = jax.jit(self._run_rows, static_argnums=3, donate_argnums=donated)
         self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
+
+    @property
+    def chosen(self) -> int | None:
+        """How many steps are sent at once; None until `"auto"` has chosen."""
+        return self._last.chosen if self._given is None else self._given
 
     def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], key: Hashable) -> tuple[Any, Any]:
         if len(batches) == 1:
@@ -185,7 +189,13 @@ class Execution:
         return carry, selection.position + count, kept
 
     def over(
-        self, data: Data, carry: Carry, constant: Any, key: Callable[[], Hashable], shuffler: np.random.Generator | None
+        self,
+        data: Data,
+        carry: Carry,
+        constant: Any,
+        key: Callable[[], Hashable],
+        shuffler: np.random.Generator | None,
+        to_come: int = 0,
     ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
 
@@ -195,12 +205,14 @@ class Execution:
             constant: values that steps do not change.
             key: called before each dispatch; returns everything else that the compiled step depends on.
             shuffler: the generator to shuffle with; None for the order of the data.
+            to_come: how many steps are left, in this epoch and later ones, if `"auto"` may send several; otherwise 0.
 
         Yields:
             How many steps were sent at once, and the kept results of each, stacked.
         """
         waiting: list[Batch] = []
         done = 0
+        most = self._given or 1  # `"auto"` never waits for batches that arrive one by one
 
         def send(batches: list[Batch]) -> tuple[int, Any]:
             nonlocal done
@@ -211,43 +223,86 @@ class Execution:
 
         for part in data.epoch(shuffler, on_host=self._distribution is not None):
             if isinstance(part, (Selection, Rows)):
-                yield from self._over_many(part, carry, constant, key, done)
+                yield from self._over_many(part, carry, constant, key, done, to_come)
                 done += part.order.shape[0]
                 continue
             part = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
-            if self.chosen is None:
-                # `"auto"` never waits for batches that arrive one by one.
-                self.chosen = 1
             if waiting and _shapes(waiting[-1]) != _shapes(part):
                 yield from (send([batch]) for batch in waiting)
                 waiting = []
             waiting.append(part)
-            if len(waiting) >= self.chosen:
+            if len(waiting) >= most:
                 yield send(waiting)
                 waiting = []
         yield from (send([batch]) for batch in waiting)
 
     def _over_many(
-        self, part: Selection | Rows, carry: Carry, constant: Any, key: Callable[[], Hashable], before: int
+        self,
+        part: Selection | Rows,
+        carry: Carry,
+        constant: Any,
+        key: Callable[[], Hashable],
+        before: int,
+        to_come: int,
     ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
+        shapes = part.order.shape[1], _shapes(part.data)
         # The last batch of an epoch, which may be smaller, is compiled separately and is not measured.
-        is_measured = self.chosen is None and steps > 1
+        may_try = to_come > 0 and steps > 1 and self._given is None and self._distribution is None
+        may_try = may_try and not is_debugging()
         while done < steps:
-            count = self._next_count(steps - done)
+            automatic = self._automatic_of(shapes) if may_try else None
+            if automatic is not None and automatic.should_try(steps - done, to_come - before - done):
+                self._try_several(automatic, part, done, carry, constant)
+            count = (1 if automatic is None else automatic.chosen) if self._given is None else self._given
+            count = count if count is not None and steps - done >= count else 1
             start = time.perf_counter()
             with _note_batches(before + done, count, part):
-                if isinstance(part, Rows):
-                    block = keep_64_bits(self._block(part, done, count))
-                    results = carry.step(self._in_rows, constant, block, self._version(key()))
-                else:
-                    results = carry.step(self._selected, constant, part, count, self._version(key()))
-                    part = part._replace(position=results[1])
-            if is_measured and self.chosen is None:
-                jax.block_until_ready(results)
-                self._times[count].append((time.perf_counter() - start) / count)
+                run, args = self._dispatch(part, done, count)
+                results = carry.step(run, constant, *args, self._version(key()))
+            if isinstance(part, Selection):
+                part = part._replace(position=results[1])
+            if may_try and count == 1:
+                automatic = self._automatic_of(shapes)
+                automatic.taken += 1
+                if automatic.is_measuring:
+                    jax.block_until_ready(results)
+                    automatic.add_single(time.perf_counter() - start, results[0])
             done += count
             yield count, results[-1]
+
+    def _dispatch(self, part: Selection | Rows, done: int, count: int) -> tuple[Any, tuple[Any, ...]]:
+        """Return the jitted function that runs some steps, and its arguments between the constants and the version."""
+        if isinstance(part, Selection):
+            return self._selected, (part, count)
+        return self._in_rows, (keep_64_bits(self._block(part, done, count)),)
+
+    def _automatic_of(self, shapes: Hashable) -> AutomaticSteps:
+        self._last = self._automatic.setdefault((shapes, self._changes), AutomaticSteps())
+        return self._last
+
+    def _try_several(
+        self, automatic: AutomaticSteps, part: Selection | Rows, done: int, carry: Carry, constant: Any
+    ) -> None:
+        """Measure a dispatch of several steps on copies, so that the steps of the model are still to be taken."""
+        run, args = self._dispatch(part, done, SEVERAL)
+        args = constant, *args, self._changes
+
+        def trial(values: Any) -> tuple[Any]:
+            if not can_try(run.trace(values, *args).jaxpr, args[1] if isinstance(part, Rows) else None):
+                automatic.chosen = 1
+                return (values,)
+            jax.block_until_ready(run(_copied(values), *args))
+            copies = jax.block_until_ready(_copied(values))
+            start = time.perf_counter()
+            results = jax.block_until_ready(run(copies, *args))
+            automatic.add_trial(time.perf_counter() - start, results[0])
+            return (values,)
+
+        try:
+            carry.step(trial)
+        except jax.errors.JaxRuntimeError:  # the device has no room for several steps and copies
+            automatic.chosen = 1
 
     def _version(self, key: Hashable) -> int:
         """Return a number that stands for the key, because jit compares a number faster than the key."""
@@ -255,18 +310,6 @@ class Execution:
             self._key = key
             self._changes += 1
         return self._changes
-
-    def _next_count(self, left: int) -> int:
-        """Return how many steps to send next; until a number is chosen, one that still has to be measured."""
-        if self.chosen is None:
-            single, several = self._times[1], self._times[SEVERAL]
-            if len(single) <= _MEASURED:
-                return 1
-            if len(several) < 2:
-                return SEVERAL if left >= SEVERAL else 1
-            # The first dispatch of each kind includes compilation.
-            self.chosen = SEVERAL if several[1] < sorted(single[1:])[(len(single) - 1) // 2] else 1
-        return self.chosen if left >= self.chosen else 1
 
 
 @contextmanager
@@ -296,5 +339,10 @@ def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:
     return leaf.at[rows].get(mode="promise_in_bounds", unique_indices=True)
 
 
-def _shapes(batch: Batch) -> Any:
-    return jax.tree.structure(batch), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(batch)]
+def _shapes(batch: Batch) -> Hashable:
+    return jax.tree.structure(batch), tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(batch))
+
+
+@jax.jit
+def _copied(values: Any) -> Any:
+    return jax.tree.map(jnp.copy, values)

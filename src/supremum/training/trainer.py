@@ -36,7 +36,7 @@ class Trainer:
     Args:
         evaluator: evaluates and predicts with the model, the loss and the metrics to train with.
         optimizer: the optimizer; it is wrapped if the model needs a loss scale.
-        steps_per_execution: how many steps are sent to the device at once, or `"auto"`.
+        steps_per_execution: how many steps are sent to the device at once, or `"auto"`, as for `Model.compile`.
         warn_after: how many steps in a row may be skipped with the loss scale at its floor before a warning; None for
             no warning.
 
@@ -248,7 +248,9 @@ class Trainer:
                         break
                     callbacks.call("on_epoch_begin", epoch)
                     start = time.perf_counter()
-                    _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
+                    _record(
+                        history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop, epochs.stop - epoch)
+                    )
                     logs = self._logs()
                     history.seconds.append(time.perf_counter() - start)
                     logs |= validate(epoch)
@@ -305,9 +307,16 @@ class Trainer:
         self._log, self._key, self.count = state.log, state.key, state.count
 
     def _train_epoch(
-        self, data: Data, epoch: int, shuffle: bool, callbacks: CallbackList, should_stop: Callable[[], bool]
+        self,
+        data: Data,
+        epoch: int,
+        shuffle: bool,
+        callbacks: CallbackList,
+        should_stop: Callable[[], bool],
+        epochs_to_come: int = 0,
     ) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
+        to_come = 0 if callbacks.need_every_batch else epochs_to_come * (data.steps or 0)
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
@@ -320,7 +329,7 @@ class Trainer:
             callbacks.call("on_train_batch_begin", taken)
             return self.optimizer.trace_key
 
-        for steps, _ in self._training.over(data, self._carry, None, key_of_dispatch, shuffler):
+        for steps, _ in self._training.over(data, self._carry, None, key_of_dispatch, shuffler, to_come):
             taken += steps
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())

@@ -18,13 +18,11 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
 from supremum.nn.functional.products import dense
-from supremum.nn.functional.shape_traces import traced_once
 
 Activation: TypeAlias = Callable[[jax.Array], Any]
 """A function of each value, such as `jax.numpy.tanh`."""
 
 
-@traced_once
 def simple_rnn_step(
     x: Any,
     state: Any,
@@ -62,7 +60,6 @@ def simple_rnn_step(
     return _cast_result(activation(dense(x, kernel, bias) + dense(state, recurrent_kernel)), x)
 
 
-@traced_once
 def lstm_step(
     x: Any,
     state: tuple[Any, Any],
@@ -113,7 +110,6 @@ def lstm_step(
     return _cast_result(recurrent_activation(o) * activation(cell), x), _cast_result(cell, x)
 
 
-@traced_once
 def gru_step(
     x: Any,
     state: Any,

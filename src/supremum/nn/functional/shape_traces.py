@@ -7,6 +7,7 @@ from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+import numpy as np
 
 from supremum.nn.scopes import is_declaring
 
@@ -15,6 +16,9 @@ R = TypeVar("R")
 
 _ARRAY: Any = object()
 """Stands for an array among the arguments of a function."""
+
+_OPTIONS = (int, float, str, np.dtype, type)
+"""The options that are kept in a cache. Anything else, such as a closure or a variable, might keep a model alive."""
 
 
 def traced_once(function: Callable[P, R]) -> Callable[P, R]:
@@ -25,7 +29,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
     function is called as it is.
 
     Args:
-        function: a pure function of arrays, which may be nested, and hashable options.
+        function: a pure function of arrays, which may be nested, and options.
     """
 
     @wraps(function)
@@ -35,9 +39,11 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         leaves, structure = jax.tree.flatten((args, kwargs))
         arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
         options = [_ARRAY if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
+        if not all(option is _ARRAY or isinstance(option, _OPTIONS) for option in options):
+            return function(*args, **kwargs)
         try:
             return _jitted(function, structure, *options)(arrays)
-        except Exception:  # an option that is not hashable, or an error, which is raised again without frames of JAX
+        except Exception:  # raise the error again, without frames of JAX
             return function(*args, **kwargs)
 
     return call

@@ -16,10 +16,13 @@ class Callback:
     step. With several steps in one dispatch, batch methods are called once, for the last step.
 
     Attributes:
+        needs_every_batch: whether `steps_per_execution="auto"` sends single steps if the class overrides
+            `on_train_batch_begin` or `on_train_batch_end`.
         model: the `Model` or `Sequential` in training; `model.stop_training = True` ends training after the batch.
     """
 
     model: Any
+    needs_every_batch: bool = True
 
     def set_model(self, model: Any) -> None:
         """Set the model, before any other method is called.
@@ -157,6 +160,10 @@ class BatchLogs(Mapping[str, float]):
         return repr(self._numbers)
 
 
+def _overrides(callback: Callback, event: str) -> bool:
+    return getattr(getattr(callback, event), "__func__", None) is not getattr(Callback, event)
+
+
 def _refuse_to_fetch() -> NoReturn:
     raise ArgumentError("these logs belong to a batch that has ended; read them in the callback, or keep dict(logs)")
 
@@ -185,11 +192,17 @@ class CallbackList:
     def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
         self._callbacks = callbacks
         self._on_batch_end = {
-            event: [each for each in callbacks if getattr(type(each), event) is not getattr(Callback, event)]
+            event: [each for each in callbacks if _overrides(each, event)]
             for event in ("on_train_batch_end", "on_test_batch_end")
         }
         self._is_in_callback = False
         self.is_ending = False
+
+    @property
+    def need_every_batch(self) -> bool:
+        """Whether any callback needs a dispatch for each batch of training."""
+        events = ("on_train_batch_begin", "on_train_batch_end")
+        return any(each.needs_every_batch and _overrides(each, event) for each in self._callbacks for event in events)
 
     def call(self, event: str, *values: Any) -> None:
         """Call a method of each callback.
