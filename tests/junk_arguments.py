@@ -268,7 +268,8 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
         "Array": (
             lambda: supremum.asarray(ones(2, 3)),
             "astype item reshape squeeze sum max to_device __getitem__ mean std argmax any cumsum cumprod argsort "
-            "searchsorted round nonzero dot copy ravel repeat swapaxes take conj clip flatten transpose block_until_ready",
+            "searchsorted round nonzero dot copy ravel repeat swapaxes take conj clip flatten transpose "
+            "block_until_ready",
         ),
         "arrays.ArrayVariable": (lambda: supremum.ArrayVariable(ones(2)), "assign assign_add"),
         "PolicyMap": (lambda: mixed_precision.PolicyMap({"a.*": "float32"}), "for_path from_config cast_to_compute"),

@@ -219,6 +219,7 @@ def test_at_divide_power_and_apply_decide_as_in_place_operators():
         assert x.at[1].apply(lambda each: jnp.sin(each.unwrap() * 0)).tolist() == [2, 0, 8]
         assert x.at[5].apply(lambda _: 1.5, mode="drop").tolist() == [2, 4, 8]
         assert x.at[0].apply(lambda _: 1).tolist() == [1, 4, 8]
+        assert jax.jit(lambda x: x.at[0].set(5.0).at[1].add(1.5))(x).tolist() == [5, 5.5, 8]
         assert jax.jit(lambda x: x.at[0].apply(ops.negative).at[1].divide(2))(x).tolist() == [-2, 2, 8]
         for call in (
             lambda: ints.at[0].divide(2), lambda: ints.at[0].power(0.5), lambda: ints.at[0].apply(ops.sqrt),
