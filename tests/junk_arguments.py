@@ -200,7 +200,9 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
             mixed_precision.DynamicLossScale().init()
         ), "Mean.update.values": 1.0, "Mean.update.state": lambda: training.Mean().init(),
         "checkpoint": lambda: training.Checkpoint({"a": ones(2)}),
-        "PolicyMap.for_path.path": "a/b", "step": 3, "Array.__getitem__.index": 0, "steps": 3,
+        "PolicyMap.for_path.path": "a/b", "step": 3, "Array.__getitem__.index": 0, "Array.dot.b": ones(3),
+        "Array.searchsorted.v": 1.0, "Array.repeat.repeats": 2, "Array.take.indices": [0], "axis1": 0, "axis2": 1,
+        "Array.transpose.axes": (1, 0), "steps": 3,
         "pairs": list, "Dense.__call__.args": (ones(1, 3),), "Model.__call__.args": (ones(1, 3),),
         "settings": lambda: mixed_precision.autocast(jnp.sin)._settings,
         "judge": lambda: lambda site, operands: None,
@@ -263,7 +265,12 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
         return made
 
     return {
-        "Array": (lambda: supremum.asarray(ones(2, 3)), "astype item reshape squeeze sum max to_device __getitem__"),
+        "Array": (
+            lambda: supremum.asarray(ones(2, 3)),
+            "astype item reshape squeeze sum max to_device __getitem__ mean std argmax any cumsum cumprod argsort "
+            "searchsorted round nonzero dot copy ravel repeat swapaxes take conj clip flatten transpose "
+            "block_until_ready",
+        ),
         "arrays.ArrayVariable": (lambda: supremum.ArrayVariable(ones(2)), "assign assign_add"),
         "PolicyMap": (lambda: mixed_precision.PolicyMap({"a.*": "float32"}), "for_path from_config cast_to_compute"),
         "DynamicLossScale": (mixed_precision.DynamicLossScale, "from_config init update load_state_dict"),

@@ -73,7 +73,7 @@ def _changed(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
-_transpose = method("transpose")
+_conj, _transpose = _unary("conj"), method("transpose")
 _reshape, _squeeze, _matrix_transpose = (
     Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose")
 )
@@ -368,11 +368,16 @@ class Array(WrappedArray):
     cumsum, cumprod, argsort, searchsorted = map(method, ("cumsum", "cumprod", "argsort", "searchsorted"))
     round, nonzero, dot = map(method, ("round", "nonzero", "dot"))
     copy, ravel, repeat, swapaxes, take = map(method, ("copy", "ravel", "repeat", "swapaxes", "take"))
-    conj = conjugate = _unary("conj")
     clip = FUNCTIONS["clip"].call
 
     sort = refused("sort", "x = np.sort(x)")
     fill = refused("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
+
+    def conj(self) -> Array:
+        """The complex conjugate; real arrays as they are."""
+        return _conj(self) if as_format(self.dtype).category == "complex" else self
+
+    conjugate = conj
 
     def flatten(self) -> Array:
         """A copy of the elements in one dimension."""
