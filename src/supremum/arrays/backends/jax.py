@@ -222,8 +222,8 @@ class JaxBackend(Backend):
         return isinstance(raw, Tracer)
 
     def device_of(self, raw: Raw) -> Any:
-        """The device, or the sharding of an array on several."""
-        return raw.device
+        """The device, or the sharding of an array on several; None while JAX traces it."""
+        return None if isinstance(raw, Tracer) else raw.device
 
 
 _COMPILED = {
