@@ -66,7 +66,7 @@ def test_scripts_for_numpy_run_on_arrays_of_numpy(name, rules):
 
 
 # JAX compiles every step of a script, whatever the rules.
-ON_JAX = ("jax-x64", "jax-x32", "jax-strict-x64", "numpy", "torch", "array-api")
+ON_JAX = ("jax-x64", "jax-strict-x64", "numpy", "torch")
 
 
 @pytest.mark.slow

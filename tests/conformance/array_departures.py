@@ -90,6 +90,37 @@ ARRAY_DEPARTURES: list[Departure] = [
     ),
 ]  # fmt: skip
 
+_SUMMED = "the weights are added, in the dtype that the rules decide for sums; NumPy "
+_IN_FLOAT64 = "the rules decide the dtype of every step; NumPy computes in float64, whatever the dtypes"
+_NO_BOOLS = "the rules convert bools to floats first; NumPy subtracts them, which it refuses"
+_NARROW, _UNSIGNED = "int8 int16 int32", "uint8 uint16 uint32"
+NUMPY_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {
+    ("quantile", "accepted"): ("bool", _NO_BOOLS),
+    ("quantile of an array", "accepted"): ("bool", _NO_BOOLS),
+    ("quantile by a midpoint", "accepted"): ("bool", _NO_BOOLS),
+    ("percentile", "accepted"): ("bool", _NO_BOOLS),
+    ("gradient", "accepted"): ("bool", _NO_BOOLS),
+    ("pad", "refused"): ("bool", "the rules do not store the int 1 in bools; NumPy casts whatever it is given"),
+    ("histogram", "refused"): ("complex64 complex128", "complex numbers have no order; NumPy warns and drops parts"),
+    ("histogram(density=)", "refused"): ("complex64 complex128", "as for `histogram`"),
+    ("histogram(weights=)", "int64"): (f"bool {_NARROW}", _SUMMED + "keeps narrow integers, which wrap around"),
+    ("histogram(weights=)", "uint64"): (_UNSIGNED, _SUMMED + "keeps narrow integers, which wrap around"),
+    ("bincount(weights=)", "int64"): (f"bool {_NARROW} int64", _SUMMED + "converts weights to float64"),
+    ("bincount(weights=)", "uint64"): (f"{_UNSIGNED} uint64", _SUMMED + "converts weights to float64"),
+    ("bincount(weights=)", "float16"): ("float16", _SUMMED + "converts weights to float64"),
+    ("bincount(weights=)", "float32"): ("float32", _SUMMED + "converts weights to float64"),
+    ("bincount(weights=)", "accepted"): ("complex64 complex128", _SUMMED + "has no complex weights"),
+    ("interp", "float16"): ("float16", _IN_FLOAT64),
+    ("interp", "float32"): ("float32", _IN_FLOAT64),
+}
+"""Differences between NumPy's functions beyond the standard and ours under its rules, with the dtypes and the reason.
+
+The keys are names of `numpy_function_judge.TABLES`, and what ours do: they refuse, accept, or give a dtype.
+"""
+
+JAX_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {}
+"""The same for JAX's functions, under its rules."""
+
 # By rule set: how many sums of a tensor and a NumPy array have a dtype that our rule for two tensors does not give.
 FOREIGN = {
     "tf-off": 392,

@@ -3,6 +3,7 @@
 import itertools
 import warnings
 
+import jax
 import numpy as np
 
 REAL = [
@@ -43,6 +44,8 @@ def _on(name, options, make=cube, *more):
     return [lambda f, wrap, dtype, each=each: getattr(f, name)(wrap(make(dtype)), *more, **each) for each in options]
 
 
+VECTOR_NORMS = [*itertools.product((0, -1), (None, 0, 1, 2, 3, np.inf), (False, True))]
+MATRIX_NORMS = [*itertools.product(((0, 2), (2, 1)), (None, 1, -1, np.inf), (False, True))]
 POINTS = np.array([0, 1, 3, 4, 9])
 TABLES = {
     "mean(dtype=)": _on("mean", [{**each, "dtype": dtype} for each in KEPT[:6] for dtype in ("float32", "float64")]),
@@ -107,7 +110,7 @@ TABLES = {
             wrap(cube(dtype)), wrap(POINTS[1:-1].astype(dtype)), wrap(line(dtype, 3)), left=2.0, right=1.0
         ),
     ],
-    "gradient": _on("gradient", ALONG + [{"axis": (0, 2)}, {"axis": 2, "edge_order": 2}])
+    "gradient": _on("gradient", [*ALONG, {"axis": (0, 2)}, {"axis": 2, "edge_order": 2}])
     + _on("gradient", [{"axis": 0, "edge_order": 2}], cube, 2.0)
     + [lambda f, wrap, dtype: f.gradient(wrap(cube(dtype)[:, 0]), 0.5, wrap(POINTS.astype("float16")), edge_order=2)],
     "convolve": [
@@ -121,15 +124,14 @@ TABLES = {
     "linalg.norm": [
         lambda f, wrap, dtype, each=each: f.linalg.norm(wrap(cube(dtype)), **each)
         for each in [
-            *({"axis": axis, "ord": ord, "keepdims": kept} for axis in (0, -1) for ord in (None, 0, 1, 2, 3, np.inf)
-              for kept in (False, True)),
-            *({"axis": axis, "ord": ord, "keepdims": kept} for axis in ((0, 2), (2, 1)) for ord in (None, 1, -1, np.inf)
-              for kept in (False, True)),
+            *({"axis": axis, "ord": order, "keepdims": kept} for axis, order, kept in VECTOR_NORMS),
+            *({"axis": axis, "ord": order, "keepdims": kept} for axis, order, kept in MATRIX_NORMS),
             {}, {"keepdims": True},
         ]
     ],
     "linalg.norm by singular values": [
-        lambda f, wrap, dtype, ord=ord: f.linalg.norm(wrap(cube(dtype)), ord, axis=(1, 2)) for ord in (2, -2, "nuc")
+        lambda f, wrap, dtype, order=order: f.linalg.norm(wrap(cube(dtype)), order, axis=(1, 2))
+        for order in (2, -2, "nuc")
     ],
 }  # fmt: skip
 
@@ -147,6 +149,28 @@ def answer(call, functions, wrap, dtype):
             return [np.asarray(leaf) for leaf in leaves(call(functions, wrap, np.dtype(dtype).type))]
         except (TypeError, ValueError, RuntimeError) as error:
             return error
+
+
+def jitted(call, functions, wrap, dtype):
+    """The same call as one that JAX compiles, of the arrays that it wraps.
+
+    Args:
+        call: the call.
+        functions: the functions of JAX or ours.
+        wrap: makes the array of a call from one of JAX.
+        dtype: the dtype.
+    """
+    arrays = []
+    answer(call, np, lambda array: (arrays.append(np.asarray(array)), array)[1], dtype)
+
+    def compiled(f, _, dtype):
+        def traced(*given):
+            rest = iter(given)
+            return call(f, lambda _: wrap(next(rest)), dtype)
+
+        return jax.jit(traced)(*arrays)
+
+    return answer(compiled, functions, None, dtype)
 
 
 def difference(ours, theirs, ulps):

@@ -48,8 +48,12 @@ def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
 
     Functions that combine arrays decide by the rules. The others are the library's own, through `array-api-compat` if
     the library does not follow the standard itself. All functions return an `Array`. They take an `Array`, arrays of
-    the library, arrays of NumPy, which they convert, and Python numbers. The library's other functions are there too,
-    for arrays of one dtype.
+    the library, arrays of NumPy, which they convert, and Python numbers.
+
+    There are also functions with NumPy's meaning, decided by the rules: `allclose`, `bincount`, `convolve`,
+    `einsum`, `gradient`, `histogram`, `hstack`, `interp`, `isclose`, `linalg.norm`, `median`, `nanmean`, `nansum`,
+    `pad`, `percentile`, `quantile`, `unique` and `vstack`. The library's other functions are there for arrays of one
+    dtype.
 
     Args:
         library: `"numpy"`, `"jax"` or `"torch"`.

@@ -125,7 +125,7 @@ def _kept(given: str, needed: str) -> str:
     return "..." * ("..." in given) + "".join(letters)
 
 
-def convolve(x1: Any, x2: Any, /, *, mode: str = "full") -> Arguments:
+def convolve(x1: Any, x2: Any, /, mode: str = "full") -> Arguments:
     """The convolution of two vectors, in the dtype that the rules decide for `tensordot`.
 
     Args:
