@@ -52,8 +52,8 @@ def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Deferred:
     ranks = rank(a), rank(b)
     if 0 in ranks:
         return partial(xp.multiply, a, b)
-    if axis == -2 and max(ranks) <= 2:
-        return partial(xp.matmul, a, b)
+    if axis == -2:
+        return partial(xp.dot, a, b)
     return partial(xp.tensordot, a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
 
 

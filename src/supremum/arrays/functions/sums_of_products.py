@@ -1,4 +1,4 @@
-"""`einsum` and `convolve`, in the dtype that the rules decide for `tensordot`."""
+"""`einsum`, `dot` and `convolve`, in the dtype that the rules decide for `tensordot`."""
 
 from __future__ import annotations
 
@@ -125,6 +125,32 @@ def _kept(given: str, needed: str) -> str:
     return "..." * ("..." in given) + "".join(letters)
 
 
+def dot(x1: Any, x2: Any, /) -> Arguments:
+    """The sums of products over the last dimension of one array and the last but one of another, or its only one.
+
+    Args:
+        x1: an array with dimensions.
+        x2: an array with dimensions.
+
+    Raises:
+        PromotionError: if the rules refuse.
+
+    >>> import numpy as np, supremum
+    >>> xp = supremum.arrays.namespace("numpy")
+    >>> with supremum.use_rules("numpy"):
+    ...     xp.dot(np.ones(3, "int8"), np.ones(3, "float16"))
+    Array(3., dtype=float16)
+    """
+    return (x1, x2), {}
+
+
+def _dot(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    if backend is NUMPY or backend.in_jax:
+        return backend.xp.dot
+    product = backend.function("tensordot")
+    return lambda a, b: product(a, b, axes=((a.ndim - 1,), (max(b.ndim - 2, 0),)))
+
+
 def convolve(x1: Any, x2: Any, /, mode: str = "full") -> Arguments:
     """The convolution of two vectors, in the dtype that the rules decide for `tensordot`.
 
@@ -168,6 +194,7 @@ def _by_windows(xp: Any, mode: str, x1: Raw, x2: Raw) -> Raw:
 
 SUMS_OF_PRODUCTS: dict[str, Decided] = {
     "einsum": _Einsum("tensordot", einsum, _einsum, name="einsum", trial=in_library("tensordot")),
+    "dot": Decided("tensordot", dot, _dot, name="dot", trial=in_library("tensordot")),
     "convolve": Decided("tensordot", convolve, _convolve, name="convolve", trial=in_library("tensordot")),
 }
 """The functions by name."""
