@@ -118,7 +118,27 @@ NUMPY_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {
 The keys are names of `numpy_function_judge.TABLES`, and what ours do: they refuse, accept, or give a dtype.
 """
 
-JAX_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {}
+_ALL = "int8 float16 float64"
+_LISTS = "lists are converted to arrays, as in NumPy; JAX refuses them"
+_WRAPPED = "the weights are added, in the dtype that the rules decide for sums; JAX keeps int8, which wraps around"
+JAX_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {
+    ("quantile of an array", "accepted"): (
+        _ALL,
+        "q may have any number of dimensions, as in NumPy; in JAX at most one",
+    ),
+    ("quantile by an element", "int8"): ("int8", "an element keeps its dtype, as in NumPy; JAX converts it to float"),
+    ("percentile", "accepted"): (_ALL, _LISTS),
+    ("histogram", "int64"): (_ALL, "counts are integers, as in NumPy; JAX counts in floats"),
+    ("histogram", "accepted"): (_ALL, _LISTS),
+    ("histogram(weights=)", "int64"): ("int8", _WRAPPED),
+    ("histogram(weights=)", "float16"): ("float16", "the rules decide the sum of the weights; JAX promotes the values"),
+    ("bincount(weights=)", "int64"): ("int8", _WRAPPED),
+    ("gradient", "accepted"): (_ALL, "JAX has no `edge_order`"),
+    ("convolve", "int8"): (
+        "int8",
+        "sums of products of integers are integers, as in NumPy; JAX converts them to float",
+    ),
+}
 """The same for JAX's functions, under its rules."""
 
 # By rule set: how many sums of a tensor and a NumPy array have a dtype that our rule for two tensors does not give.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -415,7 +416,7 @@ def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
             if len(devices) > 1:
                 named = sorted(", ".join(sorted(map(str, each))) for each in devices)
                 raise kernels.different_devices(plan.operation.name, named) from error
-            if _is_computed(kernel, operands):
+            if _is_computed(kernel, operands) or _fails_in_float32(plan, operands):
                 raise  # it is about their shapes or values
             raise kernels.missing_kernel(JAX, plan) from error
         except jax.errors.JaxRuntimeError as error:
@@ -449,4 +450,17 @@ def _is_computed(kernel: Callable[..., Raw], operands: Sequence[Any]) -> bool:
     return True
 
 
+def _fails_in_float32(plan: Plan, operands: Sequence[Any]) -> bool:
+    """Whether JAX does not compute a function that a plan builds for arrays of these shapes in float32 either."""
+    if plan.build is None:
+        return False
+    function = plan.build(JAX, replace(plan, compute=(_FLOAT32,) * len(operands), result=ResultType(_FLOAT32)))
+    try:
+        jax.eval_shape(function, *(jax.ShapeDtypeStruct(np.shape(each), _FLOAT32) for each in operands))
+    except (TypeError, ValueError, NotImplementedError):
+        return True
+    return False
+
+
+_FLOAT32 = as_format("float32").dtype
 JAX = JaxBackend()
