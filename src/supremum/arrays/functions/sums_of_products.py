@@ -144,7 +144,7 @@ def dot(x1: Any, x2: Any, /) -> Arguments:
     return (x1, x2), {}
 
 
-def _dot(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _dot(backend: Backend, _: Plan) -> Callable[..., Raw]:
     if backend is NUMPY or backend.in_jax:
         return backend.xp.dot
     product = backend.function("tensordot")
