@@ -31,6 +31,7 @@ def values(xp, row, shape):
         "dtype": row.dtype, "type": row.dtype, "from_": row.dtype, "to": row.dtype, "kind": "numeric", "n": 2,
         "start": 0, "stop": 2, "num": 3, "n_rows": 2, "k": 0, "min": x, "max": x, "seed": 0, "element": x,
         "test_elements": x, "object": x, "array": x, "m": x, "M": x, "arr": x, "prototype": x, "reps": (2,),
+        "subscripts": "...,...", "operands": (x, x), "points": x, "pad_width": 1, "q": 0.5,
     }  # fmt: skip
 
 

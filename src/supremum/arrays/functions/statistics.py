@@ -221,7 +221,7 @@ def histogram(
     >>> import numpy as np, supremum
     >>> xp = supremum.arrays.namespace("numpy")
     >>> xp.histogram(np.array([1, 2, 2, 4], "float32"), bins=3)
-    (Array([1, 2, 1]), Array([1., 2., 3., 4.], dtype=float32))
+    (Array([1, 2, 1], dtype=int64), Array([1., 2., 3., 4.], dtype=float32))
     """
     array = xp.asarray(x)
     _real("histograms", array)
