@@ -81,8 +81,8 @@ def parse_policy(name: object) -> Roles:
         UnknownNameError: for an unknown name, role or dtype.
         ArgumentError: for a missing or repeated role, and other mistakes in the text form.
 
-    >>> parse_policy("compute=float16, variable=float32").reduce
-    dtype('float16')
+    >>> str(parse_policy("compute=float16, variable=float32").reduce)
+    'float16'
     """
     if isinstance(name, str):
         if name in NAMED:
