@@ -18,8 +18,9 @@ from supremum.arrays.decided import Arguments, Decided, by_name
 from supremum.arrays.dispatch import Function, function_of
 from supremum.arrays.errors import unsupported
 from supremum.arrays.namespaces import namespace_in
-from supremum.arrays.wrapped import WrappedArray
+from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import OperandError
+from supremum.formats import as_format
 from supremum.rules import SCOPE, memory_of
 
 Deferred: TypeAlias = "partial[Any]"
@@ -96,6 +97,24 @@ def rounded(_: Any, a: Any, decimals: int = 0) -> Deferred:
     return partial(_ROUND.call, a, decimals)
 
 
+def _at_least(count: int, xp: Any, *arrays: Any) -> Deferred:
+    """Arrays with at least a number of dimensions: a tuple, or the only one."""
+    reshaped = [_with_dimensions(count, xp.asarray(each)) for each in arrays]
+    return partial(lambda: reshaped[0] if len(reshaped) == 1 else (*reshaped,))
+
+
+def _with_dimensions(count: int, array: Any) -> Any:
+    missing = count - array.ndim
+    if missing <= 0:
+        return array
+    after = 1 if count == 3 and array.ndim else 0  # NumPy makes an image of one channel
+    return array.reshape((1,) * (missing - after) + array.shape + (1,) * after)
+
+
+def _is_complex(a: Any, *, wanted: bool) -> Deferred:
+    return partial(lambda: (as_format(as_wrapped(a).dtype).category == "complex") == wanted)
+
+
 def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
     """An array with two dimensions exchanged."""
     order = list(range(rank(a)))
@@ -115,6 +134,8 @@ diff : a : n axis prepend append
 nonzero ravel copy shape ndim size linalg.det linalg.eigh linalg.eigvalsh linalg.inv : a :
 linalg.slogdet : a :
 real imag : val :
+iscomplexobj isrealobj : x :
+atleast_1d atleast_2d atleast_3d : *arys :
 round around : a decimals :
 clip : a a_min a_max : min max
 where : condition x y :
@@ -186,11 +207,16 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
 _COMPOSED: dict[str, Callable[..., Deferred]] = {
     "around": rounded,
     "argsort": _along("argsort", -1),
+    "atleast_1d": partial(_at_least, 1),
+    "atleast_2d": partial(_at_least, 2),
+    "atleast_3d": partial(_at_least, 3),
     "copy": lambda xp, a: partial(xp.asarray, a, copy=True),
     "cumprod": _along("cumulative_prod", None),
     "cumsum": _along("cumulative_sum", None),
     "dot": dot,
     "inner": partial(dot, axis=-1),
+    "iscomplexobj": lambda _, x: _is_complex(x, wanted=True),
+    "isrealobj": lambda _, x: _is_complex(x, wanted=False),
     "ndim": lambda _, a: partial(getattr, a, "ndim"),
     "outer": lambda xp, a, b: partial(xp.linalg.outer, *(xp.reshape(xp.asarray(x), (-1,)) for x in (a, b))),
     "permute_dims": _transpose,

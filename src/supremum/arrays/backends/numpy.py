@@ -130,16 +130,24 @@ _REDUCED = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
     "all": np.logical_and,
 }  # fmt: skip
-_METHODS = ("argmax", "argmin", "clip", "mean", "repeat", "reshape", "squeeze", "take")
-_OWN = (
-    "empty", "matmul", "ones", "tensordot", "unique_all", "unique_counts", "unique_inverse", "unique_values", "zeros",
-)  # fmt: skip
+def _reshape(x: Raw, shape: Any, *, copy: bool | None = None) -> Raw:
+    return x.reshape(shape, copy=copy)
+
+
+def _permute_dims(x: Raw, axes: Any) -> Raw:
+    return x.transpose(axes)
+
+
+_METHODS = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
+_OWN = ("empty", "matmul", "ones", "tensordot", "unique_all", "unique_counts", "unique_inverse", "zeros")
 # Functions that do the same as those of array-api-compat and do not look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
     **{name: _over_all(ufunc.reduce) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _METHODS},
     **{name: getattr(np, name) for name in _OWN},
-    "permute_dims": np.ndarray.transpose,
+    "permute_dims": _permute_dims,
+    "reshape": _reshape,
+    "unique_values": partial(np.unique, equal_nan=False),  # `np.unique_values` does not sort
     "matrix_transpose": attrgetter("mT"),
     "cumulative_sum": _cumulative_sum,
     "sort": _sort,

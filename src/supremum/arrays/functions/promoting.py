@@ -253,13 +253,13 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Arguments:
     return (x1, x2), {"invert": invert}
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Arguments:
+def diff(x: Any, /, n: int = 1, *, axis: int = -1, prepend: Any = None, append: Any = None) -> Arguments:
     """Differences of neighbours, in the common dtype of the array and of what is added before and after it.
 
     Args:
         x: an array.
-        axis: the dimension.
         n: how often to take differences.
+        axis: the dimension.
         prepend: an array to add before `x`, or None.
         append: an array to add after `x`, or None.
 
