@@ -130,6 +130,8 @@ _REDUCED = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
     "all": np.logical_and,
 }  # fmt: skip
+
+
 def _reshape(x: Raw, shape: Any, *, copy: bool | None = None) -> Raw:
     return x.reshape(shape, copy=copy)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from supremum.argument_checks import chosen
+from supremum.argument_checks import chosen, whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, builtin_dtype
 from supremum.arrays.decided import Arguments, Decided
@@ -90,13 +90,16 @@ def _with_subscripts(args: Sequence[Any]) -> list[Any]:
     if len(args) < 2:
         raise OperandError("einsum needs subscripts and arrays, such as einsum('ij,jk->ik', a, b)")
     lists = [*args[1::2], *args[-1:]] if len(args) % 2 else [*args[1::2]]
+    if not all(isinstance(numbers, (list, tuple)) for numbers in lists):
+        raise OperandError("einsum needs subscripts and arrays, such as einsum('ij,jk->ik', a, b)")
     texts = ["".join("..." if each is ... else _letter(each) for each in numbers) for numbers in lists]
     operands = [*args[: len(args) // 2 * 2 : 2]]
     left = ",".join(texts[: len(operands)])
     return [f"{left}->{texts[-1]}" if len(args) % 2 else left, *operands]
 
 
-def _letter(number: int) -> str:
+def _letter(number: Any) -> str:
+    whole_number("a dimension of einsum", number, 0, 2 * _LETTERS - 1)
     return chr(ord("a") + number) if number < _LETTERS else chr(ord("A") + number - _LETTERS)
 
 
