@@ -7,7 +7,7 @@ import pytest
 
 NAMES = {
     "array_api_strict": "array-api-strict", "einops": "einops", "flax": "Flax", "keras": "Keras", "orbax": "Orbax",
-    "playwright": "Playwright", "scipy": "SciPy", "torch": "PyTorch",
+    "playwright": "Playwright", "scipy": "SciPy", "sklearn": "scikit-learn", "torch": "PyTorch",
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The namespaces of the array API standard: promotion, creation of arrays, dtypes, and the namespace itself."""
 
+import inspect
 import itertools
 import json
 import pickle
@@ -14,6 +15,7 @@ import pytest
 import memory
 import supremum
 from arrays.libraries import NAMES, library
+from optional_packages import import_or_skip
 from supremum import Array, PromotionError, explain, namespace, result_type, use_rules
 from supremum.arrays import InPlaceError, LibraryError, RuntimeDtypeError, array_api_names
 from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
@@ -416,3 +418,42 @@ def test_matmul_operator_promotes_on_both_sides_and_in_place(xp):
         c @= a.astype("float32")
     with pytest.raises(PromotionError, match=re.escape("matmul(bfloat16, float8_e5m2)")):
         a @ ints.astype("float8_e5m2")
+
+
+# Arguments after the first that the standard lets users give by name, for an array of the shape (2, 3).
+BY_NAME = {
+    "reshape": {"shape": (3, 2)}, "permute_dims": {"axes": (1, 0)}, "broadcast_to": {"shape": (2, 2, 3)},
+    "roll": {"shift": 1}, "squeeze": {"axis": 0}, "clip": {"min": 1, "max": 2}, "expand_dims": {"axis": 0},
+    "full_like": {"fill_value": 2.0},
+}  # fmt: skip
+
+
+def test_arguments_may_be_given_by_name(xp):
+    strict = import_or_skip("array_api_strict")
+    plain = [strict.asarray(np.arange(6.0).reshape(2, 3))]
+    names = set()
+    for name in array_api_names.FUNCTIONS:
+        parameters = list(inspect.signature(getattr(strict, name)).parameters.values())
+        by_either = [each.name for each in parameters[1:] if each.kind is each.POSITIONAL_OR_KEYWORD]
+        if by_either and parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY:
+            names.add(name)
+    assert names - {"linspace", "finfo", "iinfo", "arange", "eye", "meshgrid"} == BY_NAME.keys()  # they take no array
+    for name, options in BY_NAME.items():
+        given = plain[0][:1] if name == "squeeze" else plain[0]
+        wanted = np.asarray(getattr(strict, name)(given, **options))
+        found = getattr(xp, name)(xp.asarray(np.asarray(given)), **options)
+        assert np.array_equal(np.asarray(found), wanted), name
+    for name in ("zeros", "ones", "empty"):
+        assert getattr(xp, name)(shape=(2, 3)).shape == (2, 3)
+
+
+def test_unique_functions_sort(xp):
+    x = xp.asarray([3.0, 1.0, 2.0, 1.0, *np.arange(50.0, 4.0, -1.0)], dtype="float32")
+    wanted = sorted(set(np.asarray(x).tolist()))
+    for found in (
+        xp.unique_values(x),
+        xp.unique_counts(x).values,
+        xp.unique_inverse(x).values,
+        xp.unique_all(x).values,
+    ):
+        assert found.tolist() == wanted

@@ -1,5 +1,9 @@
-"""Functions of SciPy and einops on an `Array`, in separate processes: SciPy reads SCIPY_ARRAY_API at its import."""
+"""Functions of SciPy, scikit-learn and einops on an `Array`, in processes of their own.
 
+SciPy reads SCIPY_ARRAY_API at its import.
+"""
+
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +16,13 @@ from optional_packages import import_or_skip
 import_or_skip("scipy")
 import_or_skip("einops")
 
+CALLS = Path(__file__).with_name("other_packages.py")
+# SciPy writes into arrays of JAX that it recognizes with `at`, and into all others in place.
+WRITING = (
+    "special.logsumexp", "special.log_softmax", "special.rel_entr", "stats.zscore", "stats.pearsonr", "stats.skewtest",
+    "stats.normaltest", "stats.bartlett", "stats.mannwhitneyu", "stats.quantile", "stats.iqr", "stats.f_oneway",
+    "stats.median_abs_deviation", "stats.boxcox_llf", "signal.savgol_filter", "vq.whiten", "differentiate.derivative",
+)  # fmt: skip
 EXAMPLE = Path(__file__).parents[2] / "examples/arrays/scipy_and_einops.py"
 SAME = """
 import numpy as np
@@ -31,10 +42,10 @@ for name in ("numpy", "jax"):
 """
 
 
-def _run(*arguments):
+def _run(*arguments, flags=("-W", "error")):
     environment = os.environ | {"SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     found = subprocess.run(
-        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, *flags, *arguments], capture_output=True, text=True, env=environment, check=False
     )
     assert found.returncode == 0, found.stderr
     return found.stdout
@@ -67,3 +78,15 @@ for start in (np.zeros(2), supremum.Array(np.zeros(2))):
     np.testing.assert_allclose(minimize(squares, start).x, [3, -1], atol=1e-4)
 """
     _run("-c", code)
+
+
+@pytest.mark.slow
+def test_functions_that_work_with_bare_arrays_work_with_an_array():
+    import_or_skip("sklearn")
+    found = json.loads(_run(str(CALLS), flags=()))
+    errors = {call: said for call, said in found.items() if said not in ("same", "bare fails")}
+    writing = {call for call, said in errors.items() if said.startswith("arrays of JAX are immutable")}
+    assert sorted(call.removeprefix("jax: ").partition("(")[0] for call in writing) == sorted(WRITING)
+    # It multiplies complex64 in place by complex128, which the rules do not store.
+    assert {call.partition("(")[0] for call in errors.keys() - writing} == {"jax: fft.fht"}
+    assert list(found.values()).count("same") > 200

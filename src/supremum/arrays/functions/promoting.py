@@ -5,7 +5,7 @@ Each returns the operands of a call and its options; see `Decided`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from supremum.argument_checks import whole_number
@@ -13,6 +13,7 @@ from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.decided import Arguments, Decided, by_name
 from supremum.arrays.operand_keys import as_key, not_an_operand
+from supremum.arrays.undecided import Undecided
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.operands import as_operand
@@ -89,6 +90,23 @@ def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     if condition.category != "bool":
         raise ArgumentError(f"where() needs a boolean condition, got {condition.name}; use condition != 0")
     return backend.function("where")
+
+
+class _Where(Decided):
+    """`where`, which for a condition alone returns the positions at which it is true, as libraries do."""
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """As in the base class."""
+        if len(args) == 1 and not options:
+            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).call(*args)
+        return super().examine(args, options)
+
+
+def _positions(x: Any, /) -> None:
+    """The arguments of `nonzero`."""
+
+
+_NONZERO = Undecided("nonzero", _positions)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Arguments:  # noqa: A002 (the standard's names)
@@ -293,7 +311,7 @@ PROMOTING_FUNCTIONS: dict[str, Decided] = {
     "isin": Decided("equal", isin, by_name("isin"), name="isin"),
     "searchsorted": Decided(None, searchsorted, _search, name="searchsorted", promoted=slice(2), gives_indices=True),
     "stack": Decided("stack", stack, _of_list("stack")),
-    "where": Decided("where", where, _choice, promoted=slice(1, None)),
+    "where": _Where("where", where, _choice, promoted=slice(1, None)),
     **_PRODUCTS,
 }
 """The functions of the namespace itself, by name."""
