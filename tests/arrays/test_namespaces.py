@@ -439,7 +439,7 @@ def test_arguments_may_be_given_by_name(xp):
             names.add(name)
     assert names - {"linspace", "finfo", "iinfo", "arange", "eye", "meshgrid"} == BY_NAME.keys()  # they take no array
     for name, options in BY_NAME.items():
-        given = plain[0][:1] if name == "squeeze" else plain[0]
+        given = plain[0][:1, :] if name == "squeeze" else plain[0]
         wanted = np.asarray(getattr(strict, name)(given, **options))
         found = getattr(xp, name)(xp.asarray(np.asarray(given)), **options)
         assert np.array_equal(np.asarray(found), wanted), name
