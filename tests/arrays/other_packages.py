@@ -3,6 +3,7 @@
 SciPy reads SCIPY_ARRAY_API at its import, so this runs in its own process.
 """
 
+import importlib
 import json
 import sys
 import warnings
@@ -10,21 +11,6 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
-import sklearn
-from scipy import differentiate, fft, integrate, interpolate, linalg, ndimage, optimize, signal, special, stats
-from scipy.cluster import vq
-from scipy.spatial import distance
-from sklearn import (
-    decomposition,
-    discriminant_analysis,
-    kernel_approximation,
-    linear_model,
-    metrics,
-    mixture,
-    model_selection,
-    naive_bayes,
-    preprocessing,
-)  # fmt: skip
 
 from supremum import Array, use_rules
 
@@ -166,9 +152,10 @@ linear_model.LogisticRegression().fit(a(X),a(labels)).coef_
 kernel_approximation.Nystroem(n_components=5,random_state=0).fit_transform(a(X))
 """
 MODULES = (
-    differentiate, fft, integrate, interpolate, linalg, ndimage, optimize, signal, special, stats, vq, distance,
-    decomposition, discriminant_analysis, kernel_approximation, linear_model, metrics, mixture, model_selection,
-    naive_bayes, preprocessing,
+    "scipy.differentiate", "scipy.fft", "scipy.integrate", "scipy.interpolate", "scipy.linalg", "scipy.ndimage",
+    "scipy.optimize", "scipy.signal", "scipy.special", "scipy.stats", "scipy.cluster.vq", "scipy.spatial.distance",
+    "sklearn.decomposition", "sklearn.discriminant_analysis", "sklearn.kernel_approximation", "sklearn.linear_model",
+    "sklearn.metrics", "sklearn.mixture", "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.preprocessing",
 )  # fmt: skip
 x = np.linspace(0.1, 0.9, 12).astype("float32")
 points = np.random.RandomState(0).randn(40, 4).astype("float32")
@@ -180,9 +167,9 @@ VALUES = {
 
 def result_of(text, make):
     """The result of a call, or the error."""
-    names = VALUES | {module.__name__.rpartition(".")[2]: module for module in MODULES} | {"a": make}
+    names = VALUES | {name.rpartition(".")[2]: importlib.import_module(name) for name in MODULES} | {"a": make}
     try:
-        with sklearn.config_context(array_api_dispatch=True):
+        with importlib.import_module("sklearn").config_context(array_api_dispatch=True):
             return np.asarray(eval(text, names)).astype("complex128")
     except Exception as error:
         return error
@@ -209,4 +196,5 @@ def main():
     json.dump(found, sys.stdout)
 
 
-main()
+if __name__ == "__main__":
+    main()
