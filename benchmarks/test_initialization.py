@@ -13,27 +13,14 @@ import pytest
 
 from optional_packages import import_or_skip
 from supremum import nn
+from transformer import HEADS, LENGTH, WIDTH, Block
 
 nnx = import_or_skip("flax.nnx")
 
-CLASSES, WIDTH, HEADS, LENGTH = 10, 64, 4, 32
+CLASSES = 10
 SHAPES = {"mlp": (1, 64), "convolutional": (1, 32, 32, 3), "transformer": (1, LENGTH, WIDTH)}
 UNITS, FILTERS, BLOCKS = (256, 256, 256, CLASSES), (16, 32, 64), 4
 GLOROT, LECUN = jax.nn.initializers.glorot_uniform(), jax.nn.initializers.lecun_normal()
-
-
-class Block(nn.Layer):
-    """A transformer block."""
-
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.norms = [nn.LayerNorm(), nn.LayerNorm()]
-        self.attention = nn.MultiHeadAttention(HEADS, WIDTH // HEADS)
-        self.up, self.down = nn.Dense(4 * WIDTH), nn.Dense(WIDTH)
-
-    def call(self, x):
-        x = x + self.attention(self.norms[0](x))
-        return x + self.down(jax.nn.gelu(self.up(self.norms[1](x))))
 
 
 class FlaxBlock(nnx.Module):

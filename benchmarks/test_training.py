@@ -19,28 +19,14 @@ from supremum import nn
 from supremum.mixed_precision import use_policy
 from supremum.optimizers import Adam
 from supremum.training import Callback, Sequential, SparseCategoricalCrossentropy
+from transformer import HEADS, LENGTH, WIDTH, Block
 
 keras = import_or_skip("keras")
 
 BATCH, CLASSES = 128, 10
-WIDTH, HEADS, LENGTH = 64, 4, 32
 POLICIES = ["float32", "mixed_float16"]
 EXAMPLES = {"mlp": 320 * BATCH, "transformer": 32 * BATCH, "convolutional": 64 * BATCH}
 SHAPES = {"mlp": (64,), "transformer": (LENGTH, WIDTH), "convolutional": (8, 8, 1)}
-
-
-class Block(nn.Layer):
-    """A transformer block."""
-
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.norms = [nn.LayerNorm(), nn.LayerNorm()]
-        self.attention = nn.MultiHeadAttention(HEADS, WIDTH // HEADS)
-        self.up, self.down = nn.Dense(4 * WIDTH), nn.Dense(WIDTH)
-
-    def call(self, x):
-        x = x + self.attention(self.norms[0](x))
-        return x + self.down(jax.nn.gelu(self.up(self.norms[1](x))))
 
 
 def our_layers(kind):

@@ -50,7 +50,7 @@ def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
     the library does not follow the standard itself. All functions return an `Array`. They take an `Array`, arrays of
     the library, arrays of NumPy, which they convert, and Python numbers.
 
-    There are also functions with NumPy's meaning, decided by the rules: `allclose`, `bincount`, `convolve`,
+    There are also functions with NumPy's meaning, decided by the rules: `allclose`, `bincount`, `convolve`, `dot`,
     `einsum`, `gradient`, `histogram`, `hstack`, `interp`, `isclose`, `linalg.norm`, `median`, `nanmean`, `nansum`,
     `pad`, `percentile`, `quantile`, `unique` and `vstack`. The library's other functions are there for arrays of one
     dtype.
