@@ -3,10 +3,10 @@
 make bench
 """
 
+import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import jax
 import pytest
@@ -91,12 +91,13 @@ def test_a_model_in_a_process_that_has_made_one_compared_with_flax(benchmark, fi
 def test_the_first_model_of_a_process_compared_with_flax(benchmark, figures, kind):
     """Imports are not measured, only tracing, compilation and the rest of making the model."""
     taken = {name: [] for name in MODELS}
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = "import sys, test_initialization; print(test_initialization.seconds(*sys.argv[1:]))"
 
     def measure():
         for name in MODELS:
             run = [sys.executable, "-c", command, name, kind]
-            made = subprocess.run(run, capture_output=True, check=True, text=True, cwd=Path(__file__).parent)
+            made = subprocess.run(run, capture_output=True, check=True, text=True, env=paths)
             taken[name].append(float(made.stdout))
 
     benchmark.pedantic(measure, rounds=7)

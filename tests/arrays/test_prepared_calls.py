@@ -1,5 +1,6 @@
 """Calls of functions are prepared once, and looked up by all that they depend on."""
 
+import itertools
 import math
 
 import jax
@@ -12,6 +13,7 @@ from arrays.libraries import NAMES, library
 from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
 from supremum.arrays.decided import Decided
+from supremum.arrays.numpy_functions import _routed
 from supremum.arrays.undecided import Undecided
 from supremum.errors import SupremumError
 
@@ -36,6 +38,11 @@ CALLS = {
     "sort": lambda xp, x, y, b, i: xp.sort(x, axis=0),
     "argmax": lambda xp, x, y, b, i: x.argmax(),
     "np.sum": lambda xp, x, y, b, i: np.sum(x, 0),
+    "np.clip": lambda xp, x, y, b, i: np.clip(x, 0.5, 2.0),
+    "np.where": lambda xp, x, y, b, i: np.where(b, x, 0.5),
+    "np.dot": lambda xp, x, y, b, i: np.dot(x, x),
+    "np.transpose": lambda xp, x, y, b, i: np.transpose(x),
+    "np.reshape": lambda xp, x, y, b, i: np.reshape(x, -1),
     "np.concatenate": lambda xp, x, y, b, i: np.concatenate((x, x), axis=0),
 }
 
@@ -56,7 +63,7 @@ def _operands(xp):
 @pytest.mark.parametrize("rules", ["numpy", "jax"])
 def test_a_call_is_examined_once(xp, rules, monkeypatch):
     operands, examined = _operands(xp), []
-    for kind in (Decided, Undecided):
+    for kind in (Decided, Undecided, type(_routed(np.sum))):
         original = kind.examine
         monkeypatch.setattr(
             kind, "examine", lambda self, *call, of=original: (examined.append(self.name), of(self, *call))[1]
@@ -190,3 +197,22 @@ def test_key_of_an_index_follows_the_flags_of_jax_at_every_call():
             index = xp.argmax(x)
             found.append((str(index.dtype), str(index.unwrap().dtype), str((index + 1).dtype)))
     assert found == [("int32",) * 3, ("int64",) * 3, ("int32",) * 3]
+
+
+def test_functions_of_numpy_are_prepared_for_each_number_of_dimensions(xp):
+    shapes = [(3,), (3, 3), (2, 3, 3), (3, 3)]
+    plain = [np.arange(float(math.prod(shape)), dtype="float32").reshape(shape) for shape in shapes]
+    arrays = [xp.asarray(each) for each in plain]
+    calls = (np.transpose, np.cumsum, np.ravel, lambda x: np.swapaxes(x, 0, -1), lambda x: np.take(x, [2, 0]))
+    for call in calls:
+        for x, raw in zip(arrays, plain, strict=True):
+            assert np.array_equal(np.asarray(call(x)), call(raw))
+    for function in (np.dot, np.inner):
+        for (x, raw), (y, other) in itertools.product(zip(arrays, plain, strict=True), repeat=2):
+            assert np.allclose(np.asarray(function(x, y)), function(raw, other))
+
+
+def test_where_of_a_condition_alone_is_nonzero(xp):
+    condition = xp.asarray([[True, False], [True, True]])
+    for found in (xp.where(condition), np.where(condition), xp.nonzero(condition)):
+        assert [each.tolist() for each in found] == [[0, 1, 1], [0, 0, 1]]
