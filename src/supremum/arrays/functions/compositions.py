@@ -274,7 +274,7 @@ def gradient(xp: Any, x: Any, /, *spacing: Any, axis: Any = None, edge_order: in
     whole_number("edge_order", edge_order, 1, 2)
     steps = spacing * len(axes) if len(spacing) == 1 and np.ndim(spacing[0]) == 0 else spacing or (1.0,) * len(axes)
     if len(steps) != len(axes):
-        raise TypeError(f"gradient needs no spacing, one number, or one for each of {len(axes)} dimensions")
+        raise TypeError(f"gradient takes no spacing, one, or one for each of {len(axes)} dimensions, got {len(steps)}")
     results = tuple(_derivative(xp, array, step, each, edge_order) for step, each in zip(steps, axes, strict=True))
     return results[0] if len(results) == 1 else results
 

@@ -72,7 +72,7 @@ def _quantile(xp: Any, x: Any, q: Any, whole: int, axis: Any, method: str, keepd
     ordered = xp.sort(rows, axis=0)
     last = ordered.shape[0] - 1
     if last < 0:
-        raise ArgumentError("quantiles need at least one element, got an array of none")
+        raise ArgumentError("quantiles need at least one element, got an empty array")
     if type(q) in (int, float):
         parts, front = q, ()
         is_valid = 0 <= q <= whole
