@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from supremum.arrays.assignment import accepted_value, assigned, check_mutable, 
 from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Raw, backend_of
 from supremum.arrays.conversion import to_device
+from supremum.arrays.dispatch import Deferred
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS
 from supremum.arrays.indexed_updates import At
-from supremum.arrays.methods import method, refused
+from supremum.arrays.methods import composed, method, refused
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
@@ -65,17 +67,13 @@ def _unary(name: str) -> Callable[..., Any]:
     return ELEMENTWISE_OPERATIONS[name].call
 
 
-def _index_of(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> None:
-    """The position of the smallest or largest element, or of the elements along a dimension."""
-
-
 def _changed(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
-_conj, _transpose = _unary("conj"), method("transpose")
-_reshape, _squeeze, _matrix_transpose = (
-    Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose")
+_conj = _unary("conj")
+_reshape, _squeeze, _matrix_transpose, _permute_dims = (
+    Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
 
 
@@ -283,13 +281,12 @@ class Array(WrappedArray):
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        backend: Any = self.key.backend
         check_mutable(self, "x = x.at[index].set(value)")
         accepted = accepted_value(self, value)
         try:
             self._raw[unwrapped_index(index)] = accepted
         except Exception as error:
-            raise_computation_error("assignment", backend, (self, index, value), {}, error)
+            raise_computation_error("assignment", self.backend, (self, index, value), {}, error)
             raise
 
     def __len__(self) -> int:
@@ -364,7 +361,7 @@ class Array(WrappedArray):
 
     sum, prod, mean, std, var = map(method, ("sum", "prod", "mean", "std", "var"))
     any, all, min, max = map(method, ("any", "all", "min", "max"))
-    argmin, argmax = (method(name, Undecided(name, _index_of)) for name in ("argmin", "argmax"))
+    argmin, argmax = map(method, ("argmin", "argmax"))
     cumsum, cumprod, argsort, searchsorted = map(method, ("cumsum", "cumprod", "argsort", "searchsorted"))
     round, nonzero, dot = map(method, ("round", "nonzero", "dot"))
     copy, ravel, repeat, swapaxes, take = map(method, ("copy", "ravel", "repeat", "swapaxes", "take"))
@@ -383,15 +380,17 @@ class Array(WrappedArray):
         """A copy of the elements in one dimension."""
         return self.reshape(-1, copy=True)
 
-    def transpose(self, *axes: Any) -> Array:
+    @composed(by_rank=True)
+    def transpose(self, *axes: Any) -> Deferred:
         """The array with its dimensions in another order.
 
         Args:
             axes: the dimensions in the new order, as a tuple or as numbers; none to reverse them.
         """
-        return _transpose(self, _given_at_once(axes) or None)
+        return partial(_permute_dims, self, _given_at_once(axes) or (*range(self.ndim - 1, -1, -1),))
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
+    @composed()
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Deferred:
         """The same elements in another shape.
 
         Args:
@@ -399,7 +398,7 @@ class Array(WrappedArray):
             copy: as in the array API standard.
         """
         lengths = _given_at_once(shape)
-        return _reshape(self, lengths) if copy is None else _reshape(self, lengths, copy=copy)
+        return partial(_reshape, self, lengths) if copy is None else partial(_reshape, self, lengths, copy=copy)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without dimensions of length one.

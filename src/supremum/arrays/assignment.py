@@ -138,7 +138,8 @@ def check_mutable(array: WrappedArray, instead: str) -> None:
     Raises:
         OperandError: if its library has immutable arrays.
     """
-    if not array.backend.mutable:
+    backend: Any = array.key.backend
+    if not backend.mutable:
         raise OperandError(f"arrays of JAX are immutable; use {instead}")
 
 
@@ -172,7 +173,9 @@ class _Store(Function):
             return raw if is_ready else backend.asarray(raw, device=backend.device_of(held))
 
         caster, rules = caster_of(dtype), storing or _rules_of(array)
-        prepared, raws = Prepared(accepted, None), (array.unwrap(), raw)
+        is_number = library is None and backend is NUMPY
+        prepared = Prepared((lambda _, number: caster(number)) if is_number else accepted, None)
+        raws = array.unwrap(), raw
         follows_flags = backend.in_jax and asked in FOLLOWING
         if scope.watcher is None and not follows_flags and not _reads_value(_rules_of(array), key):
             self.remember(memory_of(asked), args, options, raws, prepared)

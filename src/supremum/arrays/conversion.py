@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import array_api_compat
@@ -15,7 +16,7 @@ from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.errors import OperandError
-from supremum.formats import FORMATS, DType, as_format
+from supremum.formats import CATEGORIES, FORMATS, DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
 
@@ -28,6 +29,31 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
         RuntimeDtypeError: for a dtype that the library does not have.
         OverflowError: for a number that does not fit the dtype.
     """
+    is_plain = dtype is None and device is None and copy is None
+    if is_plain and data.__class__ is list and (library is None or library is NUMPY):
+        return _of_list(cast("list[Any]", data))
+    return _converted(data, dtype, library, device, copy)
+
+
+def _of_list(data: list[Any]) -> Any:
+    """An array of NumPy made from a list. The types of Python numbers determine the dtype, and are looked up."""
+    memory = SCOPE.get().memory
+    kinds = frozenset(map(type, data))
+    known = memory.by_value.get((_of_list, kinds))
+    if known is not None:
+        with suppress(OverflowError):  # the code below raises the error
+            return new_array(np.array(data, known.dtype), known)
+    array = _converted(data, None, NUMPY, None, None)
+    categories = [as_operand(kind).category for kind in kinds & NUMBERS]
+    # NumPy makes floats of integers that no integer dtype holds.
+    is_usual = max(categories, key=CATEGORIES.index, default="float") == array.key.operand.category
+    if kinds <= NUMBERS and is_usual and SCOPE.get().memory is memory:
+        memory.by_value[_of_list, kinds] = array.key
+    return array
+
+
+def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
+    """`convert` of anything."""
     target = None if dtype is None else as_format(dtype).dtype
     if copy is not None:
         flag("copy", copy)

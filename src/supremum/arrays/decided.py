@@ -12,7 +12,8 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
-from supremum.arrays.dispatch import Function, Prepared, caller, frozen
+from supremum.arrays.call_forms import frozen
+from supremum.arrays.dispatch import Function, Prepared, caller
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, in_library, no_fix, retyped
 from supremum.arrays.operand_keys import (

@@ -12,19 +12,20 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import update_wrapper
-from types import MappingProxyType
-from typing import Any, NamedTuple, Self, cast
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Raw
+from supremum.arrays.call_forms import Reader, form_of, reader_of
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import retyped
-from supremum.arrays.operand_keys import NUMBERS, joint_backend, library_of
+from supremum.arrays.operand_keys import joint_backend, library_of
 from supremum.arrays.wrapped import WrappedArray, new_array
-from supremum.rules import SCOPE, Memory
+from supremum.bounded_cache import Bounded
+from supremum.rules import SCOPE, Memory, memory_of
 
 
 class Prepared(NamedTuple):
@@ -68,12 +69,14 @@ class Function(ABC):
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
         self.name, self.arguments, self.doc = name, arguments, doc
         self.backend: Backend | None = None
+        self.readers: Bounded[Hashable, Reader] = Bounded(_MOST_FORMS)
         self.call = caller(self, self.examine)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
         bound.backend = backend
+        bound.readers = Bounded(_MOST_FORMS)
         bound.call = caller(bound, bound.examine)
         return bound
 
@@ -85,8 +88,12 @@ class Function(ABC):
         self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any]
     ) -> tuple[Prepared | None, Sequence[Raw]]:
         """What was prepared for calls that are written like this one, and what it takes."""
-        known, raws, by_value = _as_written(self, args, options)
-        return (memory.by_value if by_value else memory.prepared).get(known), raws
+        try:
+            reader = self.reader(form_of(args, options))
+            known, raws = reader.read(args, options)
+        except _NEW:
+            return None, ()
+        return (memory.by_value if reader.by_value else memory.prepared).get(known), raws
 
     def remember(
         self, memory: Memory, args: Sequence[Any], options: Mapping[str, Any], raws: Sequence[Raw], prepared: Prepared
@@ -100,9 +107,22 @@ class Function(ABC):
             raws: what the prepared function takes. Calls in which it is not found in this order are not remembered.
             prepared: what was prepared.
         """
-        known, found, by_value = _as_written(self, args, options)
-        if known and len(found) == len(raws) and all(a is b for a, b in zip(found, raws, strict=True)):
-            (memory.by_value if by_value else memory.prepared)[known] = prepared
+        with suppress(*_NEW):
+            reader = self.reader(form_of(args, options))
+            known, found = reader.read(args, options)
+            if len(found) == len(raws) and all(a is b for a, b in zip(found, raws, strict=True)):
+                (memory.by_value if reader.by_value else memory.prepared)[known] = prepared
+
+    def reader(self, form: tuple[Hashable, ...]) -> Reader:
+        """What reads calls of a form; the same one for all of them.
+
+        Raises:
+            TypeError: if calls of the form have arguments that may change.
+        """
+        found = self.readers.get(form)
+        return found or self.readers.setdefault(
+            form, reader_of(self, form, promotes=self.promotes, operands=self.operands, by_rank=self.by_rank)
+        )
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
         """Raise an error of a library as our own; return if that error is to go on as it is."""
@@ -115,6 +135,39 @@ class Function(ABC):
     def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
         """The operands of a call about which rules decide."""
         return self.arguments(*args, **options)[0]
+
+
+Deferred: TypeAlias = "partial[Any]"
+"""A call of a function."""
+
+
+class Forwarding(Function):
+    """A function that calls another one. What is prepared for that is remembered for calls of this one, too."""
+
+    @abstractmethod
+    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+        """The call that has the result."""
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Call the other function.
+
+        Raises:
+            PromotionError: if the rules refuse.
+        """
+        called = self.deferred(args, options)
+        result = called()
+        function = function_of(called.func)
+        if function is not None:
+            memory = memory_of(SCOPE.get().rules)
+            prepared, raws = function.recall(memory, called.args, called.keywords)
+            if prepared is not None:
+                self.remember(memory, args, options, raws, prepared)
+        return result
+
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """As for the other function."""
+        called = self.deferred(args, options)
+        cast("Function", function_of(called.func)).fail(called.args, called.keywords, error)
 
 
 def leaves(values: Sequence[Any]) -> Iterator[Any]:
@@ -133,21 +186,39 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
         function: what it is.
         examine: carries out a call that is new.
     """
-    promotes, operands, by_rank, scope_of = function.promotes, function.operands, function.by_rank, SCOPE.get
+    readers, by_rank, scope_of = function.readers, function.by_rank, SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
         memory = scope_of().memory
-        raws: list[Raw] = []
+        raws: Sequence[Raw]
         try:
-            if len(args) == 1 and not options and not by_rank and isinstance(array := args[0], WrappedArray):
-                raws.append(array._raw)  # pyright: ignore[reportPrivateUsage]
-                run, key = memory.prepared[function, array._key]  # pyright: ignore[reportPrivateUsage] (in fewer steps)
+            count = len(args)
+            is_plain = not (options or by_rank)
+            # Calls with one or two arrays alone are read here, and the forms of others written out, in fewer steps.
+            if is_plain and count == 1 and isinstance(first := args[0], WrappedArray):
+                raws = (first._raw,)  # pyright: ignore[reportPrivateUsage]
+                run, key = memory.prepared[function, first._key]  # pyright: ignore[reportPrivateUsage]
+            elif (
+                is_plain
+                and count == 2
+                and isinstance(first := args[0], WrappedArray)
+                and isinstance(second := args[1], WrappedArray)
+            ):
+                raws = first._raw, second._raw  # pyright: ignore[reportPrivateUsage]
+                run, key = memory.prepared[function, first._key, second._key]  # pyright: ignore[reportPrivateUsage]
             else:
-                known: list[Hashable] = [function]
-                by_value = _read(args, options, known, raws, promotes, operands)
-                if by_rank:
-                    known += map(_rank, raws)
-                run, key = (memory.by_value if by_value else memory.prepared)[(*known,)]
+                if count == 1:
+                    form = (args[0].__class__, *options) if options else (args[0].__class__,)
+                elif count == 2:
+                    kinds = args[0].__class__, args[1].__class__
+                    form = (*kinds, *options) if options else kinds
+                elif count == 3 and not options:
+                    form = args[0].__class__, args[1].__class__, args[2].__class__
+                else:
+                    form = form_of(args, options)
+                read, by_value = readers.get(form) or function.reader(form)
+                known, raws = read(args, options)
+                run, key = (memory.by_value if by_value else memory.prepared)[known]
         except _NEW:
             return examine(args, options)
         try:
@@ -167,6 +238,7 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
 
 
 _FUNCTION = "__supremum_function__"
+_MOST_FORMS = 1024
 
 
 def function_of(call: Callable[..., Any]) -> Function | None:
@@ -176,110 +248,3 @@ def function_of(call: Callable[..., Any]) -> Function | None:
 
 # A call is new, has arguments that may change or are nested deeply, or an array is new from a tree of JAX.
 _NEW = (KeyError, TypeError, RecursionError, AttributeError)
-_VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
-
-
-def _read(
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    known: list[Hashable],
-    raws: list[Raw],
-    promotes: bool,
-    operands: int = sys.maxsize,
-) -> bool:
-    """Read a call, and return whether it has any arguments but arrays.
-
-    Args:
-        args: the arguments.
-        options: the arguments by name.
-        known: where to append what identifies the call: keys of arrays, and other values with their types, as True
-            equals 1.
-        raws: where to append the arrays, and the numbers that are promoted.
-        promotes: whether numbers among `args` are promoted.
-        operands: how many of `args`, from the first one, can be operands.
-
-    Raises:
-        TypeError: for arguments that may change.
-    """
-    by_value = False
-    if len(args) > operands:
-        by_value = _read(args[operands:], _NO_OPTIONS, known, raws, False)
-        args = args[:operands]
-    plain = NUMBERS if promotes else _VALUES
-    for value in args:
-        if isinstance(value, WrappedArray):
-            known.append(value._key)  # pyright: ignore[reportPrivateUsage]
-            raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
-            continue
-        by_value = True
-        kind = cast("type[object]", value.__class__)
-        if kind in plain:
-            known += (kind, value)
-            if promotes:
-                raws.append(value)
-        else:
-            _read_value(value, known, raws, promotes)
-    if options:
-        by_value = True
-        for name, value in options.items():
-            kind = cast("type[object]", value.__class__)
-            if kind in _VALUES:
-                known += (name, kind, value)
-            else:
-                known.append(name)
-                _read_value(value, known, raws, False)
-    return by_value
-
-
-def _read_value(value: Any, known: list[Hashable], raws: list[Raw], promotes: bool) -> None:
-    """Read an argument; the parameters are those of `_read`."""
-    kind = cast("type[object]", value.__class__)
-    if kind is tuple or kind is list:
-        if not promotes and _VALUES.issuperset(kinds := (*map(type, value),)):
-            known += (kind, kinds, *value)
-        else:
-            known += (kind, len(value))
-            _read(value, _NO_OPTIONS, known, raws, promotes)
-    elif kind in _VALUES:
-        known += (kind, value)
-    elif kind is float or kind is complex:
-        known += (kind, repr(value))  # 0.0 equals -0.0
-    elif isinstance(value, WrappedArray):
-        known.append(value.key)
-        raws.append(value.unwrap())
-    elif isinstance(value, (type, np.dtype)) or (isinstance(value, np.integer) and not promotes):
-        known += (kind, value)
-    else:
-        raise TypeError(kind)
-
-
-def _rank(raw: Raw) -> int:
-    return getattr(raw, "ndim", 0)
-
-
-_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-
-
-def _as_written(
-    function: Function, args: Sequence[Any], options: Mapping[str, Any]
-) -> tuple[tuple[Hashable, ...], list[Raw], bool]:
-    """What identifies a call, its arrays, and whether it has other arguments.
-
-    A call with arguments that may change is identified by nothing.
-    """
-    known: list[Hashable] = [function]
-    raws: list[Raw] = []
-    try:
-        by_value = _read(args, options, known, raws, function.promotes, function.operands)
-        if function.by_rank:
-            known += map(_rank, raws)
-    except _NEW:
-        return (), [], True
-    return (*known,), raws, by_value
-
-
-def frozen(options: Mapping[str, Any]) -> tuple[Hashable, ...]:
-    """What identifies checked options: nothing if there are none."""
-    known: list[Hashable] = []
-    _read((), options, known, [], False)
-    return ((*known,),) if known else ()

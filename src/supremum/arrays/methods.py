@@ -1,51 +1,77 @@
-"""Methods of `Array` that are functions of NumPy with the same names, under the rules in force."""
+"""Methods of `Array` that call a function, under the rules in force."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
-from supremum.arrays.dispatch import Function
-from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
-from supremum.arrays.numpy_functions import route
+from supremum.arrays.dispatch import Deferred, Forwarding
+from supremum.arrays.numpy_functions import Routed
 
 
-def method(name: str, standard: Function | None = None) -> Callable[..., Any]:
+class _Method(Routed):
+    """A function of NumPy as a method."""
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """As in the base class."""
+        try:
+            return super().examine(args, options)
+        except Exception as error:
+            raise_computation_error(self.name, args[0].backend, args, options, error)
+            raise
+
+
+def method(name: str) -> Callable[..., Any]:
     """The method with the name of a function of NumPy, and with its arguments after the first.
 
     Args:
         name: of the function.
-        standard: the standard's function, which is called in fewer steps if its options are enough; None to look among
-            the reductions.
     """
-    function, direct = getattr(np, name), standard or REDUCTION_FUNCTIONS.get(name)
-    options_of_standard = {*inspect.signature(direct.arguments).parameters} if direct else set[str]()
+    function = getattr(np, name)
 
-    def call(self: Any, *args: Any, **options: Any) -> Any:
-        if direct is not None and not args and (not options or options.keys() <= options_of_standard):
-            return direct.call(self, **options)
-        try:
-            return route(function, (self, *args), options)
-        except Exception as error:
-            raise_computation_error(name, self.backend, (self, *args), options, error)
-            raise
+    def call(self: Any, /, *args: Any, **options: Any) -> None: ...
 
     plain = inspect.signature(function)
     first, *rest = plain.parameters.values()
     self = first.replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
-    vars(call)["__signature__"] = plain.replace(parameters=[self, *rest], return_annotation="Array")
-    call.__name__ = call.__qualname__ = name
+    vars(call)["__signature__"] = plain.replace(parameters=[self, *rest])
     call.__doc__ = f"""`np.{name}` of this array, as the rules in force decide; the arguments are those of NumPy.
 
         Raises:
             OperandError: for arguments that the Python array API standard does not have.
             ComputationError: if the library fails to compute it.
         """
-    return call
+    return _Method(function, call).call
+
+
+class _Composed(Forwarding):
+    """A method that is another function of the array and of the other arguments.
+
+    Args:
+        deferred: returns the call of that function.
+        by_rank: as for `Function`.
+    """
+
+    def __init__(self, deferred: Callable[..., Deferred], *, by_rank: bool) -> None:
+        self.by_rank = by_rank
+        super().__init__(deferred.__name__, deferred)
+
+    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+        """As in the base class."""
+        return self.arguments(*args, **options)
+
+
+def composed(*, by_rank: bool = False) -> Callable[[Callable[..., Deferred]], Callable[..., Any]]:
+    """Make a method of a function that returns the call of another one.
+
+    Args:
+        by_rank: whether the call depends on how many dimensions the array has.
+    """
+    return lambda deferred: _Composed(deferred, by_rank=by_rank).call
 
 
 def refused(name: str, instead: str) -> property:

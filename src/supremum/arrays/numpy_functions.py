@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -15,17 +15,12 @@ from supremum.arrays.assignment import written
 from supremum.arrays.backends import Backend, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.decided import Arguments, Decided, by_name
-from supremum.arrays.dispatch import Function, function_of
+from supremum.arrays.dispatch import Deferred, Forwarding, function_of
 from supremum.arrays.errors import unsupported
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import OperandError
 from supremum.formats import as_format
-from supremum.rules import SCOPE, memory_of
-
-Deferred: TypeAlias = "partial[Any]"
-"""A call of a function of the namespace."""
-
 
 class Route(NamedTuple):
     """How to call the standard's function for a function of a library.
@@ -353,16 +348,15 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     return _routed(function).call(*args, **kwargs)
 
 
-class _Routed(Function):
+class Routed(Forwarding):
     """A function of NumPy, which calls the function of the namespace with the same meaning.
-
-    If that is one function, what is prepared for it is remembered for the call of NumPy's function, too.
 
     Args:
         function: NumPy's function.
+        arguments: a function with the parameters, as for `Function`; None for that of NumPy.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: Callable[..., Any] | None = None) -> None:
         self._function, name = function, name_of(function)
         found = ROUTES.get(name)
         if found is not None and not found.arguments[0].startswith("*"):
@@ -372,46 +366,24 @@ class _Routed(Function):
                 self.promotes = target is not None and target.promotes
             else:
                 self.by_rank, self.promotes = True, name in _PROMOTING
-        super().__init__(name, function)
+        super().__init__(name, arguments or function)
 
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Find the function of the namespace, and call it.
+    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+        """The call of the function of the namespace.
 
         Raises:
             OperandError: for functions and options that the standard does not have.
-            PromotionError: if the rules refuse.
         """
-        called, given, named, out = self._call_of(args, options)
-        if out is not None:
-            return _written(out, self._function, called, given, named)
-        result = called(*given, **named)
-        function = function_of(called)
-        if function is not None:
-            memory = memory_of(SCOPE.get().rules)
-            prepared, raws = function.recall(memory, given, named)
-            if prepared is not None:
-                self.remember(memory, args, options, raws, prepared)
-        return result
-
-    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
-        """As for the function of the namespace."""
-        called, given, named, _ = self._call_of(args, options)
-        cast("Function", function_of(called)).fail(given, named, error)
-
-    def _call_of(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[Callable[..., Any], list[Any], dict[str, Any], Any]:
-        """The function of the namespace, its arguments and options, and the array to write into, or None."""
-        target, find, places = _places(self._function, len(args), (*kwargs,))
-        xp = namespace_in(_library_of(args) if not kwargs else _library_of((*args, *kwargs.values())))
+        target, find, places = _places(self._function, len(args), (*options,))
+        xp = namespace_in(_library_of(args) if not options else _library_of((*args, *options.values())))
         given: list[Any] = []
-        options: dict[str, Any] = {}
+        named: dict[str, Any] = {}
         out = None
         for source, name, default, option in places:
             if isinstance(source, slice):
                 given += args[source]
                 continue
-            value = kwargs[source] if isinstance(source, str) else args[source]
+            value = options[source] if isinstance(source, str) else args[source]
             if default is not _REQUIRED and _is_left(value, default):
                 continue
             if name == "out":
@@ -423,27 +395,23 @@ class _Routed(Function):
                     f"option; leave it out, or pass NumPy's own arrays, np.{self.name}(np.asarray(x), {name}=...)"
                 )
             if option:
-                options[option] = value
+                named[option] = value
             else:
                 given.append(value)
-        if target is None:
-            return find(xp), given, options, out
-        called: Deferred = target(xp, *given, **options)
-        return called.func, [*called.args], called.keywords, out
+        called = partial(find(xp), *given, **named) if target is None else target(xp, *given, **named)
+        return called if out is None else partial(_written, out, self._function, called)
 
 
-_routed = lru_cache(maxsize=4096)(_Routed)
+_routed = lru_cache(maxsize=4096)(Routed)
 
 
-def _written(
-    out: Any, function: Callable[..., Any], called: Callable[..., Any], given: list[Any], options: dict[str, Any]
-) -> Any:
+def _written(out: Any, function: Callable[..., Any], called: Deferred) -> Any:
     """Write the result of a function of NumPy into an array; the rules decide about its operands where they know it."""
-    decided = function_of(called)
+    decided = function_of(called.func)
     name, operands = "", ()
-    if isinstance(decided, Decided) and options.get("dtype") is None:
-        name, operands = decided.name, decided.operands_of(given, options)
-    return written(out, f"np.{name_of(function)}", name, operands, lambda: called(*given, **options))
+    if isinstance(decided, Decided) and called.keywords.get("dtype") is None:
+        name, operands = decided.name, decided.operands_of(called.args, called.keywords)
+    return written(out, f"np.{name_of(function)}", name, operands, called)
 
 
 def name_in_standard(function: Callable[..., Any]) -> str:

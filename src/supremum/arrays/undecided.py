@@ -101,8 +101,8 @@ class Undecided(Function):
             function = partial(_call_for_dtype, library, function) if "dtype" in options else function
             places = [*map(to_native, args)]
             if all(isinstance(each, _Place) for each in places[:count]):  # the arrays come first
-                run = partial(function, **given) if given else function
-                run = partial(_call_before, run, places[count:]) if places[count:] else run
+                rest = places[count:]
+                run = library.with_arguments(self.name, function, rest, given)
             else:
                 run = partial(_call_in, function, places, given)
         return Prepared(_finished(library, name, library.compiled(name, run, count), keys), None)
@@ -115,18 +115,29 @@ def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequen
     last: tuple[Any, Callable[[Raw], Any]] = None, _return
 
     def finished(*raws: Raw) -> Any:
-        nonlocal last
         result = run(*raws)
-        described, (seen, wrap) = getattr(result, described_by, None), last
-        if described is seen and described is not None:
+        seen, wrap = last
+        if getattr(result, described_by, None) is seen is not None:
             return wrap(result)
+        return wrapped(result)
+
+    def finished_of_one(raw: Raw) -> Any:  # `finished` in fewer steps
+        result = run(raw)
+        seen, wrap = last
+        if getattr(result, described_by, None) is seen is not None:
+            return wrap(result)
+        return wrapped(result)
+
+    def wrapped(result: Any) -> Any:
+        nonlocal last
         if True in weak or backend_of(result) is not library:
             return _wrapped(list(result) if gives_list else result, keys, weak)
         raw, key = library.keyed(result)
-        last = described, wrapper(*library.keys_of_results(ResultType(key.operand.format.dtype, key.weak), key.device))
+        keys_of_results = library.keys_of_results(ResultType(key.operand.format.dtype, key.weak), key.device)
+        last = getattr(result, described_by, None), wrapper(*keys_of_results)
         return new_array(raw, key)
 
-    return finished
+    return finished_of_one if len(keys) == 1 else finished
 
 
 def _return(value: Any) -> Any:
@@ -139,10 +150,6 @@ class _Place(int):
 
 def _call_for_dtype(library: Backend, function: Callable[..., Any], *raws: Raw, dtype: Any, **options: Any) -> Any:
     return function(*raws, dtype=native(library, dtype), **options)  # JAX's flags may have changed
-
-
-def _call_before(function: Callable[..., Any], rest: Sequence[Any], *raws: Raw) -> Any:
-    return function(*raws, *rest)
 
 
 def _call_in(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], *raws: Raw) -> Any:

@@ -143,6 +143,20 @@ class Backend(ABC):
         xp = self.xp
         return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
 
+    def with_arguments(
+        self, name: str, function: Callable[..., Any], rest: Sequence[Any], options: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """A function of the arrays of a call, with the other arguments of the call.
+
+        Args:
+            name: of the function.
+            function: the function of all arguments.
+            rest: the arguments after the arrays.
+            options: the arguments by name.
+        """
+        run = partial(function, **options) if options else function
+        return partial(_call_before, run, rest) if rest else run
+
     def compiled(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """A function of arrays without other arguments, compiled if that is faster.
 
@@ -276,3 +290,7 @@ class Backend(ABC):
 
     def __repr__(self) -> str:
         return f"<backend {self.name}>"
+
+
+def _call_before(function: Callable[..., Any], rest: Sequence[Any], *raws: Raw) -> Any:
+    return function(*raws, *rest)

@@ -49,7 +49,7 @@ def between_casts(
     """
     assert plan.build is not None
     function, target, finish = plan.build(backend, plan), plan.result.dtype, plan.finish
-    native = backend.native_dtype(target)
+    native, gives_indices = backend.native_dtype(target), plan.gives_indices
     if not reduces_alike(backend, plan):
         own = [backend.converter(plan, i) for i in range(len(plan.keys))] if converters is None else converters
         function = compose(function, own)
@@ -62,7 +62,7 @@ def between_casts(
             if type(error) in (TypeError, RuntimeError) and not re.search("not (implemented|supported)", str(error)):
                 raise
             raise missing_kernel(backend, plan) from error
-        if result.dtype != native and not plan.gives_indices:
+        if result.dtype is not native and result.dtype != native and not gives_indices:
             result = backend.astype(result, target)
         return result if finish is None else finish(result)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,15 @@ class NumpyBackend(Backend):
 
     def function(self, name: str) -> Callable[..., Any]:
         """As in the base class, or one that does the same in less time."""
-        return _FASTER.get(name) or super().function(name)
+        return _FASTER.get(name) or _undispatched(super().function(name))
+
+    def with_arguments(
+        self, name: str, function: Callable[..., Any], rest: Sequence[Any], options: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """As in the base class."""
+        if rest and (method := _METHODS.get(name)):
+            return methodcaller(method, *rest, **options)
+        return super().with_arguments(name, function, rest, options)
 
     def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """As in the base class, in fewer steps for arrays of a known dtype."""
@@ -112,8 +121,9 @@ class NumpyBackend(Backend):
         return "cpu"
 
 
-def _over_all(reduce: Callable[..., Raw]) -> Callable[..., Raw]:
-    return lambda x, axis=None, **options: reduce(x, axis, **options)
+def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy that does not look for an `__array_function__` in its arguments, which plain arrays lack."""
+    return inspect.unwrap(function) if isinstance(function, type(np.concatenate)) else function
 
 
 def _cumulative_sum(x: Raw, *, axis: int | None = None, include_initial: bool = False, **options: Any) -> Raw:
@@ -123,7 +133,11 @@ def _cumulative_sum(x: Raw, *, axis: int | None = None, include_initial: bool = 
 
 
 def _sort(x: Raw, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Raw:
-    return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable) if descending else np.sort(x, axis)
+    if descending:
+        return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable)
+    result = x.copy()
+    result.sort(axis)
+    return result
 
 
 _REDUCED = {
@@ -140,16 +154,20 @@ def _permute_dims(x: Raw, axes: Any) -> Raw:
     return x.transpose(axes)
 
 
-_METHODS = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
-_OWN = ("empty", "matmul", "ones", "tensordot", "unique_all", "unique_counts", "unique_inverse", "zeros")
+# Methods whose arguments have the names of the standard; and two that have others, for calls by position.
+_ALIKE = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
+_METHODS = {**{name: name for name in _ALIKE}, "reshape": "reshape", "permute_dims": "transpose"}
+_OWN = (
+    "concat", "empty", "matmul", "ones", "stack", "tensordot", "unique_all", "unique_counts", "unique_inverse", "zeros",
+)  # fmt: skip
 # Functions that do the same as those of array-api-compat and do not look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
-    **{name: _over_all(ufunc.reduce) for name, ufunc in _REDUCED.items()},
-    **{name: getattr(np.ndarray, name) for name in _METHODS},
-    **{name: getattr(np, name) for name in _OWN},
+    **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
+    **{name: getattr(np.ndarray, name) for name in _ALIKE},
+    **{name: _undispatched(getattr(np, name)) for name in _OWN},
     "permute_dims": _permute_dims,
     "reshape": _reshape,
-    "unique_values": partial(np.unique, equal_nan=False),  # `np.unique_values` does not sort
+    "unique_values": partial(_undispatched(np.unique), equal_nan=False),  # `np.unique_values` does not sort
     "matrix_transpose": attrgetter("mT"),
     "cumulative_sum": _cumulative_sum,
     "sort": _sort,

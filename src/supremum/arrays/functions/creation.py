@@ -5,7 +5,8 @@ The first parameter of each function is the library of the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from array_api_compat import to_device
@@ -13,15 +14,17 @@ from array_api_compat import to_device
 from supremum.argument_checks import flag
 from supremum.arrays import conversion
 from supremum.arrays.assignment import accepted_value
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
-from supremum.arrays.dispatch import Function
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.dispatch import Function, Prepared
 from supremum.arrays.operand_keys import NUMBERS, library_of
 from supremum.arrays.undecided import Undecided, native
 from supremum.arrays.wrapped import new_array, unwrapped
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import explain
-from supremum.rules import get_rules
+from supremum.rules import SCOPE, get_rules, memory_of
 
 
 def default_dtype(backend: Backend, category: str) -> DType:
@@ -57,27 +60,49 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _filled(name: str) -> Callable[..., Any]:
-    """A function that makes an array of a shape; its default dtype is a float."""
+def _filled(shape: Any, *, dtype: Any = None, device: Any = None) -> tuple[Any, Any, Any]:
+    """An array made by the library's function of the same name.
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-        """An array made by the library's function of the same name.
+    Args:
+        shape: the length of each dimension, or of the only one.
+        dtype: the dtype; None for the rules' default float.
+        device: the device, in the library's notation.
 
-        Args:
-            backend: the library.
-            shape: the length of each dimension, or of the only one.
-            dtype: the dtype; None for the rules' default float.
-            device: the device, in the library's notation.
+    Raises:
+        RuntimeDtypeError: for a dtype that the library does not have.
+    """
+    return tuple(shape) if isinstance(shape, list) else shape, dtype, device
+
+
+class _Filled(Function):
+    """A function that makes an array of a shape; its default dtype is a float.
+
+    Args:
+        name: its name in the standard.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, _filled)
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Make the array.
 
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        options = {} if device is None else {"device": device}
-        raw = backend.function(name)(shape, dtype=_float_dtype(backend, dtype), **options)
-        return new_array(*backend.keyed(raw))
-
-    make.__name__ = make.__qualname__ = name
-    return make
+        backend, asked = self.backend or NUMPY, SCOPE.get().rules
+        try:
+            shape, dtype, device = self.arguments(*args, **options)
+            on = {} if device is None else {"device": device}
+            make = partial(backend.function(self.name), shape, dtype=_float_dtype(backend, dtype), **on)
+            raw, key = backend.keyed(make())
+        except Exception as error:
+            raise_computation_error(self.name, backend, args, options, error)
+            raise
+        # Other libraries have flags and a default device, which may change; another thread may change the rules.
+        if backend is NUMPY and SCOPE.get().rules is asked:
+            self.remember(memory_of(asked), args, options, (), Prepared(make, key))
+        return new_array(raw, key)
 
 
 def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -271,9 +296,9 @@ def _frequencies(name: str) -> Callable[..., Any]:
     return make
 
 
-_FILLED = (_filled(name) for name in ("zeros", "ones", "empty"))
-CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {"astype": ASTYPE} | {
-    function.__name__: function for function in (*_FILLED, arange, asarray, eye, from_dlpack, full, full_like, linspace)
+_PREPARED = (ASTYPE, *map(_Filled, ("zeros", "ones", "empty")))
+CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {function.name: function for function in _PREPARED} | {
+    function.__name__: function for function in (arange, asarray, eye, from_dlpack, full, full_like, linspace)
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}

@@ -1,0 +1,170 @@
+"""How a call is read: what identifies it, and the arrays and promoted numbers in it.
+
+Each form of a call, which is the types of its arguments by position and the names of the others, has a reader of its
+own, compiled when the form is new. A reader that looked at the type of every argument would take as long as an addition.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from supremum.arrays.backends import Raw
+from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.wrapped import WrappedArray
+
+Read: TypeAlias = "tuple[tuple[Hashable, ...], Sequence[Raw]]"
+"""What identifies a call, or a part of one; and the arrays and promoted numbers in it."""
+
+
+class Reader(NamedTuple):
+    """What reads calls of a form.
+
+    Args:
+        read: takes the arguments of a call, and those by name. It raises `TypeError` for arguments that may change, and
+            `AttributeError` for an array that is new from a tree of JAX and has no key yet.
+        by_value: whether the calls have other arguments than arrays.
+    """
+
+    read: Callable[[Sequence[Any], Mapping[str, Any]], Read]
+    by_value: bool
+
+
+def form_of(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    """The form of a call: the types of its arguments by position, and the names of the others."""
+    return (*map(_class_of, args), *options)
+
+
+_class_of = attrgetter("__class__")
+
+
+def reader_of(
+    function: Hashable, form: Sequence[Hashable], *, promotes: bool, operands: int = sys.maxsize, by_rank: bool = False
+) -> Reader:
+    """Compile the reader of a form.
+
+    Args:
+        function: what identifies calls with arrays alone, beside the keys of these.
+        form: the form.
+        promotes: whether numbers among the arguments by position are promoted.
+        operands: how many of the arguments by position can be operands.
+        by_rank: whether the number of dimensions of each array identifies a call, too.
+
+    Raises:
+        TypeError: for arguments that may change.
+    """
+    kinds = [each for each in form if isinstance(each, type)]
+    count, by_value = len(kinds), len(kinds) < len(form)
+    places = [f"value_{i}" for i in range(len(form))]
+    known, raws, ranks, lines = list[str](), list[str](), list[str](), list[str]()
+    if count:
+        lines.append(f"{', '.join(places[:count])}, = args")
+    if by_value:
+        lines.append(f"{', '.join(places[count:])}, = options.values()")
+    for i, place in enumerate(places):
+        is_operand = promotes and i < min(count, operands)
+        role = role_of(kinds[i], is_operand) if i < count else "option"
+        by_value |= role != "array"
+        if role == "array":
+            known.append(f"{place}._key")
+            raws.append(f"{place}._raw")
+            ranks.append(f"{place}._raw.ndim")
+        elif role == "option":
+            lines += f"kind_{i}, raws_{i} = {place}.__class__, ()", f"if kind_{i} not in plain:"
+            lines.append(f" {place}, raws_{i} = read_sequence(({place},))")
+            known += f"kind_{i}", place
+        elif role == "sequence":
+            lines.append(f"{place}, raws_{i} = read_sequence({place}, {is_operand})")
+            known.append(place)
+        else:
+            known.append(f"repr({place})" if role == "inexact" else place)
+            raws += [place] * (role == "operand")
+        if role in ("option", "sequence"):
+            raws.append(f"*raws_{i}")
+            ranks.append(f"*map(rank, raws_{i})")
+    found = "".join(f"{each}, " for each in known + ranks * by_rank)
+    lines.append(f"return (head, {found}), ({''.join(f'{raw}, ' for raw in raws)})")
+    # Calls with other arguments are identified by an object of their form, because True equals 1.
+    head = object() if by_value else function
+    scope = {"head": head, "plain": _VALUES, "read_sequence": read_sequence, "rank": _rank}
+    exec("def read(args, options):\n " + "\n ".join(lines), scope)  # no text of a user is in it
+    return Reader(cast("Callable[[Sequence[Any], Mapping[str, Any]], Read]", scope["read"]), by_value)
+
+
+_VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
+
+
+@lru_cache(maxsize=4096)
+def role_of(kind: type, is_operand: bool) -> str:
+    """What identifies an argument of a type.
+
+    Args:
+        kind: its class.
+        is_operand: whether it can be an operand, so that a number is promoted.
+
+    Returns:
+        `"array"`: its key. `"operand"` or `"value"`: itself; an operand is promoted. `"inexact"`: its text, because 0.0
+        equals -0.0. `"sequence"`: its elements.
+
+    Raises:
+        TypeError: for an argument that may change.
+    """
+    if issubclass(kind, WrappedArray):
+        return "array"
+    if is_operand and kind in NUMBERS:
+        return "operand"
+    if kind in _VALUES or issubclass(kind, (type, np.dtype)) or (issubclass(kind, np.integer) and not is_operand):
+        return "value"
+    if kind in (float, complex):
+        return "inexact"
+    if kind in (tuple, list):
+        return "sequence"
+    raise TypeError(kind)
+
+
+def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
+    """Read the elements of a list or a tuple.
+
+    Args:
+        values: the elements.
+        are_operands: whether they can be operands, so that numbers are promoted.
+
+    Raises:
+        TypeError: for elements that may change.
+    """
+    if len(values) == 2 and isinstance(first := values[0], WrappedArray) and isinstance(other := values[1], WrappedArray):
+        # The same as below, in fewer steps.
+        return (first._key, other._key), (first._raw, other._raw)  # pyright: ignore[reportPrivateUsage]
+    known: list[Hashable] = []
+    raws: list[Raw] = []
+    for value in values:
+        kind = cast("type[object]", value.__class__)
+        if isinstance(value, WrappedArray):
+            known.append(value._key)  # pyright: ignore[reportPrivateUsage] (in fewer steps)
+            raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
+        elif kind in _VALUES and not are_operands:
+            known += kind, value
+        else:
+            role = role_of(kind, are_operands)
+            if role == "sequence":
+                part, held = read_sequence(value, are_operands)
+                raws += held
+            else:
+                part = repr(value) if role == "inexact" else value
+                raws += (value,) * (role == "operand")
+            known += kind, part
+    return (*known,), raws
+
+
+def _rank(raw: Raw) -> int:
+    return getattr(raw, "ndim", 0)
+
+
+def frozen(options: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    """What identifies checked options: nothing if there are none."""
+    return ((*options, read_sequence((*options.values(),))[0]),) if options else ()
