@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,10 @@ from arrays.libraries import NAMES, library
 from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
 from supremum.arrays.decided import Decided
-from supremum.arrays.numpy_functions import _routed
+from supremum.arrays.dispatch import Forwarding
 from supremum.arrays.undecided import Undecided
 from supremum.errors import SupremumError
+from supremum.rules import JAX_X32, NUMPY
 
 # Calls with arrays x (a matrix), y (a vector of int8), b (of bools) and i (of indices).
 CALLS = {
@@ -36,6 +38,13 @@ CALLS = {
     "take": lambda xp, x, y, b, i: xp.take(x, i, axis=0),
     "astype": lambda xp, x, y, b, i: x.astype("float16"),
     "sort": lambda xp, x, y, b, i: xp.sort(x, axis=0),
+    "dot": lambda xp, x, y, b, i: x.dot(y),
+    "einsum": lambda xp, x, y, b, i: xp.einsum("ij,j->i", x, y),
+    "squeeze": lambda xp, x, y, b, i: xp.squeeze(x[None], axis=0),
+    "transpose, a method": lambda xp, x, y, b, i: x.transpose(1, 0),
+    "reshape, numbers": lambda xp, x, y, b, i: x.reshape(4, -1),
+    "broadcast_to": lambda xp, x, y, b, i: xp.broadcast_to(y, (2, 2)),
+    "a list with a number": lambda xp, x, y, b, i: xp.concat([y, y, y]),
     "argmax": lambda xp, x, y, b, i: x.argmax(),
     "np.sum": lambda xp, x, y, b, i: np.sum(x, 0),
     "np.clip": lambda xp, x, y, b, i: np.clip(x, 0.5, 2.0),
@@ -60,17 +69,19 @@ def _operands(xp):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("rules", ["numpy", "jax"])
+@pytest.mark.parametrize("rules", [NUMPY, JAX_X32])
 def test_a_call_is_examined_once(xp, rules, monkeypatch):
     operands, examined = _operands(xp), []
-    for kind in (Decided, Undecided, type(_routed(np.sum))):
-        original = kind.examine
+    for kind, method in ((Decided, "apply"), (Undecided, "examine"), (Forwarding, "examine")):
+        original = getattr(kind, method)
         monkeypatch.setattr(
-            kind, "examine", lambda self, *call, of=original: (examined.append(self.name), of(self, *call))[1]
+            kind, method, lambda self, *call, of=original, **named: (examined.append(self), of(self, *call, **named))[1]
         )
-    with use_rules(rules):
+    # A rule set of another name has caches of its own, in which nothing is prepared yet.
+    with use_rules(replace(rules, name=f"{rules.name} examined with {xp.__name__}")):
         for name, call in CALLS.items():
             first = call(xp, *operands)
+            assert examined != [], name
             examined.clear()
             second = call(xp, *operands)
             assert examined == [], name

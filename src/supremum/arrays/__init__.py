@@ -6,8 +6,8 @@ from typing import Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.array import wrap as wrap
-from supremum.arrays.assignment import accepted_value as accepted_value
 from supremum.arrays.assignment import check_fits as check_fits
+from supremum.arrays.assignment import kept_value as kept_value
 from supremum.arrays.assignment import refused_in_place as refused_in_place
 from supremum.arrays.assignment import stored as stored
 from supremum.arrays.backends.numpy import converted as converted

@@ -77,6 +77,9 @@ _reshape, _squeeze, _matrix_transpose, _permute_dims = (
 )
 
 
+_PLAIN_INDICES = frozenset({int, slice})
+
+
 class Array(WrappedArray):
     """An array with operators, functions and a namespace that follow the rule set in force.
 
@@ -281,12 +284,15 @@ class Array(WrappedArray):
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        check_mutable(self, "x = x.at[index].set(value)")
+        backend: Any = self.key.backend
+        if not backend.mutable:
+            check_mutable(self, "x = x.at[index].set(value)")
         accepted = accepted_value(self, value)
+        place = index if index.__class__ in _PLAIN_INDICES else unwrapped_index(index)
         try:
-            self._raw[unwrapped_index(index)] = accepted
+            self._raw[place] = accepted
         except Exception as error:
-            raise_computation_error("assignment", self.backend, (self, index, value), {}, error)
+            raise_computation_error("assignment", backend, (self, index, value), {}, error)
             raise
 
     def __len__(self) -> int:

@@ -48,5 +48,10 @@ OF_THE_ELEMENTS: Final = (_PLACES - _names("concat stack")) | _names(
 If the results have names, only `values` is weak. Computed results of weak arrays, such as sums, are strong, as in JAX.
 """
 
+KEEPING_DTYPE: Final = (_PLACES - _names("broadcast_arrays concat stack unstack")) | _names(
+    "diagonal fftshift ifftshift sort tril triu unique_values"
+)
+"""Functions that return one array of the dtype of their first argument."""
+
 GIVING_LISTS: Final = _names("broadcast_arrays meshgrid")
 """Functions that return several results in a list. Later versions return a tuple, and libraries already do."""

@@ -143,6 +143,20 @@ def check_mutable(array: WrappedArray, instead: str) -> None:
         raise OperandError(f"arrays of JAX are immutable; use {instead}")
 
 
+def _assignment(array: WrappedArray, value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """A value that is written into an array, as an array of its library with its dtype.
+
+    Args:
+        array: the array.
+        value: an array of the same library or of NumPy, or a Python number.
+
+    Raises:
+        InPlaceError: if the rules do not store it, or it is out of range.
+        LibraryError: for an array of a different library.
+    """
+    return (array, value), {}
+
+
 class _Store(Function):
     """Takes an array and a value, and returns the value as an array stores it.
 
@@ -154,7 +168,7 @@ class _Store(Function):
 
     def __init__(self, storing: Storing | None) -> None:
         self._storing = storing
-        super().__init__("assignment", lambda array, value: ((array, value), {}))
+        super().__init__("assignment", _assignment)
 
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Decide, and convert the value."""
@@ -182,22 +196,8 @@ class _Store(Function):
         return prepared.result(raws)
 
 
-_STORES = {storing: _Store(storing).call for storing in (None, Storing.KEPT)}
-
-
-def accepted_value(array: WrappedArray, value: Any, storing: Storing | None = None) -> Raw:
-    """A value that is written into an array, as an array of its library with its dtype.
-
-    Args:
-        array: the array.
-        value: an array of the same library or of NumPy, or a Python number.
-        storing: what may be stored; None for what the rules in force store.
-
-    Raises:
-        InPlaceError: if the rules do not store it, or it is out of range.
-        LibraryError: for an array of a different library.
-    """
-    return _STORES[storing](array, value)
+accepted_value = _Store(None).call
+kept_value = _Store(Storing.KEPT).call
 
 
 def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:

@@ -1,7 +1,7 @@
 """How a call is read: what identifies it, and the arrays and promoted numbers in it.
 
 Each form of a call, which is the types of its arguments by position and the names of the others, has a reader of its
-own, compiled when the form is new. A reader that looked at the type of every argument would take as long as an addition.
+own, compiled when the form is new. Looking at the type of every argument in each call would take as long as adding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from supremum.arrays.backends import Raw
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray
 
-Read: TypeAlias = "tuple[tuple[Hashable, ...], Sequence[Raw]]"
+Read: TypeAlias = "tuple[tuple[Hashable, ...], tuple[Raw, ...]]"
 """What identifies a call, or a part of one; and the arrays and promoted numbers in it."""
 
 
@@ -65,7 +65,8 @@ def reader_of(
     if count:
         lines.append(f"{', '.join(places[:count])}, = args")
     if by_value:
-        lines.append(f"{', '.join(places[count:])}, = options.values()")
+        lines += f"{', '.join(places[count:])}, = options.values()", "others = ()"
+        ranks.append("*map(rank, others)")
     for i, place in enumerate(places):
         is_operand = promotes and i < min(count, operands)
         role = role_of(kinds[i], is_operand) if i < count else "option"
@@ -75,20 +76,20 @@ def reader_of(
             raws.append(f"{place}._raw")
             ranks.append(f"{place}._raw.ndim")
         elif role == "option":
-            lines += f"kind_{i}, raws_{i} = {place}.__class__, ()", f"if kind_{i} not in plain:"
-            lines.append(f" {place}, raws_{i} = read_sequence(({place},))")
+            lines += f"kind_{i} = {place}.__class__", f"if kind_{i} not in plain:"
+            lines += f" {place}, held = read_sequence(({place},))", " others += held"
             known += f"kind_{i}", place
         elif role == "sequence":
-            lines.append(f"{place}, raws_{i} = read_sequence({place}, {is_operand})")
+            lines.append(f"{place}, held_{i} = read_sequence({place}, {is_operand})")
             known.append(place)
+            raws.append(f"*held_{i}")
+            ranks.append(f"*map(rank, held_{i})")
         else:
             known.append(f"repr({place})" if role == "inexact" else place)
             raws += [place] * (role == "operand")
-        if role in ("option", "sequence"):
-            raws.append(f"*raws_{i}")
-            ranks.append(f"*map(rank, raws_{i})")
     found = "".join(f"{each}, " for each in known + ranks * by_rank)
-    lines.append(f"return (head, {found}), ({''.join(f'{raw}, ' for raw in raws)})")
+    held = f"({''.join(f'{raw}, ' for raw in raws)})"
+    lines.append(f"return (head, {found}), {f'{held} + others' if count < len(form) else held}")
     # Calls with other arguments are identified by an object of their form, because True equals 1.
     head = object() if by_value else function
     scope = {"head": head, "plain": _VALUES, "read_sequence": read_sequence, "rank": _rank}
@@ -97,6 +98,7 @@ def reader_of(
 
 
 _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
+_NO_VALUES: frozenset[type] = frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -137,18 +139,26 @@ def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
     Raises:
         TypeError: for elements that may change.
     """
-    if len(values) == 2 and isinstance(first := values[0], WrappedArray) and isinstance(other := values[1], WrappedArray):
-        # The same as below, in fewer steps.
-        return (first._key, other._key), (first._raw, other._raw)  # pyright: ignore[reportPrivateUsage]
+    if len(values) == 2:  # the same as below, in fewer steps
+        one, other = values
+        if isinstance(one, WrappedArray) and isinstance(other, WrappedArray):
+            return (one._key, other._key), (one._raw, other._raw)  # pyright: ignore[reportPrivateUsage]
+    if not are_operands:
+        for value in values:  # most are shapes and axes
+            if value.__class__ is not int:
+                break
+        else:
+            return (*values,), ()
+    plain = _NO_VALUES if are_operands else _VALUES
     known: list[Hashable] = []
     raws: list[Raw] = []
     for value in values:
-        kind = cast("type[object]", value.__class__)
-        if isinstance(value, WrappedArray):
-            known.append(value._key)  # pyright: ignore[reportPrivateUsage] (in fewer steps)
-            raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
-        elif kind in _VALUES and not are_operands:
+        kind = value.__class__
+        if kind in plain:
             known += kind, value
+        elif isinstance(value, WrappedArray):
+            known.append(value._key)  # pyright: ignore[reportPrivateUsage]
+            raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
         else:
             role = role_of(kind, are_operands)
             if role == "sequence":
@@ -158,7 +168,7 @@ def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
                 part = repr(value) if role == "inexact" else value
                 raws += (value,) * (role == "operand")
             known += kind, part
-    return (*known,), raws
+    return (*known,), (*raws,)
 
 
 def _rank(raw: Raw) -> int:

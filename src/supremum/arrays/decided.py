@@ -11,8 +11,8 @@ from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.conversion import convert
 from supremum.arrays.call_forms import frozen
+from supremum.arrays.conversion import convert
 from supremum.arrays.dispatch import Function, Prepared, caller
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, in_library, no_fix, retyped
@@ -245,20 +245,16 @@ class Decided(Function):
         if self.operation.family is not Family.ELEMENTWISE:
             backend.check_computes(self.name, (key.operand.format.dtype for key in case.keys if key.backend))
         plan = self.plan(rules, case)
-        is_built = plan.build is not None
         try:
-            function = backend.prepare(replace(plan, finish=_finisher(backend, plan)) if is_built else plan)
+            function = backend.prepare(plan)
         except RuntimeDtypeError as error:
             error.decision = plan.decision
             raise
-        return Prepared(function, None if is_built else backend.key_of_result(plan))
-
-
-def _finisher(backend: Backend, plan: Plan) -> Callable[[Raw], Any]:
-    """A function that wraps the result of a plan."""
-    if plan.gives_indices:
-        return lambda raw: new_array(*backend.keyed(raw))
-    return wrapper(*backend.keys_of_results(plan.result, backend.device_of_plan(plan)))
+        if plan.build is None:
+            return Prepared(function, wrapper(backend.key_of_result(plan)))
+        if plan.gives_indices:
+            return Prepared(function, lambda raw: new_array(*backend.keyed(raw)))
+        return Prepared(function, wrapper(*backend.keys_of_results(plan.result, backend.device_of_plan(plan))))
 
 
 def by_name(name: str, **defaults: Any) -> Build:

@@ -15,16 +15,13 @@ from contextlib import suppress
 from functools import partial, update_wrapper
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-import numpy as np
-
 from supremum.arrays.backend_errors import raise_computation_error
-from supremum.arrays.backends import Backend, Key, Raw
+from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.call_forms import Reader, form_of, reader_of
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import retyped
 from supremum.arrays.operand_keys import joint_backend, library_of
-from supremum.arrays.wrapped import WrappedArray, new_array
-from supremum.bounded_cache import Bounded
+from supremum.arrays.wrapped import WrappedArray
 from supremum.rules import SCOPE, Memory, memory_of
 
 
@@ -33,16 +30,16 @@ class Prepared(NamedTuple):
 
     Args:
         function: takes the arrays and the promoted numbers of the call.
-        key: the key of the array of a library that it returns; None if it returns the finished result.
+        wrap: makes an `Array` of the array of a library that it returns; None if it returns the finished result.
     """
 
     function: Callable[..., Any]
-    key: Key | None
+    wrap: Callable[[Raw], Any] | None
 
     def result(self, raws: Sequence[Raw]) -> Any:
         """The result of a call, with its arrays wrapped."""
         found = self.function(*raws)
-        return found if self.key is None else new_array(found, self.key)
+        return found if self.wrap is None else self.wrap(found)
 
 
 class Function(ABC):
@@ -69,15 +66,15 @@ class Function(ABC):
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
         self.name, self.arguments, self.doc = name, arguments, doc
         self.backend: Backend | None = None
-        self.readers: Bounded[Hashable, Reader] = Bounded(_MOST_FORMS)
-        self.call = caller(self, self.examine)
+        self.readers: dict[Hashable, Reader] = {}
+        self.call = caller(self)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
         bound.backend = backend
-        bound.readers = Bounded(_MOST_FORMS)
-        bound.call = caller(bound, bound.examine)
+        bound.readers = {}
+        bound.call = caller(bound)
         return bound
 
     @abstractmethod
@@ -119,8 +116,9 @@ class Function(ABC):
         Raises:
             TypeError: if calls of the form have arguments that may change.
         """
-        found = self.readers.get(form)
-        return found or self.readers.setdefault(
+        if form not in self.readers and len(self.readers) >= _MOST_FORMS:
+            self.readers.clear()
+        return self.readers.get(form) or self.readers.setdefault(
             form, reader_of(self, form, promotes=self.promotes, operands=self.operands, by_rank=self.by_rank)
         )
 
@@ -179,12 +177,14 @@ def leaves(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, Any]], Any]) -> Callable[..., Any]:
+def caller(
+    function: Function, examine: Callable[[Sequence[Any], Mapping[str, Any]], Any] | None = None
+) -> Callable[..., Any]:
     """The function that users call.
 
     Args:
         function: what it is.
-        examine: carries out a call that is new.
+        examine: carries out a call that is new; None for the function's own `examine`.
     """
     readers, by_rank, scope_of = function.readers, function.by_rank, SCOPE.get
 
@@ -197,7 +197,7 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
             # Calls with one or two arrays alone are read here, and the forms of others written out, in fewer steps.
             if is_plain and count == 1 and isinstance(first := args[0], WrappedArray):
                 raws = (first._raw,)  # pyright: ignore[reportPrivateUsage]
-                run, key = memory.prepared[function, first._key]  # pyright: ignore[reportPrivateUsage]
+                run, wrap = memory.prepared[function, first._key]  # pyright: ignore[reportPrivateUsage]
             elif (
                 is_plain
                 and count == 2
@@ -205,7 +205,7 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
                 and isinstance(second := args[1], WrappedArray)
             ):
                 raws = first._raw, second._raw  # pyright: ignore[reportPrivateUsage]
-                run, key = memory.prepared[function, first._key, second._key]  # pyright: ignore[reportPrivateUsage]
+                run, wrap = memory.prepared[function, first._key, second._key]  # pyright: ignore[reportPrivateUsage]
             else:
                 if count == 1:
                     form = (args[0].__class__, *options) if options else (args[0].__class__,)
@@ -216,17 +216,17 @@ def caller(function: Function, examine: Callable[[Sequence[Any], Mapping[str, An
                     form = args[0].__class__, args[1].__class__, args[2].__class__
                 else:
                     form = form_of(args, options)
-                read, by_value = readers.get(form) or function.reader(form)
+                read, by_value = readers[form]
                 known, raws = read(args, options)
-                run, key = (memory.by_value if by_value else memory.prepared)[known]
+                run, wrap = (memory.by_value if by_value else memory.prepared)[known]
         except _NEW:
-            return examine(args, options)
+            return (examine or function.examine)(args, options)
         try:
             result = run(*raws)
         except Exception as error:
             function.fail(args, options, error)
             raise
-        return result if key is None else new_array(result, key)
+        return result if wrap is None else wrap(result)
 
     update_wrapper(call, function.arguments)
     call.__doc__ = function.doc or function.arguments.__doc__

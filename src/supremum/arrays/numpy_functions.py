@@ -22,6 +22,7 @@ from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import OperandError
 from supremum.formats import as_format
 
+
 class Route(NamedTuple):
     """How to call the standard's function for a function of a library.
 
@@ -231,6 +232,8 @@ _COMPOSED: dict[str, Callable[..., Deferred]] = {
         partial(xp.where, condition, *values) if values else partial(xp.nonzero, condition)
     ),
 }
+# Those of them whose calls do not depend on how many dimensions an array has, if it has any.
+_OF_ANY_RANK = ("around", "copy", "dot", "ravel", "reshape", "round", "where")
 # Those of them with operands that may be numbers.
 _PROMOTING = ("dot", "inner", "where")
 
@@ -365,7 +368,7 @@ class Routed(Forwarding):
                 target = function_of(attrgetter(found.target)(namespace_in(NUMPY)))
                 self.promotes = target is not None and target.promotes
             else:
-                self.by_rank, self.promotes = True, name in _PROMOTING
+                self.by_rank, self.promotes = name not in _OF_ANY_RANK, name in _PROMOTING
         super().__init__(name, arguments or function)
 
     def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:

@@ -10,7 +10,6 @@ from supremum.arrays.dispatch import Prepared
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
 from supremum.arrays.operand_keys import NUMBERS, library_of, number_key
-from supremum.arrays.wrapped import new_array
 from supremum.rules import SCOPE, Memory
 
 
@@ -42,11 +41,11 @@ def left(name: str) -> Callable[[Any, Any], Any]:
         try:
             if kind is self.__class__:
                 raw = other._raw
-                function, key = memory.prepared[operation, self._key, other._key]
+                function, wrap = memory.prepared[operation, self._key, other._key]
             elif kind in numbers:
                 raw = other
                 known = operation, self._key, kind, other
-                function, key = memory.by_value.get(known) or with_number(self, other, memory)
+                function, wrap = memory.by_value.get(known) or with_number(self, other, memory)
             else:
                 return operator(self, other)
         except (KeyError, AttributeError):  # nothing is prepared, or the array is new from a tree of JAX
@@ -56,7 +55,7 @@ def left(name: str) -> Callable[[Any, Any], Any]:
         except Exception as error:
             operation.fail((self, other), {}, error)
             raise
-        return result if key is None else new_array(result, key)
+        return result if wrap is None else wrap(result)
 
     return method
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS
+from supremum.arrays.array_api_names import GIVING_LISTS, KEEPING_DTYPE, OF_THE_ELEMENTS
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
@@ -41,15 +41,18 @@ class Undecided(Function):
         build: makes a function of the arrays from a library and the other arguments; None for the library's function of
             that name.
         doc: as for `Function`.
+        result: returns the dtype of the result and whether it is weak, from the key of the first array, the arguments
+            and the options; None where only the library knows.
         standard: whether it is in the standard, which says how it treats arrays of several dtypes. Other functions
             would follow the library's own rules, so all their arrays must have one dtype.
     """
 
     def __init__(
         self, name: str, arguments: Callable[..., Any], build: Callable[..., Callable[..., Raw]] | None = None,
-        doc: str = "", *, standard: bool = True,
+        doc: str = "", *, result: Callable[..., ResultType | None] | None = None, standard: bool = True,
     ) -> None:  # fmt: skip
         self._build, self._standard = build, standard
+        self._result = result or (_dtype_of_first if name.rpartition(".")[2] in KEEPING_DTYPE else _unknown)
         super().__init__(name, arguments, doc)
 
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
@@ -101,11 +104,23 @@ class Undecided(Function):
             function = partial(_call_for_dtype, library, function) if "dtype" in options else function
             places = [*map(to_native, args)]
             if all(isinstance(each, _Place) for each in places[:count]):  # the arrays come first
-                rest = places[count:]
-                run = library.with_arguments(self.name, function, rest, given)
+                run = library.with_arguments(self.name, function, count, places[count:], given)
             else:
                 run = partial(_call_in, function, places, given)
-        return Prepared(_finished(library, name, library.compiled(name, run, count), keys), None)
+        function = library.compiled(name, run, count)
+        result = None if library.has_weak_arrays else self._result(keys[:1], args, options)
+        if result is None:
+            return Prepared(_finished(library, name, function, keys), None)
+        return Prepared(function, wrapper(*library.keys_of_results(result, keys[0].device)))
+
+
+def _dtype_of_first(keys: Sequence[Key], args: Sequence[Any], options: Mapping[str, Any]) -> ResultType | None:
+    if not args or not isinstance(args[0], _Place) or not options.keys().isdisjoint(("dtype", "device")):
+        return None
+    return ResultType(keys[0].operand.format.dtype, keys[0].weak)
+
+
+def _unknown(*_: Any) -> None: ...
 
 
 def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequence[Key]) -> Callable[..., Any]:
@@ -115,21 +130,11 @@ def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequen
     last: tuple[Any, Callable[[Raw], Any]] = None, _return
 
     def finished(*raws: Raw) -> Any:
+        nonlocal last
         result = run(*raws)
         seen, wrap = last
         if getattr(result, described_by, None) is seen is not None:
             return wrap(result)
-        return wrapped(result)
-
-    def finished_of_one(raw: Raw) -> Any:  # `finished` in fewer steps
-        result = run(raw)
-        seen, wrap = last
-        if getattr(result, described_by, None) is seen is not None:
-            return wrap(result)
-        return wrapped(result)
-
-    def wrapped(result: Any) -> Any:
-        nonlocal last
         if True in weak or backend_of(result) is not library:
             return _wrapped(list(result) if gives_list else result, keys, weak)
         raw, key = library.keyed(result)
@@ -137,7 +142,7 @@ def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequen
         last = getattr(result, described_by, None), wrapper(*keys_of_results)
         return new_array(raw, key)
 
-    return finished_of_one if len(keys) == 1 else finished
+    return finished
 
 
 def _return(value: Any) -> Any:

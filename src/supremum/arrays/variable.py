@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from supremum.arrays.array import Array, wrap
-from supremum.arrays.assignment import accepted_value, check_fits, refused_in_place, stored
+from supremum.arrays.assignment import check_fits, kept_value, refused_in_place, stored
 from supremum.arrays.conversion import convert
 from supremum.arrays.operators import left
 from supremum.arrays.wrapped import unwrapped_index
@@ -73,7 +73,7 @@ class ArrayVariable(Array):
             InPlaceError: if the rules refuse or do not promote to the dtype, or if a Python number does not fit.
             ArgumentError: for a different shape, or a value that JAX traces.
         """
-        raw = accepted_value(self, value, Storing.KEPT)
+        raw = kept_value(self, value)
         if tuple(raw.shape) != self.shape:
             raise ArgumentError(f"the value must have the shape {self.shape} of {shown(self)}, got {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
@@ -97,7 +97,7 @@ class ArrayVariable(Array):
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        accepted, place = accepted_value(self, value, Storing.KEPT), unwrapped_index(index)
+        accepted, place = kept_value(self, value), unwrapped_index(index)
         if self.backend.mutable:
             raw = self.backend.asarray(self._raw, copy=True)
             raw[place] = accepted

@@ -132,29 +132,38 @@ def new_array(raw: Raw, key: Key) -> Any:
     return array
 
 
-def wrapper(some: Key, zero_d: Key) -> Callable[[Raw], Any]:
-    """A function that makes an `Array` of an array of a library, or of a scalar of NumPy.
+def wrapper(key: Key, zero_d: Key | None = None) -> Callable[[Raw], Any]:
+    """A function that makes an `Array` of a result of a library.
 
     Args:
-        some: the key of arrays with dimensions.
-        zero_d: the key of 0-d arrays.
+        key: the key of arrays with dimensions, or of all arrays.
+        zero_d: the key of 0-d arrays, if it is not the same.
     """
-    backend: Any = some.backend
-    plain = backend.plain
+    backend: Any = key.backend
+    as_array = backend.as_array
 
+    # Both are `new_array` in fewer steps.
     def wrap(raw: Raw) -> Any:
         if _register is not None and "jax" in _modules:
             register_as_pytree()
-        array: Any = _new(_kind)  # `new_array` in fewer steps
+        array: Any = _new(_kind)
+        array._raw = raw
+        array._key = key
+        return array
+
+    def wrap_of_any_rank(raw: Raw) -> Any:
+        if _register is not None and "jax" in _modules:
+            register_as_pytree()
+        array: Any = _new(_kind)
         if raw.shape:
             array._raw = raw
-            array._key = some
+            array._key = key
         else:
-            array._raw = plain(raw)
+            array._raw = raw if as_array is None else as_array(raw)
             array._key = zero_d
         return array
 
-    return wrap
+    return wrap if zero_d is None else wrap_of_any_rank
 
 
 def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from supremum.arrays import ELEMENTWISE_OPERATIONS, accepted_value, asarray, check_fits, refused_in_place, stored, wrap
+from supremum.arrays import ELEMENTWISE_OPERATIONS, asarray, check_fits, kept_value, refused_in_place, stored, wrap
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.functional import check_held
@@ -264,7 +264,7 @@ class Variable(VariableOperators):
         if not isinstance(given, jax.Array) or given.dtype != self.true_dtype or given.weak_type:
             # Some rules depend on the number of dimensions, none on their lengths.
             like = wrap(jnp.zeros((1,) * self.ndim, self.true_dtype))
-            given = accepted_value(like, given, Storing.KEPT)
+            given = kept_value(like, given)
         if given.shape != self.shape:
             raise ArgumentError(
                 f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {given.shape}"

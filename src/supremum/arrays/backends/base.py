@@ -75,7 +75,6 @@ class Plan:
         number_steps: the formats that each Python number is converted to, as in `Verdict`.
         decision: the decision, for errors; it finds casts where the library has no function.
         gives_indices: whether the result keeps the library's dtype of indices instead.
-        finish: is called with the result of a function that is built; None to return it as it is.
     """
 
     operation: Operation
@@ -88,7 +87,6 @@ class Plan:
     number_steps: tuple[Steps, ...] = ()
     decision: Decision | None = None
     gives_indices: bool = False
-    finish: Callable[[Raw], Any] | None = None
 
 
 Build: TypeAlias = "Callable[[Backend, Plan], Callable[..., Raw]]"
@@ -103,6 +101,7 @@ class Backend(ABC):
         has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
         described_by: an attribute of arrays; if it is the same object, arrays have one dtype, and are both weak or not.
+        as_array: makes an array of the scalar that a function of the library returns; None if they return arrays.
         passed_through: its own errors that `ComputationError` does not replace.
         in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
         compiles: whether it compiles casts and function as one program.
@@ -117,6 +116,7 @@ class Backend(ABC):
     compiles: bool = False
     rules: str = ""
     described_by: str = "dtype"
+    as_array: Callable[[Any], Raw] | None = None
     passed_through: tuple[type[Exception], ...] = ()
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most libraries compute in all formats they have)
@@ -144,13 +144,14 @@ class Backend(ABC):
         return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
 
     def with_arguments(
-        self, name: str, function: Callable[..., Any], rest: Sequence[Any], options: Mapping[str, Any]
+        self, name: str, function: Callable[..., Any], count: int, rest: Sequence[Any], options: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """A function of the arrays of a call, with the other arguments of the call.
 
         Args:
             name: of the function.
             function: the function of all arguments.
+            count: how many arrays there are.
             rest: the arguments after the arrays.
             options: the arguments by name.
         """

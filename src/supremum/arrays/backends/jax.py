@@ -405,11 +405,10 @@ def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) 
 
 def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
     """The function, with our own errors for missing kernels and several devices; entering the `try` costs nothing."""
-    finish = plan.finish
 
     def run(*operands: Any) -> Raw:
         try:
-            return kernel(*operands) if finish is None else finish(kernel(*operands))
+            return kernel(*operands)
         except (TypeError, ValueError, NotImplementedError) as error:
             arrays = [each for each in operands if isinstance(each, jax.Array)]
             devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}

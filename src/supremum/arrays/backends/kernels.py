@@ -48,7 +48,7 @@ def between_casts(
         converters: convert the operands; None for those of the library.
     """
     assert plan.build is not None
-    function, target, finish = plan.build(backend, plan), plan.result.dtype, plan.finish
+    function, target = plan.build(backend, plan), plan.result.dtype
     native, gives_indices = backend.native_dtype(target), plan.gives_indices
     if not reduces_alike(backend, plan):
         own = [backend.converter(plan, i) for i in range(len(plan.keys))] if converters is None else converters
@@ -63,8 +63,8 @@ def between_casts(
                 raise
             raise missing_kernel(backend, plan) from error
         if result.dtype is not native and result.dtype != native and not gives_indices:
-            result = backend.astype(result, target)
-        return result if finish is None else finish(result)
+            return backend.astype(result, target)
+        return result
 
     return run
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from operator import attrgetter, methodcaller
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,24 @@ class NumpyBackend(Backend):
     name = "numpy"
     namespace = "array_api_compat.numpy"
     rules = "numpy"
+    as_array = staticmethod(np.asarray)
 
     def function(self, name: str) -> Callable[..., Any]:
         """As in the base class, or one that does the same in less time."""
         return _FASTER.get(name) or _undispatched(super().function(name))
 
     def with_arguments(
-        self, name: str, function: Callable[..., Any], rest: Sequence[Any], options: Mapping[str, Any]
+        self, name: str, function: Callable[..., Any], count: int, rest: Sequence[Any], options: Mapping[str, Any]
     ) -> Callable[..., Any]:
         """As in the base class."""
         if rest and (method := _METHODS.get(name)):
             return methodcaller(method, *rest, **options)
-        return super().with_arguments(name, function, rest, options)
+        if isinstance(function, FunctionType):  # by name, because `partial` puts other arguments before the arrays
+            parameters = [*inspect.signature(function).parameters.values()][count : count + len(rest)]
+            if len(parameters) == len(rest) and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
+                by_name = {each.name: value for each, value in zip(parameters, rest, strict=True)}
+                return partial(function, **by_name, **options)
+        return super().with_arguments(name, function, count, rest, options)
 
     def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """As in the base class, in fewer steps for arrays of a known dtype."""
@@ -65,6 +72,8 @@ class NumpyBackend(Backend):
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """NumPy's own function, between casts where they are needed."""
         if plan.build is not None:
+            if _needs_nothing(plan):
+                return plan.build(self, plan)
             return kernels.between_casts(self, plan, kernels.numbers_in_range(plan) if _takes_numbers(plan) else None)
         target = plan.result.dtype
         function = kernels.elementwise_function(self, plan, np, {})
@@ -132,6 +141,15 @@ def _cumulative_sum(x: Raw, *, axis: int | None = None, include_initial: bool = 
     return x.cumsum(axis, **options)
 
 
+def _expand_dims(x: Raw, axis: Any = 0) -> Raw:
+    count = x.ndim
+    if axis.__class__ is not int or not -count - 1 <= axis <= count:
+        return np.expand_dims(x, axis)
+    shape = [*x.shape]
+    shape.insert(axis if axis >= 0 else axis + count + 1, 1)
+    return x.reshape(shape)
+
+
 def _sort(x: Raw, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Raw:
     if descending:
         return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable)
@@ -165,6 +183,7 @@ _FASTER: dict[str, Callable[..., Any]] = {
     **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
     **{name: _undispatched(getattr(np, name)) for name in _OWN},
+    "expand_dims": _expand_dims,
     "permute_dims": _permute_dims,
     "reshape": _reshape,
     "unique_values": partial(_undispatched(np.unique), equal_nan=False),  # `np.unique_values` does not sort
@@ -188,6 +207,19 @@ def _is_plain(plan: Plan) -> bool:
 def _agrees(plan: Plan) -> bool:
     """Whether NumPy, given the operands as they are, computes what a plan asks for."""
     return _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES)
+
+
+_SAME = ("concat", "dot", "einsum", "matmul", "stack", "tensordot", "where")
+
+
+def _needs_nothing(plan: Plan) -> bool:
+    """Whether NumPy's function gives the result that a plan asks for, and has it for the dtypes of the operands."""
+    if not all(key.backend is NUMPY and key.operand.format.is_builtin for key in plan.keys):
+        return False
+    if kernels.reduces_alike(NUMPY, plan):
+        return True
+    are_same = plan.compute == (*(key.dtype for key in plan.keys),) and plan.result.dtype == plan.compute[-1]
+    return are_same and plan.operation.name in _SAME and len({*plan.compute} - {_BOOL}) <= 1
 
 
 def _takes_numbers(plan: Plan) -> bool:

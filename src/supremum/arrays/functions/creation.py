@@ -20,7 +20,8 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.dispatch import Function, Prepared
 from supremum.arrays.operand_keys import NUMBERS, library_of
 from supremum.arrays.undecided import Undecided, native
-from supremum.arrays.wrapped import new_array, unwrapped
+from supremum.arrays.wrapped import new_array, unwrapped, wrapper
+from supremum.decisions import ResultType
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.operands import as_operand
 from supremum.promotion import explain
@@ -101,7 +102,7 @@ class _Filled(Function):
             raise
         # Other libraries have flags and a default device, which may change; another thread may change the rules.
         if backend is NUMPY and SCOPE.get().rules is asked:
-            self.remember(memory_of(asked), args, options, (), Prepared(make, key))
+            self.remember(memory_of(asked), args, options, (), Prepared(make, wrapper(key)))
         return new_array(raw, key)
 
 
@@ -273,7 +274,11 @@ def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
-ASTYPE = Undecided("astype", astype, _cast)
+def _cast_result(_: Any, args: Sequence[Any], options: Mapping[str, Any]) -> ResultType | None:
+    return ResultType(as_format(args[1]).dtype) if options.get("device") is None else None
+
+
+ASTYPE = Undecided("astype", astype, _cast, result=_cast_result)
 
 
 def _frequencies(name: str) -> Callable[..., Any]:
@@ -297,8 +302,9 @@ def _frequencies(name: str) -> Callable[..., Any]:
 
 
 _PREPARED = (ASTYPE, *map(_Filled, ("zeros", "ones", "empty")))
-CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {function.name: function for function in _PREPARED} | {
-    function.__name__: function for function in (arange, asarray, eye, from_dlpack, full, full_like, linspace)
+CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
+    **{function.name: function for function in _PREPARED},
+    **{each.__name__: each for each in (arange, asarray, eye, from_dlpack, full, full_like, linspace)},
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}

@@ -61,7 +61,7 @@ def _several(name: str, arrays: Sequence[Any]) -> list[Any]:
 def _of_list(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
     def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:
         function, axis = backend.function(name), plan.options["axis"]
-        return lambda *operands: function(operands, axis=axis)
+        return (lambda *operands: function(operands)) if axis == 0 else lambda *operands: function(operands, axis=axis)
 
     return build
 

@@ -149,7 +149,7 @@ def dot(x1: Any, x2: Any, /) -> Arguments:
 
 def _dot(backend: Backend, _: Plan) -> Callable[..., Raw]:
     if backend is NUMPY or backend.in_jax:
-        return backend.xp.dot
+        return backend.function("dot")
     product = backend.function("tensordot")
     return lambda a, b: product(a, b, axes=((a.ndim - 1,), (max(b.ndim - 2, 0),)))
 
