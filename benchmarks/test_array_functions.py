@@ -1,9 +1,8 @@
-"""What each function of `Array` costs beside NumPy's and JAX's own: small arrays and large ones, medians of all rounds.
+"""What each function of `Array` costs beside NumPy's, JAX's and PyTorch's own, for small arrays and large ones.
 
 make bench
 """
 
-import statistics
 import timeit
 from importlib.util import find_spec
 
@@ -106,8 +105,17 @@ def sides(library, n):
     return theirs | {"xp": xp}, ours | {"xp": supremum.namespace(library)}
 
 
-def _measured(benchmark, rules, statements, theirs, ours, wait=None):
-    """Print and note what both sides take for each statement, by its title; both take turns in every round."""
+def _measured(benchmark, figures, rules, where, statements, theirs, ours, wait=None):
+    """Note what both sides take for each statement, by its title; both take turns in every round.
+
+    Args:
+        benchmark, figures: the fixtures.
+        rules: the name of the rules in force, and of the library.
+        where: of which arrays, and called how.
+        statements: what is timed, by title.
+        theirs, ours: the variables of both sides.
+        wait: a function that waits for results; None if they are computed at once.
+    """
     scopes = {"theirs": theirs | {"wait": wait}, "ours": ours | {"wait": wait}}
     taken, missing = {}, []
     for title, text in statements.items():
@@ -116,7 +124,7 @@ def _measured(benchmark, rules, statements, theirs, ours, wait=None):
                 for scope in scopes.values():
                     exec(text, scope)
         except (AttributeError, TypeError, ValueError) as error:
-            missing.append(f"| {title} | {error} | | | |")
+            missing.append(f"{title}, {where}: {error}")
             continue
         taken[title] = {side: [] for side in scopes}
     timed = {title: statements[title] if wait is None else f"wait({statements[title]})" for title in taken}
@@ -129,12 +137,9 @@ def _measured(benchmark, rules, statements, theirs, ours, wait=None):
                     each.append(timeit.timeit(timed[title], globals=scopes[side], number=calls[title]) / calls[title])
 
     benchmark.pedantic(measure, rounds=ROUNDS, warmup_rounds=1)
-    lines = ["| function | theirs, us | ours, us | more, us | ratio |", "|---|---|---|---|---|"]
     for title, seconds in taken.items():
-        their, our = (statistics.median(seconds[side]) * 1e6 for side in scopes)
-        lines.append(f"| {title} | {their:.2f} | {our:.2f} | {our - their:+.2f} | {our / their:.2f} |")
-    benchmark.extra_info["ratio"] = "\n".join([*lines, *missing])
-    print("", *lines, *missing, sep="\n")
+        figures.compare(f"`{title}`, {where}", seconds["ours"], seconds["theirs"], rules)
+    print("", *missing, sep="\n")
 
 
 def _calls_of(text, scope):
@@ -145,22 +150,21 @@ def _calls_of(text, scope):
 
 @pytest.mark.parametrize("n", [SMALL, LARGE])
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_functions(benchmark, library, n):
+def test_functions(benchmark, figures, library, n):
     statements = {function: statement_of(function, library) for function in STATEMENTS}
-    print(f"\n{library}, {n} elements")
     wait = jax.block_until_ready if library == "jax" and n == LARGE else None
-    _measured(benchmark, library, statements, *sides(library, n), wait)
+    _measured(benchmark, figures, library, f"{n:,} elements", statements, *sides(library, n), wait)
 
 
 @pytest.mark.parametrize("n", [SMALL, LARGE])
 @pytest.mark.parametrize("library", PROTOCOLS)
-def test_functions_of_other_libraries(benchmark, library, n):
+def test_functions_of_other_libraries(benchmark, figures, library, n):
     if not find_spec(library):
         pytest.skip("PyTorch is not installed: make torch")
     module = __import__(library)
     theirs, ours = (arrays(module.asarray, n, make) | {library: module} for make in (lambda raw: raw, Array))
-    print(f"\n{library}, {n} elements, through its protocol")
-    _measured(benchmark, library, {text: text for text in PROTOCOLS[library]}, theirs, ours)
+    statements = {text: text for text in PROTOCOLS[library]}
+    _measured(benchmark, figures, library, f"{n:,} elements", statements, theirs, ours)
 
 
 # The functions whose result has a dtype that rules decide, with operands about which rules differ.

@@ -185,5 +185,6 @@ def test_a_step_compared_with_keras_and_a_loop_by_hand(benchmark, figures, kind,
     pairs += [("ours, 4 at once", "Keras, 4 at once"), ("by hand again", "by hand")]
     for mine, peer in pairs:
         if mine in taken and peer in taken:
-            what = f"a step of {kind}, {policy}{mine.removeprefix('ours')}"
+            how = mine.removeprefix("ours").removeprefix(", ")
+            what = f"a step of {kind}, {policy}" + (f", {how}" if how else "")
             figures.compare(what, taken[mine][2:], taken[peer][2:], peer)

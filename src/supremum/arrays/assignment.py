@@ -144,7 +144,7 @@ def check_mutable(array: WrappedArray, instead: str) -> None:
 
 
 def _assignment(array: WrappedArray, value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """A value that is written into an array, as an array of its library with its dtype.
+    """A value that is written into an array, as an array of its library with its dtype, or as a float that fits it.
 
     Args:
         array: the array.
@@ -178,6 +178,9 @@ class _Store(Function):
         decision = _raise_if_refused(_decision_about_value(array, ASSIGN.name, value, key, storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
+        def accept_float(_: Raw, number: float) -> Any:
+            return number if low <= number <= high else caster(number)
+
         def accepted(held: Raw, raw: Raw) -> Raw:
             if library is None:
                 raw = caster(raw)
@@ -186,9 +189,11 @@ class _Store(Function):
             is_ready = backend is NUMPY or library is backend
             return raw if is_ready else backend.asarray(raw, device=backend.device_of(held))
 
-        caster, rules = caster_of(dtype), storing or _rules_of(array)
-        is_number = library is None and backend is NUMPY
-        prepared = Prepared((lambda _, number: caster(number)) if is_number else accepted, None)
+        row, caster, rules = as_format(dtype), caster_of(dtype), storing or _rules_of(array)
+        low, high = row.min, row.max
+        # NumPy itself rounds a float that becomes an element, in less time; it would warn about infinities.
+        is_rounded = storing is None and backend is NUMPY and row.is_builtin and type(value) is float
+        prepared = Prepared(accept_float if is_rounded and row.category == "float" else accepted, None)
         raws = array.unwrap(), raw
         follows_flags = backend.in_jax and asked in FOLLOWING
         if scope.watcher is None and not follows_flags and not _reads_value(_rules_of(array), key):

@@ -61,35 +61,40 @@ def reader_of(
     kinds = [each for each in form if isinstance(each, type)]
     count, by_value = len(kinds), len(kinds) < len(form)
     places = [f"value_{i}" for i in range(len(form))]
-    known, raws, ranks, lines = list[str](), list[str](), list[str](), list[str]()
+    known, held, ranks, lines = list[str](), list[str](), list[str](), list[str]()
     if count:
         lines.append(f"{', '.join(places[:count])}, = args")
     if by_value:
         lines += f"{', '.join(places[count:])}, = options.values()", "others = ()"
-        ranks.append("*map(rank, others)")
     for i, place in enumerate(places):
         is_operand = promotes and i < min(count, operands)
         role = role_of(kinds[i], is_operand) if i < count else "option"
         by_value |= role != "array"
+        known.append({"array": f"{place}._key", "inexact": f"repr({place})"}.get(role, place))
         if role == "array":
-            known.append(f"{place}._key")
-            raws.append(f"{place}._raw")
+            held.append(f"({place}._raw,)")
             ranks.append(f"{place}._raw.ndim")
+        elif role == "operand":
+            held.append(f"({place},)")
+        elif role == "sequence":
+            read = f"{place}, held_{i} = read_sequence({place}, {is_operand})"
+            if is_operand:
+                lines.append(read)
+            else:  # most are shapes and axes, which are read here, in fewer steps
+                lines += f"held_{i} = ()", f"for each in {place}:", " if each.__class__ is not int:"
+                lines += f"  {read}", "  break"
+                lines += ["else:", f" {place} = (*{place},)"] * (kinds[i] is list)
+            held.append(f"held_{i}")
+            ranks.append(f"*map(rank, held_{i})")
         elif role == "option":
             lines += f"kind_{i} = {place}.__class__", f"if kind_{i} not in plain:"
             lines += f" {place}, held = read_sequence(({place},))", " others += held"
-            known += f"kind_{i}", place
-        elif role == "sequence":
-            lines.append(f"{place}, held_{i} = read_sequence({place}, {is_operand})")
-            known.append(place)
-            raws.append(f"*held_{i}")
-            ranks.append(f"*map(rank, held_{i})")
-        else:
-            known.append(f"repr({place})" if role == "inexact" else place)
-            raws += [place] * (role == "operand")
+            known.append(f"kind_{i}")
+    if count < len(form):
+        held.append("others")
+        ranks.append("*map(rank, others)")
     found = "".join(f"{each}, " for each in known + ranks * by_rank)
-    held = f"({''.join(f'{raw}, ' for raw in raws)})"
-    lines.append(f"return (head, {found}), {f'{held} + others' if count < len(form) else held}")
+    lines.append(f"return (head, {found}), {' + '.join(held).replace(',) + (', ', ') or '()'}")
     # Calls with other arguments are identified by an object of their form, because True equals 1.
     head = object() if by_value else function
     scope = {"head": head, "plain": _VALUES, "read_sequence": read_sequence, "rank": _rank}
@@ -141,14 +146,8 @@ def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
     """
     if len(values) == 2:  # the same as below, in fewer steps
         one, other = values
-        if isinstance(one, WrappedArray) and isinstance(other, WrappedArray):
+        if one.__class__ is other.__class__ and isinstance(one, WrappedArray):
             return (one._key, other._key), (one._raw, other._raw)  # pyright: ignore[reportPrivateUsage]
-    if not are_operands:
-        for value in values:  # most are shapes and axes
-            if value.__class__ is not int:
-                break
-        else:
-            return (*values,), ()
     plain = _NO_VALUES if are_operands else _VALUES
     known: list[Hashable] = []
     raws: list[Raw] = []

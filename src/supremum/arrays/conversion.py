@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, cast
 
 import array_api_compat
@@ -29,26 +28,34 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
         RuntimeDtypeError: for a dtype that the library does not have.
         OverflowError: for a number that does not fit the dtype.
     """
-    is_plain = dtype is None and device is None and copy is None
-    if is_plain and data.__class__ is list and (library is None or library is NUMPY):
-        return _of_list(cast("list[Any]", data))
+    if data.__class__ is list and (library is None or library is NUMPY) and dtype is device is copy is None:
+        return of_list(cast("list[Any]", data))
     return _converted(data, dtype, library, device, copy)
 
 
-def _of_list(data: list[Any]) -> Any:
-    """An array of NumPy made from a list. The types of Python numbers determine the dtype, and are looked up."""
-    memory = SCOPE.get().memory
-    kinds = frozenset(map(type, data))
-    known = memory.by_value.get((_of_list, kinds))
-    if known is not None:
-        with suppress(OverflowError):  # the code below raises the error
-            return new_array(np.array(data, known.dtype), known)
+def of_list(data: list[Any]) -> Any:
+    """An array of NumPy made from a list. The types of its numbers determine the dtype, which is looked up by them.
+
+    Args:
+        data: the list.
+
+    Raises:
+        OperandError: for data that are not numbers.
+        OverflowError: for a number that does not fit the dtype.
+    """
+    memory, kinds = SCOPE.get().memory, frozenset(map(type, data))
+    key = memory.by_value.get((of_list, kinds))
+    if key is not None:
+        try:
+            return new_array(np.array(data, key.dtype), key)
+        except OverflowError:
+            pass  # the code below raises the error that users see
     array = _converted(data, None, NUMPY, None, None)
     categories = [as_operand(kind).category for kind in kinds & NUMBERS]
     # NumPy makes floats of integers that no integer dtype holds.
     is_usual = max(categories, key=CATEGORIES.index, default="float") == array.key.operand.category
     if kinds <= NUMBERS and is_usual and SCOPE.get().memory is memory:
-        memory.by_value[_of_list, kinds] = array.key
+        memory.by_value[of_list, kinds] = array.key
     return array
 
 

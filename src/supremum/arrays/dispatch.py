@@ -195,25 +195,27 @@ def caller(
             count = len(args)
             is_plain = not (options or by_rank)
             # Calls with one or two arrays alone are read here, and the forms of others written out, in fewer steps.
-            if is_plain and count == 1 and isinstance(first := args[0], WrappedArray):
+            if count == 1 and is_plain and isinstance(first := args[0], WrappedArray):
                 raws = (first._raw,)  # pyright: ignore[reportPrivateUsage]
                 run, wrap = memory.prepared[function, first._key]  # pyright: ignore[reportPrivateUsage]
             elif (
-                is_plain
-                and count == 2
-                and isinstance(first := args[0], WrappedArray)
-                and isinstance(second := args[1], WrappedArray)
+                count == 2
+                and is_plain
+                and (first := args[0]).__class__ is (second := args[1]).__class__
+                and isinstance(first, WrappedArray)
             ):
                 raws = first._raw, second._raw  # pyright: ignore[reportPrivateUsage]
                 run, wrap = memory.prepared[function, first._key, second._key]  # pyright: ignore[reportPrivateUsage]
             else:
-                if count == 1:
-                    form = (args[0].__class__, *options) if options else (args[0].__class__,)
-                elif count == 2:
-                    kinds = args[0].__class__, args[1].__class__
-                    form = (*kinds, *options) if options else kinds
-                elif count == 3 and not options:
+                if not options and count == 1:
+                    form = (args[0].__class__,)
+                elif not options and count == 2:
+                    form = args[0].__class__, args[1].__class__
+                elif not options and count == 3:
                     form = args[0].__class__, args[1].__class__, args[2].__class__
+                elif count == 1 and len(options) == 1:
+                    [name] = options
+                    form = args[0].__class__, name
                 else:
                     form = form_of(args, options)
                 read, by_value = readers[form]
