@@ -10,14 +10,17 @@ import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from supremum.arrays.backends import Raw
-from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.backends import Key, Raw
+from supremum.arrays.operand_keys import NUMBERS, number_key
 from supremum.arrays.wrapped import WrappedArray
+from supremum.rules import SCOPE
 
+Numbers: TypeAlias = "Mapping[tuple[type, Any], Key]"
+"""The keys of Python numbers by their types and values."""
 Read: TypeAlias = "tuple[tuple[Hashable, ...], tuple[Raw, ...]]"
 """What identifies a call, or a part of one; and the arrays and promoted numbers in it."""
 
@@ -26,12 +29,13 @@ class Reader(NamedTuple):
     """What reads calls of a form.
 
     Args:
-        read: takes the arguments of a call, and those by name. It raises `TypeError` for arguments that may change, and
-            `AttributeError` for an array that is new from a tree of JAX and has no key yet.
-        by_value: whether the calls have other arguments than arrays.
+        read: takes the arguments of a call, those by name, and the known keys of numbers under the rules in force. It
+            raises `TypeError` for arguments that may change, and `AttributeError` for an array that is new from a tree
+            of JAX and has no key yet.
+        by_value: whether the calls have other arguments than arrays and promoted numbers.
     """
 
-    read: Callable[[Sequence[Any], Mapping[str, Any]], Read]
+    read: Callable[[Sequence[Any], Mapping[str, Any], Numbers], Read]
     by_value: bool
 
 
@@ -49,7 +53,7 @@ def reader_of(
     """Compile the reader of a form.
 
     Args:
-        function: what identifies calls with arrays alone, beside the keys of these.
+        function: what identifies calls with arrays and promoted numbers alone, beside the keys of these.
         form: the form.
         promotes: whether numbers among the arguments by position are promoted.
         operands: how many of the arguments by position can be operands.
@@ -69,15 +73,15 @@ def reader_of(
     for i, place in enumerate(places):
         is_operand = promotes and i < min(count, operands)
         role = role_of(kinds[i], is_operand) if i < count else "option"
-        by_value |= role != "array"
-        known.append({"array": f"{place}._key", "inexact": f"repr({place})"}.get(role, place))
+        by_value |= role not in ("array", "operand")
+        known.append(_IDENTIFYING.get(role, "{0}").format(place))
         if role == "array":
             held.append(f"({place}._raw,)")
             ranks.append(f"{place}._raw.ndim")
         elif role == "operand":
             held.append(f"({place},)")
         elif role == "sequence":
-            read = f"{place}, held_{i} = read_sequence({place}, {is_operand})"
+            read = f"{place}, held_{i} = read_sequence({place}, {'numbers' if is_operand else None})"
             if is_operand:
                 lines.append(read)
             else:  # most are shapes and axes, which are read here, in fewer steps
@@ -97,11 +101,18 @@ def reader_of(
     lines.append(f"return (head, {found}), {' + '.join(held).replace(',) + (', ', ') or '()'}")
     # Calls with other arguments are identified by an object of their form, because True equals 1.
     head = object() if by_value else function
-    scope = {"head": head, "plain": _VALUES, "read_sequence": read_sequence, "rank": _rank}
-    exec("def read(args, options):\n " + "\n ".join(lines), scope)  # no text of a user is in it
-    return Reader(cast("Callable[[Sequence[Any], Mapping[str, Any]], Read]", scope["read"]), by_value)
+    scope: dict[str, Any] = {"head": head, "plain": _VALUES, "rank": _rank}
+    scope |= {"read_sequence": read_sequence, "key_of_new": _key_of_new}
+    exec("def read(args, options, numbers):\n " + "\n ".join(lines), scope)  # no text of a user is in it
+    return Reader(scope["read"], by_value)
 
 
+# Numbers that the rules treat alike are one.
+_IDENTIFYING = {
+    "array": "{0}._key",
+    "operand": "numbers.get(({0}.__class__, {0})) or key_of_new({0})",
+    "inexact": "repr({0})",
+}
 _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 _NO_VALUES: frozenset[type] = frozenset()
 
@@ -115,7 +126,7 @@ def role_of(kind: type, is_operand: bool) -> str:
         is_operand: whether it can be an operand, so that a number is promoted.
 
     Returns:
-        `"array"`: its key. `"operand"` or `"value"`: itself; an operand is promoted. `"inexact"`: its text, because 0.0
+        `"array"` and `"operand"`, a promoted number: its key. `"value"`: itself. `"inexact"`: its text, because 0.0
         equals -0.0. `"sequence"`: its elements.
 
     Raises:
@@ -134,12 +145,12 @@ def role_of(kind: type, is_operand: bool) -> str:
     raise TypeError(kind)
 
 
-def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
+def read_sequence(values: Sequence[Any], numbers: Numbers | None = None) -> Read:
     """Read the elements of a list or a tuple.
 
     Args:
         values: the elements.
-        are_operands: whether they can be operands, so that numbers are promoted.
+        numbers: the known keys of numbers, if they are promoted; None if the elements cannot be operands.
 
     Raises:
         TypeError: for elements that may change.
@@ -148,6 +159,7 @@ def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
         one, other = values
         if one.__class__ is other.__class__ and isinstance(one, WrappedArray):
             return (one._key, other._key), (one._raw, other._raw)  # pyright: ignore[reportPrivateUsage]
+    are_operands = numbers is not None
     plain = _NO_VALUES if are_operands else _VALUES
     known: list[Hashable] = []
     raws: list[Raw] = []
@@ -161,13 +173,19 @@ def read_sequence(values: Sequence[Any], are_operands: bool = False) -> Read:
         else:
             role = role_of(kind, are_operands)
             if role == "sequence":
-                part, held = read_sequence(value, are_operands)
+                part, held = read_sequence(value, numbers)
                 raws += held
+            elif role == "operand":
+                part = _key_of_new(value)
+                raws.append(value)
             else:
                 part = repr(value) if role == "inexact" else value
-                raws += (value,) * (role == "operand")
             known += kind, part
     return (*known,), (*raws,)
+
+
+def _key_of_new(number: Any) -> Hashable:
+    return number_key(SCOPE.get().rules, number)
 
 
 def _rank(raw: Raw) -> int:

@@ -87,7 +87,7 @@ class Function(ABC):
         """What was prepared for calls that are written like this one, and what it takes."""
         try:
             reader = self.reader(form_of(args, options))
-            known, raws = reader.read(args, options)
+            known, raws = reader.read(args, options, memory.numbers)
         except _NEW:
             return None, ()
         return (memory.by_value if reader.by_value else memory.prepared).get(known), raws
@@ -106,7 +106,7 @@ class Function(ABC):
         """
         with suppress(*_NEW):
             reader = self.reader(form_of(args, options))
-            known, found = reader.read(args, options)
+            known, found = reader.read(args, options, memory.numbers)
             if len(found) == len(raws) and all(a is b for a, b in zip(found, raws, strict=True)):
                 (memory.by_value if reader.by_value else memory.prepared)[known] = prepared
 
@@ -219,7 +219,7 @@ def caller(
                 else:
                     form = form_of(args, options)
                 read, by_value = readers[form]
-                known, raws = read(args, options)
+                known, raws = read(args, options, memory.numbers)
                 run, wrap = (memory.by_value if by_value else memory.prepared)[known]
         except _NEW:
             return (examine or function.examine)(args, options)

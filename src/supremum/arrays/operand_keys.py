@@ -21,14 +21,14 @@ NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 
 def number_key(rules: str | RuleSet, value: Scalar) -> Key:
     """The key of a Python number; numbers that these rules treat alike share a key."""
-    numbers = memory_of(rules).numbers
-    kind = value.__class__, value
-    found = numbers.get(kind)
+    memory, kind = memory_of(rules), value.__class__
+    found = memory.numbers.get((kind, value))
     if found is None:
         operand = as_operand(value)
         # All rule sets that "jax" may select read the same properties of a number.
         what_rules_see = get_rules(rules, in_jax=False).key_of(operand)
-        found = numbers[kind] = numbers.setdefault(what_rules_see, Key(None, operand, None))
+        found = memory.number_keys.setdefault(what_rules_see, Key(None, operand, None))
+        memory.numbers[kind, value] = found
     return found
 
 

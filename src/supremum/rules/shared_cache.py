@@ -34,7 +34,7 @@ class Memory:
         key: JAX's cache key for traced functions.
     """
 
-    __slots__ = ("__weakref__", "by_value", "key", "numbers", "pairs", "prepared", "verdicts")
+    __slots__ = ("__weakref__", "by_value", "key", "number_keys", "numbers", "pairs", "prepared", "verdicts")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
@@ -44,8 +44,10 @@ class Memory:
         """Result dtypes of two arrays; see `supremum.promotion`."""
         self.prepared: Bounded[Hashable, Any] = Bounded(_MOST)
         """Operations on arrays that are ready to run, by the operation and the keys of its operands."""
+        self.number_keys: Bounded[Hashable, Any] = Bounded(_MOST)
+        """The keys of Python numbers, by what these rules see of a number."""
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)
-        """The keys of Python numbers; numbers that these rules treat alike share one key."""
+        """The same keys, by the type and the value of a number."""
         self.by_value: Bounded[Hashable, Any] = Bounded(_MOST)
         """Like `prepared`, for calls with other arguments than arrays, by the values of those."""
 
