@@ -10,12 +10,13 @@ import pytest
 
 from supremum import nn
 from supremum.optimizers import SGD
-from supremum.training import Callback, Model, Sequential, automatic_steps, step_execution
+from supremum.training import Callback, DataParallel, Model, Sequential, automatic_steps, step_execution
 from supremum.training.automatic_steps import SEVERAL, AutomaticSteps
 from supremum.training.callbacks import CallbackList, progress_of
 from supremum.training.callbacks.progress import ProgressBar
 from supremum.training.data import batches as data_module
 from training.blobs import equal, values
+from training.many_devices import devices
 
 STEPS = 50
 
@@ -176,9 +177,24 @@ class TestFit:
         assert dispatches == [1] * 2 * STEPS
         assert not trials
 
-    @pytest.mark.parametrize("flag", ["jax_debug_nans", "jax_debug_infs"])
-    def test_steps_are_single_while_jax_looks_for_nan(self, trials, flag):
-        with getattr(jax, flag.removeprefix("jax_"))(True):
+    def test_training_on_several_devices_stays_single(self, trials, dispatches):
+        model = compiled(distribution=DataParallel(devices(2)))
+        fitted(model)
+        assert dispatches == [1] * 2 * STEPS
+        assert not trials
+
+    @pytest.mark.parametrize("spare", [0, -1])
+    def test_several_batches_that_are_too_large_stay_single(self, trials, spare, monkeypatch):
+        x, y = data()
+        monkeypatch.setattr(data_module, "host_is_the_device", lambda: True)
+        size_of_steps = (x.nbytes + y.astype("float32").nbytes) * SEVERAL // STEPS
+        monkeypatch.setattr(automatic_steps, "_MOST_BYTES", size_of_steps + spare)
+        fitted(compiled())
+        assert len(trials) == 1 + spare
+
+    @pytest.mark.parametrize("flag", ["debug_nans", "debug_infs", "disable_jit"])
+    def test_steps_are_single_while_jax_debugs(self, trials, flag):
+        with getattr(jax, flag)(True):
             model = Sequential([nn.Dense(1)])
             model.compile(SGD(0.0), "mse")
             fitted(model)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays import pytrees, torch_functions, ufuncs
+from supremum.arrays import pytrees, ufuncs
 from supremum.arrays.assignment import accepted_value, assigned, check_mutable, refused_in_place
 from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Raw, backend_of
@@ -24,6 +24,7 @@ from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
 from supremum.arrays.operators import binary, left, pair_of_results
+from supremum.arrays.torch_functions import torch_function
 from supremum.arrays.undecided import Undecided
 from supremum.arrays.wrapped import (
     WrappedArray,
@@ -261,7 +262,7 @@ class Array(WrappedArray):
     def __torch_function__(
         cls, function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        return torch_functions.torch_function(cls, function, args, kwargs or {})
+        return torch_function(cls, function, args, kwargs or {})
 
     def __reduce__(self) -> Any:
         return wrap, (self._raw, self.weak_type)

@@ -331,6 +331,14 @@ def _described(function: Callable[..., Any]) -> _Function:
     )
 
 
+@lru_cache(maxsize=4096)
+def _operator(function: Callable[..., Any], count: int) -> Callable[..., Any] | None:
+    """The elementwise operation that a function of PyTorch is for a number of arguments; None if it is not one."""
+    _, name, plain, operation, _ = _described(function)
+    is_alone = operation is not None and plain == name and operation.operation.arity in (None, count)
+    return operation.call if is_alone else None
+
+
 def torch_function(
     array_class: type[WrappedArray], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
@@ -347,9 +355,9 @@ def torch_function(
         PromotionError: if the rules refuse.
         InPlaceError: if the rules do not store the result in the dtype of the tensor that is written into.
     """
+    if not kwargs and (operator := _operator(function, len(args))) is not None:
+        return operator(*args)
     path, name, plain, operation, route = _described(function)
-    if operation is not None and plain == name and not kwargs and operation.operation.arity in (None, len(args)):
-        return operation.call(*args)
     if name.startswith("__") and hasattr(array_class, name) and not kwargs:
         left: Any = as_wrapped(args[0])
         result = getattr(left, name)(*args[1:])

@@ -186,12 +186,15 @@ def compose(
         case [first, second] if first is not None and second is not None:
             return lambda a, b: function(first(a), second(b))
         case _:
-            each = [to or _same for to in converters]
-            return lambda *given: function(*[to(value) for to, value in zip(each, given, strict=True)])
+            to_convert = [(i, convert) for i, convert in enumerate(converters) if convert is not None]
 
+            def converted(*operands: Any) -> Raw:
+                given = [*operands]
+                for i, convert in to_convert:
+                    given[i] = convert(given[i])
+                return function(*given)
 
-def _same(value: Any) -> Any:
-    return value
+            return converted
 
 
 def library_agrees(plan: Plan, rules: RuleSet) -> bool:
