@@ -65,16 +65,13 @@ def test_scripts_for_numpy_run_on_arrays_of_numpy(name, rules):
         _check(name, rules, xp)
 
 
-# JAX compiles every step of a script, whatever the rules.
-ON_JAX = ("jax-x64", "jax-strict-x64", "numpy", "torch")
-
-
 @pytest.mark.slow
+@pytest.mark.in_turns(5)
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_for_numpy_run_on_arrays_of_jax(name):
+@pytest.mark.parametrize("rules", rule_names())
+def test_scripts_for_numpy_run_on_arrays_of_jax(name, rules):
     with library("jax") as xp:
-        for rules in ON_JAX:
-            _check(name, rules, xp)
+        _check(name, rules, xp)
 
 
 def test_a_script_of_every_kind_runs_under_the_rules_of_numpy():

@@ -53,5 +53,8 @@ KEEPING_DTYPE: Final = (_PLACES - _names("broadcast_arrays concat stack unstack"
 )
 """Functions that return one array of the dtype of their first argument."""
 
+TAKING_POSITIONS: Final = _names("repeat take take_along_axis")
+"""Functions whose other arrays hold positions or counts, the same numbers in every dtype that holds them."""
+
 GIVING_LISTS: Final = _names("broadcast_arrays meshgrid")
 """Functions that return several results in a list. Later versions return a tuple, and libraries already do."""

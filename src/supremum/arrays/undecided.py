@@ -8,14 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.arrays.array_api_names import GIVING_LISTS, KEEPING_DTYPE, OF_THE_ELEMENTS
+from supremum.arrays.array_api_names import GIVING_LISTS, KEEPING_DTYPE, OF_THE_ELEMENTS, TAKING_POSITIONS
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.conversion import convert
 from supremum.arrays.dispatch import Function, Prepared, leaves
+from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.operand_keys import check_library, joint_backend, library_of
-from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key, wrapper
+from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key, unwrapped, wrapper
 from supremum.decisions import ResultType, letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import as_format
@@ -174,6 +175,8 @@ def _placed(library: Backend, name: str, arrays: list[WrappedArray], value: Any)
 
     Raises:
         LibraryError: for arrays of a third library.
+        RuntimeDtypeError: for a dtype that the library does not have.
+        NarrowingError: for positions that its dtype of indices does not hold.
     """
     found = library_of(value)
     # NumPy's scalars serve as Python numbers, for example as a shape or an axis.
@@ -181,7 +184,13 @@ def _placed(library: Backend, name: str, arrays: list[WrappedArray], value: Any)
         return value
     check_library(library, name, len(arrays), found)
     is_ready = found is library and isinstance(value, WrappedArray)
-    arrays.append(value if is_ready else convert(value, library=library))
+    try:
+        arrays.append(value if is_ready else convert(value, library=library))
+    except RuntimeDtypeError:
+        if not arrays or name not in TAKING_POSITIONS:
+            raise
+        index = as_format(library.xp.__array_namespace_info__().default_dtypes()["indexing"]).dtype
+        arrays.append(convert(narrowed(index, np.asarray(unwrapped(value))), library=library))
     return _Place(len(arrays) - 1)
 
 

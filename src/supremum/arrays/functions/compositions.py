@@ -134,7 +134,7 @@ def pad(xp: Any, x: Any, pad_width: Any, /, mode: str = "constant", *, constant_
     for axis, pair in enumerate(widths):
         if pair != (0, 0):
             places = np.pad(np.arange(array.shape[axis]), pair, mode)  # pyright: ignore[reportArgumentType, reportCallIssue]
-            array = xp.take(array, xp.asarray(places), axis=axis)
+            array = xp.take(array, places, axis=axis)
     return array
 
 

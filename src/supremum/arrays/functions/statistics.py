@@ -229,8 +229,10 @@ def histogram(
     edges = _edges(xp, flat, bins, range)
     limits, count = as_inexact(xp, edges), edges.shape[0] - 1
     above = xp.searchsorted(limits, flat, side="right") - 1
-    above = xp.where(flat == limits[-1], count - 1, above)
-    above = xp.where((flat >= limits[0]) & (flat <= limits[-1]), above, count)  # the others are counted apart
+    # The positions are arrays of one dtype, about which all rules agree.
+    above = xp.where(flat == limits[-1], xp.full_like(above, count - 1), above)
+    is_counted = (flat >= limits[0]) & (flat <= limits[-1])
+    above = xp.where(is_counted, above, xp.full_like(above, count))  # the others are counted apart
     weighed = None if weights is None else xp.asarray(weights)
     if weighed is not None and weighed.shape != array.shape:
         raise ArgumentError(f"the weights must have the shape {array.shape} of the values, got {weighed.shape}")
@@ -261,8 +263,8 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError(f"the range must be finite, got {low} to {high}; use range=(low, high)")
         if bool(low > high):
             raise ArgumentError(f"the range must ascend, got {low} to {high}")
-    is_point = low == high
-    low, high = xp.where(is_point, low - 0.5, low), xp.where(is_point, high + 0.5, high)
+    is_point, half = low == high, xp.asarray(0.5, dtype=flat.dtype)
+    low, high = xp.where(is_point, low - half, low), xp.where(is_point, high + half, high)
     return xp.linspace(low, high, bins + 1, dtype=flat.dtype)
 
 
