@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import jax
 import ml_dtypes
 import numpy as np
 import numpy.fft  # NumPy loads it lazily
@@ -13,8 +14,9 @@ import supremum
 from arrays.libraries import NAMES, library
 from optional_packages import import_or_skip
 from supremum import Array, PromotionError, namespace, use_rules
-from supremum.arrays import LibraryError, numpy_functions
+from supremum.arrays import LibraryError, NarrowingError, RuntimeDtypeError, numpy_functions
 from supremum.errors import OperandError
+from supremum.rules import rule_names
 
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
 OTHER = [[1.0, 2.0], [3.0, 5.0]]
@@ -160,6 +162,50 @@ def _check_routed(xp, name):
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-12, atol=1e-12, err_msg=name)
         else:
             assert found == wanted, name
+
+
+# They ask for 64 bits by name, or NumPy gives no common dtype for them.
+WIDE = ("take", "take_along_axis", "bincount", "fft.irfft", "fft.hfft", "fft.irfftn")
+
+
+@pytest.mark.slow
+def test_routed_functions_run_on_jax_without_x64():
+    xp = namespace("jax")
+    with jax.enable_x64(False), use_rules("jax"):
+        ours = [xp.asarray(each, dtype="float32") for each in (SQUARE, OTHER)]
+        plain = [np.array(each, "float32") for each in (SQUARE, OTHER)]
+        for name in CALLS.keys() - {*WIDE}:
+            found, wanted = _leaves(CALLS[name](np, *ours)), _leaves(CALLS[name](np, *plain))
+            if name == "linalg.svd":
+                found, wanted = ([abs(each) for each in leaves] for leaves in (found, wanted))
+            for one, other in zip(found, wanted, strict=True):
+                if isinstance(one, Array):
+                    np.testing.assert_allclose(np.asarray(one), other, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+def test_positions_of_numpy_serve_on_jax_without_x64():
+    xp = namespace("jax")
+    with jax.enable_x64(False), use_rules("jax"):
+        x = xp.asarray([1.0, 2.0, 3.0], dtype="float32")
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap"):
+            np.testing.assert_array_equal(np.asarray(np.pad(x, 2, mode)), np.pad([1.0, 2.0, 3.0], 2, mode))
+        assert x.take(np.asarray([2, 0])).tolist() == [3.0, 1.0]
+        assert xp.take_along_axis(x, np.asarray([2, 0])).tolist() == [3.0, 1.0]
+        assert xp.repeat(x, np.asarray([0, 2, 1])).tolist() == [2.0, 2.0, 3.0]
+        with pytest.raises(NarrowingError, match="does not hold 1099511627776"):
+            x.take(np.asarray([2**40]))
+        with pytest.raises(RuntimeDtypeError, match="int64"):  # elements keep their dtype
+            xp.take(np.asarray([1, 2]), xp.asarray([0]))
+
+
+@pytest.mark.parametrize("rules", rule_names())
+def test_positions_inside_of_functions_follow_no_rules(rules):
+    xp = namespace("jax")
+    with jax.enable_x64(False), use_rules(rules):
+        x = xp.asarray(np.asarray([1.0, 2.0, 4.0], "float32"))
+        assert xp.histogram(x, bins=3)[0].tolist() == [1, 1, 1]
+        assert xp.interp(x, x, x).tolist() == [1.0, 2.0, 4.0]
+        assert xp.median(x).item() == 2.0
 
 
 def test_numpy_functions_follow_the_rules(xp):

@@ -142,7 +142,7 @@ def wrapper(key: Key, zero_d: Key | None = None) -> Callable[[Raw], Any]:
     backend: Any = key.backend
     as_array = backend.as_array
 
-    # Both are `new_array` in fewer steps.
+    # All of these are `new_array` in fewer steps.
     def wrap(raw: Raw) -> Any:
         if _register is not None and "jax" in _modules:
             register_as_pytree()
@@ -163,7 +163,17 @@ def wrapper(key: Key, zero_d: Key | None = None) -> Callable[[Raw], Any]:
             array._key = zero_d
         return array
 
-    return wrap if zero_d is None else wrap_of_any_rank
+    def wrap_array_of_jax(raw: Raw) -> Any:
+        if _register is not None:
+            register_as_pytree()
+        array: Any = _new(_kind)
+        array._raw = raw
+        array._key = key if raw.aval.shape else zero_d  # `raw.shape` is a property in Python
+        return array
+
+    if zero_d is None:
+        return wrap
+    return wrap_array_of_jax if backend.in_jax else wrap_of_any_rank
 
 
 def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
