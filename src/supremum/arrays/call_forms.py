@@ -19,7 +19,7 @@ from supremum.arrays.operand_keys import NUMBERS, number_key
 from supremum.arrays.wrapped import WrappedArray
 from supremum.rules import SCOPE
 
-Numbers: TypeAlias = "Mapping[tuple[type, Any], Key]"
+Numbers: TypeAlias = "Mapping[Any, Key]"
 """The keys of Python numbers by their types and values."""
 Read: TypeAlias = "tuple[tuple[Hashable, ...], tuple[Raw, ...]]"
 """What identifies a call, or a part of one; and the arrays and promoted numbers in it."""

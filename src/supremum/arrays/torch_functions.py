@@ -335,8 +335,9 @@ def _described(function: Callable[..., Any]) -> _Function:
 def _operator(function: Callable[..., Any], count: int) -> Callable[..., Any] | None:
     """The elementwise operation that a function of PyTorch is for a number of arguments; None if it is not one."""
     _, name, plain, operation, _ = _described(function)
-    is_alone = operation is not None and plain == name and operation.operation.arity in (None, count)
-    return operation.call if is_alone else None
+    if operation is None or plain != name or operation.operation.arity not in (None, count):
+        return None
+    return operation.call
 
 
 def torch_function(
