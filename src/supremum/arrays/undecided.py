@@ -110,7 +110,7 @@ class Undecided(Function):
                 run = partial(_call_in, function, places, given)
         function = library.compiled(name, run, count)
         result = self._result(keys[:1], args, options)
-        if result is None or (library.has_weak_arrays and any(key.weak for key in keys)):
+        if result is None or not library.keeps(result, keys):
             return Prepared(_finished(library, name, function, keys), None)
         return Prepared(function, wrapper(*library.keys_of_results(result, keys[0].device)))
 

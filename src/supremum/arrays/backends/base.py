@@ -130,6 +130,15 @@ class Backend(ABC):
             RuntimeDtypeError: if one of the dtypes is such a format.
         """
 
+    def keeps(self, result: ResultType, keys: Sequence[Key]) -> bool:
+        """Whether a function that only moves or casts elements returns what is expected, under all flags.
+
+        Args:
+            result: the expected dtype, and whether the result is weak.
+            keys: of the arguments.
+        """
+        return True
+
     @cached_property
     def xp(self) -> Any:
         """The namespace of the library in the Python array API standard."""

@@ -159,7 +159,7 @@ def _expand_dims(x: Raw, axis: Any = 0) -> Raw:
 def _sort(x: Raw, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Raw:
     if descending:
         return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable)
-    result = x.copy()
+    result = x.copy("K")
     result.sort(axis)
     return result
 
