@@ -72,7 +72,7 @@ def _changed(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
-_conj = _unary("conj")
+_astype, _conj = ASTYPE.call, _unary("conj")
 _reshape, _squeeze, _matrix_transpose, _permute_dims = (
     Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
@@ -202,9 +202,11 @@ class Array(WrappedArray):
         Raises:
             RuntimeDtypeError: if the library does not have the dtype.
         """
+        if copy is True:
+            return _astype(self, dtype)
         if copy is False and as_format(dtype).dtype == self.dtype and not self.weak_type:
             return self
-        return ASTYPE.call(self, dtype) if copy is True else ASTYPE.call(self, dtype, copy=copy)
+        return _astype(self, dtype, copy=copy)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
         """A copy on another device.
