@@ -38,6 +38,7 @@ def method(name: str) -> Callable[..., Any]:
     plain = inspect.signature(function)
     first, *rest = plain.parameters.values()
     self = first.replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
+    call.__annotations__ = {}
     vars(call)["__signature__"] = plain.replace(parameters=[self, *rest])
     call.__doc__ = f"""`np.{name}` of this array, as the rules in force decide; the arguments are those of NumPy.
 
@@ -71,7 +72,13 @@ def composed(*, by_rank: bool = False) -> Callable[[Callable[..., Deferred]], Ca
     Args:
         by_rank: whether the call depends on how many dimensions the array has.
     """
-    return lambda deferred: _Composed(deferred, by_rank=by_rank).call
+
+    def make(deferred: Callable[..., Deferred]) -> Callable[..., Any]:
+        call = _Composed(deferred, by_rank=by_rank).call
+        call.__annotations__["return"] = "Array"
+        return call
+
+    return make
 
 
 def refused(name: str, instead: str) -> property:
