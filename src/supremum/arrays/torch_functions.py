@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
@@ -13,13 +14,14 @@ from supremum.arrays.assignment import assigned, written
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import caster_of
+from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.decided import Arguments, Decided
-from supremum.arrays.dispatch import leaves
+from supremum.arrays.dispatch import Deferred, Forwarding, function_of, leaves
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.namespaces import namespace_in
-from supremum.arrays.numpy_functions import Deferred, Route, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.numpy_functions import Route, dot, rank, rounded, routes_of, swapaxes
 from supremum.arrays.operand_keys import joint_backend, library_of
 from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import ArgumentError, OperandError, shown
@@ -30,7 +32,7 @@ _TABLE = """
 sum prod : input : dim=axis keepdim=keepdims dtype
 mean amax=max amin=min all any argmax argmin count_nonzero : input : dim=axis keepdim=keepdims
 std var : input : dim=axis unbiased keepdim=keepdims correction
-max min : input : other dim keepdim
+max min : input other : other dim keepdim
 cumsum=cumulative_sum cumprod=cumulative_prod : input : dim=axis dtype
 cat=concat concat concatenate=concat stack : tensors : dim=axis
 add sub subtract : input other : alpha
@@ -38,10 +40,10 @@ div divide true_divide : input other : rounding_mode
 pow : input exponent :
 neg=negative : input :
 round : input : decimals
-clamp=clip clip : input : min max
+clamp clip : input min max : min max
 clamp_min : input min :
 clamp_max : input max :
-where : condition : input other
+where : condition input other : input other
 lerp : input end weight :
 matmul : input other :
 mm bmm : input mat2 :
@@ -132,13 +134,13 @@ def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
         found = attrgetter(name)(xp)(a, b)
         if beta == 0:  # PyTorch then ignores NaN in the array
             return found if alpha == 1 else xp.multiply(found, alpha)
-        return _add("add", xp, x if beta == 1 else xp.multiply(x, beta), found, alpha)
+        return _add("add", xp, x if beta == 1 else xp.multiply(x, beta), found, alpha)()
 
     return compute
 
 
-def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Any:
-    return getattr(xp, name)(a, b) if alpha == 1 else _WITH_FACTOR[name].call(a, b, alpha=alpha)
+def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Deferred:
+    return partial(getattr(xp, name), a, b) if alpha == 1 else partial(_WITH_FACTOR[name].call, a, b, alpha=alpha)
 
 
 # Other functions that take more than a different name
@@ -162,33 +164,35 @@ def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 _LERP = Decided(None, _interpolated, _interpolation, name="lerp")
 
 
-def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Any:
+def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Deferred:
     if rounding_mode not in (None, "floor"):
         raise OperandError(
             f"torch.div with rounding_mode={shown(rounding_mode)} does not support an Array; use "
             "torch.trunc(torch.div(input, other))"
         )
-    return xp.divide(a, b) if rounding_mode is None else xp.floor_divide(a, b)
+    return partial(xp.divide if rounding_mode is None else xp.floor_divide, a, b)
 
 
 def _extreme(reduction: str, pair: str) -> Callable[..., Any]:
-    def compute(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Any:
+    def deferred(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Deferred:
         if dim is not None or isinstance(other, int):
             raise OperandError(
                 f"torch.{reduction} with dim does not support an Array; use torch.a{reduction}(input, dim) and "
                 f"torch.arg{reduction}(input, dim)"
             )
-        return getattr(xp, reduction)(x) if other is None else getattr(xp, pair)(x, other)
+        return partial(getattr(xp, reduction), x) if other is None else partial(getattr(xp, pair), x, other)
 
-    return compute
+    return deferred
 
 
 def _spread(name: str) -> Callable[..., Any]:
-    def compute(xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any) -> Any:
+    def deferred(
+        xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any
+    ) -> Deferred:
         divisor = int(unbiased) if correction is None else correction
-        return getattr(xp, name)(x, correction=divisor, **options)
+        return partial(getattr(xp, name), x, correction=divisor, **options)
 
-    return compute
+    return deferred
 
 
 def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -214,23 +218,23 @@ def _take_along(xp: Any, x: Any, indices: Any, axis: int | None = None) -> Any:
     return xp.take_along_axis(x, indices, axis=axis)
 
 
-def _called(function: Callable[..., Deferred]) -> Callable[..., Any]:
-    """A function that makes the call which a function for NumPy returns."""
-    return lambda *args, **options: function(*args, **options)()
+def _product(xp: Any, a: Any, b: Any) -> Deferred:
+    return partial(xp.matmul, a, b)
 
 
-def _product(xp: Any, a: Any, b: Any) -> Any:
-    return xp.matmul(a, b)
+def _outer(xp: Any, a: Any, b: Any) -> Deferred:
+    return partial(xp.linalg.outer, a, b)
 
 
-def _outer(xp: Any, a: Any, b: Any) -> Any:
-    return xp.linalg.outer(a, b)
+def _clamp(xp: Any, x: Any, min: Any = None, max: Any = None) -> Deferred:  # noqa: A002 (PyTorch's names)
+    return partial(xp.clip, x, min, max)
 
 
-def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    return xp.isin(elements, test_elements, invert=invert)
+def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Deferred:
+    return partial(xp.isin, elements, test_elements, invert=invert)
 
 
+# Each of these returns the call to make, or else the result, which may depend on the shapes of the arrays.
 _COMPOSED: dict[str, Callable[..., Any]] = {
     "add": partial(_add, "add"),
     "addcdiv": _sum_of("divide", is_elementwise=True),
@@ -240,19 +244,21 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "addr": _sum_of("linalg.outer"),
     "baddbmm": _sum_of("matmul"),
     "bmm": _product,
-    "clamp_max": lambda xp, x, bound: xp.clip(x, None, bound),
-    "clamp_min": lambda xp, x, bound: xp.clip(x, bound),
-    "clone": lambda xp, x: xp.asarray(x, copy=True),
+    "clamp": _clamp,
+    "clamp_max": lambda xp, x, bound: partial(xp.clip, x, None, bound),
+    "clamp_min": lambda xp, x, bound: partial(xp.clip, x, bound),
+    "clip": _clamp,
+    "clone": lambda xp, x: partial(xp.asarray, x, copy=True),
     "cross": _cross,
     "div": _divide,
     "divide": _divide,
     "dot": _product,
     "flatten": _flatten,
     "ger": _outer,
-    "index_select": lambda xp, x, dim, index: xp.take(x, index, axis=dim),
-    "inner": _called(partial(dot, axis=-1)),
+    "index_select": lambda xp, x, dim, index: partial(xp.take, x, index, axis=dim),
+    "inner": partial(dot, axis=-1),
     "isin": _isin,
-    "lerp": lambda _, *operands: _LERP.call(*operands),
+    "lerp": lambda _, *operands: partial(_LERP.call, *operands),
     "max": _extreme("max", "maximum"),
     "min": _extreme("min", "minimum"),
     "mm": _product,
@@ -260,24 +266,29 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "nonzero": lambda xp, x, as_tuple=False: xp.nonzero(x) if as_tuple else xp.stack(xp.nonzero(x), axis=1),
     "numel": lambda _, x: prod(as_wrapped(x).shape),
     "outer": _outer,
-    "ravel": lambda xp, x: xp.reshape(x, (-1,)),
-    "round": _called(rounded),
+    "ravel": lambda xp, x: partial(xp.reshape, x, (-1,)),
+    "round": rounded,
     "squeeze": _squeeze,
     "std": _spread("std"),
     "sub": partial(_add, "subtract"),
     "subtract": partial(_add, "subtract"),
-    "swapaxes": _called(swapaxes),
-    "swapdims": _called(swapaxes),
+    "swapaxes": swapaxes,
+    "swapdims": swapaxes,
     "t": lambda xp, x: xp.matrix_transpose(x) if rank(x) > 1 else x,
     "take_along_dim": _take_along,
-    "transpose": _called(swapaxes),
+    "transpose": swapaxes,
     "true_divide": _divide,
     "var": _spread("var"),
     "vdot": lambda xp, a, b: xp.matmul(xp.conj(a), b),
     "where": lambda xp, condition, *values, **named: (
-        xp.where(condition, *values, *named.values()) if values or named else xp.nonzero(condition)
+        partial(xp.where, condition, *values, *named.values()) if values or named else partial(xp.nonzero, condition)
     ),
 }
+# Those of them with operands that may be numbers.
+_PROMOTING = (
+    "add", "clamp", "clamp_max", "clamp_min", "clip", "div", "divide", "lerp", "max", "min", "sub", "subtract",
+    "true_divide", "where",
+)  # fmt: skip
 
 
 def _elementwise(name: str) -> Route:
@@ -367,7 +378,7 @@ def torch_function(
     if route is None:
         changed = sorted(option for option, value in given.items() if value is not False)
         raise unsupported(path, changed, f"torch's own tensors, {path}(x.unwrap())")
-    compute = partial(_call, path, route, args, given)
+    compute = partial(_routed(function).call, *args, **given)
     # With options the rules decide about the result alone.
     name_of_operation, operands = (path, ()) if operation is None or given else (operation.name, args)
     if plain != name:
@@ -378,28 +389,64 @@ def torch_function(
     return compute() if out is None else written(out, path, name_of_operation, operands, compute)
 
 
-def _call(path: str, route: Route, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Call the function of a route with the arguments of PyTorch's function.
+class _Routed(Forwarding):
+    """A function of PyTorch, which calls the function of the namespace with the same meaning.
 
-    Raises:
-        OperandError: for options that the standard does not have, and for too many arguments.
+    Args:
+        function: PyTorch's function.
     """
-    if route.arguments[0].startswith("*"):
-        given, named = list(args), dict(options)
-    else:
-        order = [*route.arguments, *route.options]
-        if len(args) > len(order):
-            raise OperandError(f"{path} takes at most {len(order)} arguments with an Array, got {len(args)}")
-        bound = {**dict(zip(order, args, strict=False)), **options}
-        given = [bound.pop(each) for each in route.arguments if each in bound]
-        named = {each: value for each, value in bound.items() if value is not None}
-    if unknown := sorted(named.keys() - route.options.keys()):
-        raise unsupported(path, unknown, f"torch's own tensors, {path}(x.unwrap(), {unknown[0]}=...)")
-    chosen = {standard: named[theirs] for theirs, standard in route.options.items() if theirs in named}
-    library = joint_backend(map(library_of, leaves((*given, *chosen.values()))))
-    xp, target = namespace_in(library), route.target
-    try:
-        return attrgetter(target)(xp)(*given, **chosen) if isinstance(target, str) else target(xp, *given, **chosen)
-    except Exception as error:
-        raise_computation_error(path, library, given, chosen, error)
-        raise
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._path, _, plain, _, route = _described(function)
+        assert route is not None
+        self._route = route
+        if not route.arguments[0].startswith("*"):
+            self.operands = len(route.arguments)
+        if isinstance(route.target, str):
+            target = function_of(attrgetter(route.target)(namespace_in(NUMPY)))
+            self.promotes = target is not None and target.promotes
+        else:
+            self.by_rank, self.promotes = True, plain in _PROMOTING
+        super().__init__(self._path, _any_arguments)
+
+    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """As in the base class."""
+        try:
+            return super().examine(args, options)
+        except Exception as error:
+            library = joint_backend(map(library_of, leaves((*args, *options.values()))))
+            raise_computation_error(self._path, library, args, options, error)
+            raise
+
+    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+        """The call of the function of the namespace with the arguments of PyTorch's function.
+
+        Raises:
+            OperandError: for options that the standard does not have, and for too many arguments.
+        """
+        path, route = self._path, self._route
+        if route.arguments[0].startswith("*"):
+            given, named = list(args), dict(options)
+        else:
+            order = [*dict.fromkeys((*route.arguments, *route.options))]
+            if len(args) > len(order):
+                raise OperandError(f"{path} takes at most {len(order)} arguments with an Array, got {len(args)}")
+            bound = {**dict(zip(order, args, strict=False)), **options}
+            given = [bound.pop(each) for each in itertools.takewhile(bound.__contains__, route.arguments)]
+            named = {each: value for each, value in bound.items() if value is not None}
+        if unknown := sorted(named.keys() - route.options.keys()):
+            raise unsupported(path, unknown, f"torch's own tensors, {path}(x.unwrap(), {unknown[0]}=...)")
+        chosen = {standard: named[theirs] for theirs, standard in route.options.items() if theirs in named}
+        library = joint_backend(map(library_of, leaves((*given, *chosen.values()))))
+        xp, target = namespace_in(library), route.target
+        if isinstance(target, str):
+            return partial(attrgetter(target)(xp), *given, **chosen)
+        found = target(xp, *given, **chosen)
+        return found if isinstance(found, partial) else partial(lambda: found)
+
+
+def _any_arguments(*args: Any, **options: Any) -> None:
+    """The arguments of PyTorch's function."""
+
+
+_routed = lru_cache(maxsize=4096)(_Routed)
