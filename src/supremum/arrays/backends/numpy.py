@@ -182,7 +182,8 @@ def _permute_dims(x: Raw, axes: Any) -> Raw:
 _ALIKE = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
 _METHODS = {**{name: name for name in _ALIKE}, "reshape": "reshape", "permute_dims": "transpose"}
 _OWN = (
-    "concat", "empty", "matmul", "ones", "stack", "unique_all", "unique_counts", "unique_inverse", "zeros",
+    "arange", "concat", "empty", "eye", "full", "linspace", "matmul", "ones", "stack", "unique_all", "unique_counts",
+    "unique_inverse", "zeros",
 )  # fmt: skip
 # Functions that do the same as those of array-api-compat and do not look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {

@@ -5,9 +5,10 @@ The first parameter of each function is the library of the namespace.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, cast
 
 from array_api_compat import to_device
 
@@ -17,7 +18,7 @@ from supremum.arrays.assignment import accepted_value
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.dispatch import Function, Prepared
+from supremum.arrays.dispatch import Deferred, Function, Prepared
 from supremum.arrays.operand_keys import NUMBERS, library_of
 from supremum.arrays.undecided import Undecided, native
 from supremum.arrays.wrapped import new_array, unwrapped, wrapper
@@ -61,29 +62,21 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _filled(shape: Any, *, dtype: Any = None, device: Any = None) -> tuple[Any, Any, Any]:
-    """An array made by the library's function of the same name.
+class _Creation(Function):
+    """A function that makes an array of numbers.
 
     Args:
-        shape: the length of each dimension, or of the only one.
-        dtype: the dtype; None for the rules' default float.
-        device: the device, in the library's notation.
-
-    Raises:
-        RuntimeDtypeError: for a dtype that the library does not have.
-    """
-    return tuple(shape) if isinstance(shape, list) else shape, dtype, device
-
-
-class _Filled(Function):
-    """A function that makes an array of a shape; its default dtype is a float.
-
-    Args:
-        name: its name in the standard.
+        make: takes the library and the arguments, and returns the call of the library's function.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, _filled)
+    def __init__(self, make: Callable[..., Deferred]) -> None:
+        @wraps(make)
+        def arguments(*args: Any, **options: Any) -> None: ...
+
+        plain = inspect.signature(make)
+        vars(arguments)["__signature__"] = plain.replace(parameters=[*plain.parameters.values()][1:])
+        self._make = make
+        super().__init__(make.__name__, arguments)
 
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Make the array.
@@ -93,9 +86,7 @@ class _Filled(Function):
         """
         backend, asked = self.backend or NUMPY, SCOPE.get().rules
         try:
-            shape, dtype, device = self.arguments(*args, **options)
-            on = {} if device is None else {"device": device}
-            make = partial(backend.function(self.name), shape, dtype=_float_dtype(backend, dtype), **on)
+            make = self._make(backend, *args, **options)
             raw, key = backend.keyed(make())
         except Exception as error:
             raise_computation_error(self.name, backend, args, options, error)
@@ -104,6 +95,37 @@ class _Filled(Function):
         if backend is NUMPY and SCOPE.get().rules is asked:
             self.remember(memory_of(asked), args, options, (), Prepared(make, wrapper(key)))
         return new_array(raw, key)
+
+
+def _call_of(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Deferred:
+    """The call of a library's function, on a device if one is given."""
+    return partial(backend.function(name), *args, **options, **({} if device is None else {"device": device}))
+
+
+def _filled(name: str) -> _Creation:
+    """A function that makes an array of a shape; its default dtype is a float."""
+
+    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Deferred:
+        """An array made by the library's function of the same name.
+
+        Args:
+            backend: the library.
+            shape: the length of each dimension, or of the only one.
+            dtype: the dtype; None for the rules' default float.
+            device: the device, in the library's notation.
+
+        Raises:
+            RuntimeDtypeError: for a dtype that the library does not have.
+        """
+        return _call_of(backend, name, _fixed(shape), dtype=_float_dtype(backend, dtype), device=device)
+
+    make.__name__ = make.__qualname__ = name
+    return _Creation(make)
+
+
+def _fixed(shape: Any) -> Any:
+    """A shape that nobody else can change."""
+    return tuple(cast("list[Any]", shape)) if isinstance(shape, list) else shape
 
 
 def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -121,7 +143,7 @@ def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = N
     return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Deferred:
     """An array with equal elements.
 
     Args:
@@ -137,7 +159,7 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
     """
     value = conversion.convert(fill_value, dtype, library=backend, device=device)
     given = native(backend, value.dtype)
-    return new_array(*backend.keyed(backend.xp.full(shape, value.unwrap(), dtype=given, device=device)))
+    return _call_of(backend, "full", _fixed(shape), value.unwrap(), dtype=given, device=device)
 
 
 def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -157,7 +179,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
     like = conversion.convert(x, library=backend)
     if dtype is not None:
         on = like.device if device is None else device
-        return full(backend, like.shape, fill_value, dtype=dtype, device=on)
+        return new_array(*backend.keyed(full(backend, like.shape, fill_value, dtype=dtype, device=on)()))
     value = accepted_value(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
     return new_array(
@@ -167,7 +189,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
 
 def arange(
     backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Any:
+) -> Deferred:
     """Evenly spaced numbers without the end.
 
     Args:
@@ -184,7 +206,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return new_array(*backend.keyed(backend.xp.arange(*map(unwrapped, (*ends, step)), dtype=given, device=device)))
+    return _call_of(backend, "arange", *map(unwrapped, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(
@@ -197,7 +219,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
-) -> Any:
+) -> Deferred:
     """A given number of evenly spaced numbers.
 
     Args:
@@ -214,13 +236,12 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    raw = backend.xp.linspace(*ends, num, dtype=given, device=device, endpoint=endpoint)
-    return new_array(*backend.keyed(raw))
+    return _call_of(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
 
 
 def eye(
     backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Any:
+) -> Deferred:
     """A matrix with ones on a diagonal.
 
     Args:
@@ -234,8 +255,7 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = _float_dtype(backend, dtype)
-    return new_array(*backend.keyed(backend.xp.eye(n_rows, n_cols, k=k, dtype=given, device=device)))
+    return _call_of(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
 
 
 def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -303,10 +323,10 @@ def _frequencies(name: str) -> Callable[..., Any]:
     return make
 
 
-_PREPARED = (ASTYPE, *map(_Filled, ("zeros", "ones", "empty")))
+_PREPARED = (ASTYPE, *map(_filled, ("zeros", "ones", "empty")), *map(_Creation, (arange, eye, full, linspace)))
 CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
     **{function.name: function for function in _PREPARED},
-    **{each.__name__: each for each in (arange, asarray, eye, from_dlpack, full, full_like, linspace)},
+    **{each.__name__: each for each in (asarray, from_dlpack, full_like)},
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}
