@@ -198,6 +198,7 @@ def test_positions_of_numpy_serve_on_jax_without_x64():
             xp.take(np.asarray([1, 2]), xp.asarray([0]))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("rules", rule_names())
 def test_positions_inside_of_functions_follow_no_rules(rules):
     xp = namespace("jax")
