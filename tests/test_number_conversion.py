@@ -157,6 +157,17 @@ def test_arrays_convert_numbers_as_the_decision_says(library, rules):
     assert wrong == {}
 
 
+def test_jax_converts_ints_beyond_int32_from_int64():
+    for value, dtype, steps in (
+        (5, "float32", ["float64", "float32"]),
+        (2**40 + 1, "float32", ["int64", "float32"]),
+        (2**40 + 1, "bfloat16", ["int64", "float32", "bfloat16"]),
+        (2**40 + 1, "int8", ["int8"]),
+    ):
+        verdict = explain(dtype, value, operation="add", rules="jax-x64").verdict
+        assert [str(step) for step in verdict.number_steps[1]] == steps
+
+
 def test_number_changes_overflow_underflow_round_and_wrap():
     def changes_of(name, value, rules="jax-x32"):
         changes = explain(name, value, operation="add", rules=rules).number_changes

@@ -76,6 +76,12 @@ def test_a_refusal_is_false_and_raises_the_same_text():
     assert (caught.value.operands, caught.value.reason) == (refused.operands, refused.reason)
 
 
+def test_a_fix_may_narrow_the_range_if_the_rules_accept_no_other():
+    decision = explain("bool", "float8_e5m2", operation="bitwise_and", rules="torch")
+    assert not decision
+    assert str(decision.fix) == "a.astype('uint8') and b.astype('uint8')"
+
+
 def test_the_suggested_fix_works():
     a, b = jnp.ones(2, jnp.float8_e4m3fn), jnp.ones(2, jnp.bfloat16)
     fixed = {name: eval(text, {"a": a, "b": b, "np": np}) for name, text in explain(a, b).fix.expressions().items()}

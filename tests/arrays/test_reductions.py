@@ -221,6 +221,13 @@ def _concat(module, a, b):
     return getattr(module, name)([a, b], **{"dim" if module.__name__ == "torch" else "axis": 1})
 
 
+def test_a_sum_with_a_dtype_accumulates_as_the_rules_decide():
+    for rules, total in (("numpy", 5000.0), ("tf-all", 2048.0)):  # adding 1 to 2048 in float16 changes nothing
+        with use_rules(rules):
+            found = namespace("numpy").sum(np.ones((5000, 2), "float16"), axis=0, dtype="float16")
+        assert (found.dtype, found.tolist()) == ("float16", [total, total])
+
+
 # With JAX these tests are slow, because it compiles a program for each shape and dtype.
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("seed", range(8))
