@@ -10,6 +10,7 @@ import supremum
 from supremum import (
     OperandError,
     PromotionError,
+    ScalarOverflowError,
     UnknownDtypeError,
     UnknownNameError,
     can_promote,
@@ -74,6 +75,16 @@ def test_a_refusal_is_false_and_raises_the_same_text():
     assert str(refused.fix) == "a.astype('bfloat16')" == str(caught.value.fix)
     assert (caught.value.rules, caught.value.operation) == (refused.rules, refused.operation)
     assert (caught.value.operands, caught.value.reason) == (refused.operands, refused.reason)
+
+
+def test_a_number_alone_keeps_its_dtype_or_overflows():
+    assert explain(2, rules="jax-x32").reason == ("the operands already have this dtype",)
+    with pytest.raises(ScalarOverflowError, match="does not fit 64 bits"):
+        _ = explain(2**70, rules="numpy").dtype
+
+
+def test_many_operands_are_counted():
+    assert "\n  ...  960 more operands\n" in str(explain(*["int8"] * 1000, rules="numpy"))
 
 
 def test_a_fix_may_narrow_the_range_if_the_rules_accept_no_other():
