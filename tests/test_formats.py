@@ -1,6 +1,8 @@
 """Properties derived from the rows of the format table match ml_dtypes."""
 
+import copy
 import itertools
+import pickle
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +23,12 @@ def test_every_ml_dtypes_format_and_numpy_number_dtype_has_a_row():
     numpy_codes = np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"
     native = {np.dtype(code).name for code in numpy_codes if code not in "gG"}  # long double is not portable
     assert set(format_names()) == custom | native
+
+
+@every_format
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda row: pickle.loads(pickle.dumps(row))])
+def test_a_copy_of_a_row_is_the_row(row, copied):
+    assert copied(row) is row
 
 
 @every_format

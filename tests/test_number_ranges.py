@@ -115,3 +115,22 @@ def test_numbers_of_one_interval_fit_the_same_formats(numbers):
 
 def test_integers_share_few_intervals():
     assert len({interval(value) for value in range(-70_000, 70_000)}) < 80
+
+
+def test_a_format_covers_those_whose_finite_values_are_in_its_range():
+    # All values are in range if the least, the greatest and zero are.
+    reals = [row for row in FORMATS if row.category in ("integer", "float")]
+    checked = 0
+    for row, other in itertools.product(reals, reals):
+        if row.category == "integer":
+            assert row.covers(other) == row.holds(other)
+            continue
+        least, most = sorted((other.min, other.max))
+        has_zero = other.category == "integer" or other.zero
+        values = [least, most, *([0] if has_zero else [])]
+        in_range = all((row.zero if value == 0 else row.min <= value <= row.max) for value in values)
+        assert row.covers(other) == (row.holds(other) or in_range), (row, other)
+        checked += 1
+    assert checked > 300
+    assert not as_format("float32").covers(as_format("complex64"))
+    assert as_format("complex64").covers(as_format("int64"))

@@ -19,7 +19,8 @@ from supremum import (
     result_type,
 )
 from supremum.decisions import ResultType
-from supremum.rules import JAX_X32
+from supremum.operands import Operand
+from supremum.rules import JAX_X32, TORCH
 
 
 def test_a_decision_has_the_result_casts_paths_and_reason():
@@ -138,3 +139,28 @@ def test_rule_set_values_are_accepted_and_verdicts_are_cached():
     assert first.verdict is second.verdict
     assert dataclasses.replace(JAX_X32) == JAX_X32
     assert len({JAX_X32, supremum.get_rules("jax-x64")}) == 2
+
+
+def test_torch_divides_integers_in_its_default_dtype():
+    for default in ("float32", "float64"):
+        decision = explain("bool", "int8", operation="divide", rules=TORCH.with_default(default))
+        assert decision.dtype is np.dtype(default)
+
+
+def test_the_product_in_poisson_nll_loss_has_dimensions_if_one_tensor_has():
+    scalar, vector = Operand("float", np.dtype("float16"), ndim=0), Operand("float", np.dtype("float16"), ndim=1)
+    steps = {}
+    for name, operands in {"0-d": (scalar, scalar), "mixed": (scalar, vector), "1-d": (vector, vector)}.items():
+        steps[name] = explain(*operands, operation="poisson_nll_loss", rules="torch").reason[0].rpartition("here ")[2]
+    assert steps == {
+        "0-d": "float16[] - float16[]", "mixed": "float16[] - float16", "1-d": "float16 - float16"
+    }  # fmt: skip
+
+
+def test_numpy_skips_a_bound_that_no_element_is_beyond_only_if_there_are_two():
+    both = explain("uint8", 1, 1000, operation="clip", rules="numpy")
+    assert both.dtype == "uint8"
+    assert both.reason[-1].startswith("NumPy skips c")
+    assert np.clip(np.uint8([5]), 1, 1000).dtype == "uint8"
+    with pytest.raises(supremum.ScalarOverflowError):
+        _ = explain("uint8", -1000, operation="clip", rules="numpy").dtype

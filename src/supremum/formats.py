@@ -53,7 +53,7 @@ class Nan(enum.Enum):
     NEGATIVE_ZERO = "the pattern that would be -0"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a row is equal only to itself, also after pickling and copying
 class Format:
     """A number format.
 
@@ -82,6 +82,9 @@ class Format:
     zero: bool = True
     bias: int | None = None
     code: str = ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_format, (self.name,)
 
     @property
     def dtype(self) -> DType:
@@ -189,7 +192,7 @@ class Format:
         """
         if self.holds(other):
             return True
-        if not self.is_inexact or CATEGORIES.index(other.category) > CATEGORIES.index(self.category):
+        if CATEGORIES.index(other.category) > CATEGORIES.index(self.category):
             return False
         is_signed_alike = self.signed or not other.signed
         return is_signed_alike and (self.zero or not other.zero) and self.max >= max(other.max, -other.min)
@@ -256,7 +259,7 @@ _DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.na
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}
-_NUMPY_CODE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[?bBhHiIlLqQefdFD])")
+_NUMPY_CODE = r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[?bBhHiIlLqQefdFD])"
 
 
 def format_names() -> tuple[str, ...]:
@@ -274,7 +277,7 @@ def _format_of_name(name: str) -> Format | None:
     if scalar is not None:
         return _BY_DTYPE.get(np.dtype(scalar))
     # NumPy reads control characters as type numbers, warns about some letters, and crashes on "0T".
-    return _BY_DTYPE.get(np.dtype(name.lstrip("<>=|"))) if _NUMPY_CODE.fullmatch(name) else None
+    return _BY_DTYPE.get(np.dtype(name.lstrip("<>=|"))) if re.fullmatch(_NUMPY_CODE, name) else None
 
 
 def as_format(dtype: Any) -> Format:

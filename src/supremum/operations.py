@@ -40,7 +40,7 @@ _BITS, _REAL = CATEGORIES[:2], CATEGORIES[1:3]
 _BOOL, _INTEGER, _FLOAT, _COMPLEX = ((category,) for category in CATEGORIES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a row is equal only to itself
 class Operation:
     """An operation as promotion sees it.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, cast
 
@@ -130,7 +130,6 @@ def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> D
     return decision.dtype
 
 
-@dataclass(frozen=True, slots=True)
 class _Following:
     """An answer that depends on JAX's flags.
 
@@ -139,8 +138,11 @@ class _Following:
         answers: the answer for each value that `ask` returns; None where the rules refuse.
     """
 
-    ask: Callable[[], Hashable]
-    answers: Mapping[Hashable, DType | None]
+    __slots__ = ("answers", "ask")
+
+    def __init__(self, ask: Callable[[], Hashable], answers: Mapping[Hashable, DType | None]) -> None:
+        self.ask = ask
+        self.answers = answers
 
     def __call__(self) -> DType:
         """The answer under the current flags.

@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import partial, wraps
 from types import coroutine
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -28,7 +27,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
 class Block(ABC):
     """An entry that one `with` block puts in force.
 
@@ -38,9 +36,12 @@ class Block(ABC):
         key: JAX's cache key for traced functions, if the entry changes them; None for the key outside all blocks.
     """
 
-    owner: object
-    outer: Any
-    key: Hashable
+    __slots__ = ("key", "outer", "owner")
+
+    def __init__(self, owner: object, outer: Any, key: Hashable) -> None:
+        self.owner = owner
+        self.outer = outer
+        self.key = key
 
     @abstractmethod
     def within(self, outer: Any) -> Self:
@@ -232,12 +233,15 @@ def calls_within(
     return called
 
 
-@dataclass(slots=True, eq=False)
 class _Held(Block, Generic[T]):
-    value: T
+    __slots__ = ("value",)
 
-    def within(self, outer: Any) -> Self:
-        return replace(self, outer=outer)
+    def __init__(self, owner: object, outer: Any, key: Hashable, value: T) -> None:
+        super().__init__(owner, outer, key)
+        self.value = value
+
+    def within(self, outer: Any) -> _Held[T]:
+        return _Held(self.owner, outer, self.key, self.value)
 
 
 class BlockValue(Blocks[_Held[T]], Generic[T]):

@@ -68,6 +68,13 @@ def test_copies_of_every_rule_set_are_equal(name, copied):
     assert rules not in (name, None, 1)
 
 
+@pytest.mark.parametrize("name", HOMES)
+def test_the_repr_of_a_rule_set_is_one_line_with_its_name(name):
+    assert repr(name) in repr(find_rules(name))
+    assert "\n" not in repr(find_rules(name))
+    assert len(repr(find_rules(name))) < 200
+
+
 def test_rule_sets_that_differ_in_any_field_are_unequal():
     different = {
         "name": "other", "summary": "other", "source": "other", "accepts": {"add": ("float",)}, "stands_in": {},

@@ -250,11 +250,13 @@ class Decided(Function):
         except RuntimeDtypeError as error:
             error.decision = plan.decision
             raise
+        explain = partial(backend.explained, plan)
         if plan.build is None:
-            return Prepared(function, wrapper(backend.key_of_result(plan)))
+            return Prepared(function, wrapper(backend.key_of_result(plan)), explain)
         if plan.gives_indices:
-            return Prepared(function, lambda raw: new_array(*backend.keyed(raw)))
-        return Prepared(function, wrapper(*backend.keys_of_results(plan.result, backend.device_of_plan(plan))))
+            return Prepared(function, lambda raw: new_array(*backend.keyed(raw)), explain)
+        device = backend.device_of_plan(plan)
+        return Prepared(function, wrapper(*backend.keys_of_results(plan.result, device)), explain)
 
 
 def by_name(name: str, **defaults: Any) -> Build:

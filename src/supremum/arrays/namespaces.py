@@ -18,7 +18,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.dispatch import Function
 from supremum.arrays.functions import elementwise
 from supremum.arrays.functions.compositions import COMPOSED_FUNCTIONS, COMPOSED_LINALG_FUNCTIONS
-from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
+from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS, asarray_in
 from supremum.arrays.functions.inspection import INSPECTION_FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
@@ -99,6 +99,8 @@ class Namespace(ModuleType):
     def _find(self, name: str) -> Any:
         """The object with a name, from our tables or else from the library; `_MISSING` if there is none."""
         backend, part = self._backend, self._part
+        if name == "asarray" and not part:
+            return asarray_in(backend)
         own = _OWN[part].get(name)
         if own is not None:
             return own.within(backend).call if isinstance(own, Function) else _bound(backend, backend, name, own)

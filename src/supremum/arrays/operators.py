@@ -41,11 +41,11 @@ def left(name: str) -> Callable[[Any, Any], Any]:
         try:
             if kind is self.__class__:
                 raw = other._raw
-                function, wrap = memory.prepared[operation, self._key, other._key]
+                function, wrap, explain = memory.prepared[operation, self._key, other._key]
             elif kind in numbers:
                 raw = other
                 known = operation, self._key, kind, other
-                function, wrap = memory.by_value.get(known) or with_number(self, other, memory)
+                function, wrap, explain = memory.by_value.get(known) or with_number(self, other, memory)
             else:
                 return operator(self, other)
         except (KeyError, AttributeError):  # nothing is prepared, or the array is new from a tree of JAX
@@ -53,8 +53,9 @@ def left(name: str) -> Callable[[Any, Any], Any]:
         try:
             result = function(self._raw, raw)
         except Exception as error:
-            operation.fail((self, other), {}, error)
-            raise
+            found = Prepared(function, wrap, explain).explained(error, (self._raw, raw))
+            operation.fail((self, other), {}, found)
+            raise found  # noqa: B904 (what was explained is its cause)
         return result if wrap is None else wrap(result)
 
     return method

@@ -36,7 +36,7 @@ Target: TypeAlias = tuple[Operand, Storing]
 """An array that a result is written into, and what may be stored in it."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RuleSet(ABC):
     """A framework's promotion rules, as a value: two of one class with equal fields are equal.
 
@@ -88,6 +88,9 @@ class RuleSet(ABC):
 
     def __hash__(self) -> int:
         return hash(self.memory)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {self.summary}>"
 
     @staticmethod
     def from_lattice(
@@ -419,7 +422,7 @@ class RuleSet(ABC):
         return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LatticeRuleSet(RuleSet):
     """Rules in which operands promote to their join in a lattice of formats and weak kinds.
 

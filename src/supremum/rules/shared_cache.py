@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from threading import Lock
 from typing import Any, cast
 from weakref import WeakValueDictionary
@@ -20,11 +20,13 @@ from supremum.decisions import Verdict
 _MOST = 16_384
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
 class RulesKey:
     """A key for all equal rule sets, for caches that outlive them."""
 
-    memory: weakref.ref[Memory] | None = None
+    __slots__ = ("__weakref__", "memory")
+
+    def __init__(self) -> None:
+        self.memory: weakref.ref[Memory] | None = None
 
 
 class Memory:

@@ -228,6 +228,16 @@ class Backend(ABC):
             RuntimeDtypeError: if the library cannot represent a dtype of the plan.
         """
 
+    def explained(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
+        """A clearer error for one that a prepared function raised; the same error if there is none.
+
+        Args:
+            plan: the plan that the function was prepared for.
+            error: the error.
+            operands: what the function was called with.
+        """
+        return error
+
     def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
         """A function that converts an operand of a plan to an array of this library; None if nothing is to be done."""
         raise NotImplementedError

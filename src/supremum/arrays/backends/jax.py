@@ -20,7 +20,7 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
-from supremum.errors import OperandError
+from supremum.errors import OperandError, SupremumError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
@@ -91,9 +91,9 @@ class JaxBackend(Backend):
         compute.__name__ = compute.__qualname__ = plan.operation.name
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
         converters = [None if i == known else self._converter(plan, i) for i in range(len(plan.keys))]
-        run = _with_errors(kernel, plan)
+        run = kernel
         if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
-            run = _only_traced(run, lacking, plan)
+            run = _only_traced(kernel, lacking, plan)
         prepared = kernels.compose(run, converters)
         if not wide:
             return prepared
@@ -103,6 +103,22 @@ class JaxBackend(Backend):
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
         return _with_x64_check(prepared, kernels.compose(run, explicit), plan)
+
+    def explained(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
+        """A clearer error for missing kernels, and for operands on several devices."""
+        if isinstance(error, jax.errors.JaxRuntimeError):
+            lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
+            return RuntimeDtypeError(_not_computed(lacking), decision=plan.decision) if lacking else error
+        if isinstance(error, SupremumError) or not isinstance(error, (TypeError, ValueError, NotImplementedError)):
+            return error
+        arrays = [each for each in operands if isinstance(each, jax.Array)]
+        devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}
+        if len(devices) > 1:
+            named = sorted(", ".join(sorted(map(str, each))) for each in devices)
+            return kernels.different_devices(plan.operation.name, named)
+        if _is_computed(self.prepare(plan), operands) or _fails_in_float32(plan, operands):
+            return error  # it is about their shapes or values
+        return kernels.missing_kernel(self, plan)
 
     def _converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
         key, dtype = plan.keys[position], plan.compute[position]
@@ -407,30 +423,6 @@ def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) 
     return traced
 
 
-def _with_errors(kernel: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
-    """The function, with our own errors for missing kernels and several devices; entering the `try` costs nothing."""
-
-    def run(*operands: Any) -> Raw:
-        try:
-            return kernel(*operands)
-        except (TypeError, ValueError, NotImplementedError) as error:
-            arrays = [each for each in operands if isinstance(each, jax.Array)]
-            devices = {frozenset(each.devices()) for each in arrays if not isinstance(each, Tracer)}
-            if len(devices) > 1:
-                named = sorted(", ".join(sorted(map(str, each))) for each in devices)
-                raise kernels.different_devices(plan.operation.name, named) from error
-            if _is_computed(kernel, operands) or _fails_in_float32(plan, operands):
-                raise  # it is about their shapes or values
-            raise kernels.missing_kernel(JAX, plan) from error
-        except jax.errors.JaxRuntimeError as error:
-            lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
-            if not lacking:
-                raise
-            raise RuntimeDtypeError(_not_computed(lacking), decision=plan.decision) from error
-
-    return run
-
-
 @cache
 def _computes_in(dtype: DType) -> bool:
     """Whether XLA computes in a dtype, and converts it, on the device that JAX computes on."""
@@ -443,11 +435,19 @@ def _computes_in(dtype: DType) -> bool:
     return True
 
 
-def _is_computed(kernel: Callable[..., Raw], operands: Sequence[Any]) -> bool:
-    """Whether JAX computes the function for operands of these dtypes, whatever their shapes."""
+def _is_computed(prepared: Callable[..., Raw], operands: Sequence[Any]) -> bool:
+    """Whether JAX computes a prepared function for operands of these dtypes, whatever their shapes."""
+    scalars = [np.zeros((), each.dtype) if isinstance(each, np.ndarray) else each for each in operands]
+    places = [position for position, each in enumerate(operands) if isinstance(each, jax.Array)]
+
+    def compute(*arrays: Raw) -> Raw:
+        given = [*scalars]
+        for position, array in zip(places, arrays, strict=True):
+            given[position] = array
+        return prepared(*given)
+
     try:
-        scalars = [jnp.zeros((), each.dtype) if hasattr(each, "dtype") else each for each in operands]
-        jax.eval_shape(lambda: kernel(*scalars))
+        jax.eval_shape(compute, *(jax.ShapeDtypeStruct((), operands[position].dtype) for position in places))
     except (TypeError, ValueError, NotImplementedError):
         return False
     return True

@@ -156,6 +156,14 @@ def _expand_dims(x: Raw, axis: Any = 0) -> Raw:
     return x.reshape(shape)
 
 
+def _broadcast_to(x: Raw, shape: Any) -> Raw:
+    # NumPy's own function looks for subclasses and at each length of the shape before it does this.
+    if shape.__class__ is not tuple or not shape or min(shape) < 0:
+        return np.broadcast_to(x, shape)
+    with np.nditer(x, ["multi_index", "zerosize_ok"], [["readonly"]], itershape=shape, order="C") as views:
+        return views.itviews[0]
+
+
 def _sort(x: Raw, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Raw:
     if descending:
         return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable)
@@ -190,6 +198,7 @@ _FASTER: dict[str, Callable[..., Any]] = {
     **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
     **{name: _undispatched(getattr(np, name)) for name in _OWN},
+    "broadcast_to": _broadcast_to,
     "expand_dims": _expand_dims,
     "permute_dims": _permute_dims,
     "reshape": _reshape,

@@ -128,19 +128,36 @@ def _fixed(shape: Any) -> Any:
     return tuple(cast("list[Any]", shape)) if isinstance(shape, list) else shape
 
 
-def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """The same as `supremum.arrays.asarray`, in the library of the namespace.
+def asarray_in(backend: Backend) -> Callable[..., Any]:
+    """`asarray` of a namespace.
 
     Args:
-        backend: the library.
-        obj: an array of any library, an `Array`, a Python number, or nested lists of them.
-        dtype: the dtype; None to keep it.
-        device: the device, in the library's notation.
-        copy: True always copies, False never, None only if necessary.
+        backend: the library of the namespace.
     """
-    if obj.__class__ is list and backend is NUMPY and dtype is device is copy is None:
-        return conversion.of_list(obj)  # as `convert` does, in fewer steps
-    return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
+    takes_lists = backend is NUMPY
+
+    # The arguments are written out: to pass them on with * and ** costs as much as an addition.
+    def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+        """The same as `supremum.arrays.asarray`, in the library of the namespace.
+
+        Args:
+            obj: an array of any library, an `Array`, a Python number, or nested lists of them.
+            dtype: the dtype; None to keep it.
+            device: the device, in the library's notation.
+            copy: True always copies, False never, None only if necessary.
+        """
+        try:
+            if takes_lists and obj.__class__ is list and dtype is device is copy is None:
+                return conversion.of_list(obj)  # as `convert` does, in fewer steps
+            return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
+        except Exception as error:
+            given = {"dtype": dtype, "device": device, "copy": copy}
+            options = {name: value for name, value in given.items() if value is not None}
+            raise_computation_error("asarray", backend, (obj,), options, error)
+            raise
+
+    asarray.__qualname__ = asarray.__name__
+    return asarray
 
 
 def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Deferred:
@@ -326,7 +343,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
 _PREPARED = (ASTYPE, *map(_filled, ("zeros", "ones", "empty")), *map(_Creation, (arange, eye, full, linspace)))
 CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
     **{function.name: function for function in _PREPARED},
-    **{each.__name__: each for each in (asarray, from_dlpack, full_like)},
+    **{each.__name__: each for each in (from_dlpack, full_like)},
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}
