@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.array import wrap as wrap
@@ -25,6 +25,9 @@ from supremum.arrays.errors import (
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
 from supremum.renamed_names import renamed_name
+
+if TYPE_CHECKING:
+    from supremum.arrays.array_types import OperatorTypes as OperatorTypes
 
 __all__ = [
     "Array",

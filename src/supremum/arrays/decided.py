@@ -32,7 +32,7 @@ from supremum.decisions import Decision, PromotionError, ResultType, Verdict
 from supremum.formats import as_format
 from supremum.number_conversion import Steps
 from supremum.operands import Operand
-from supremum.operations import Family, as_operation
+from supremum.operations import Family, Operation, as_operation
 from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watcher, get_rules, memory_of, question
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
@@ -96,12 +96,12 @@ class Decided(Function):
         row = as_operation(operation)
         # A function with a name of its own is not the library's reduction, which may accumulate by itself.
         own = Family.WHOLE if row.family is Family.REDUCTION else row.family
-        self.operation = replace(row, name=name, family=own) if name else row
+        self.operation: Operation = replace(row, name=name, family=own) if name else row
         self._deciding, self._build = row, build
         self._trial = trial or (build and in_library(name or row.name))
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
-        self.operator = caller(self, lambda operands, _: self.apply(operands))
+        self.operator: Callable[..., Any] = caller(self, lambda operands, _: self.apply(operands))
 
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Decide, prepare, and compute.

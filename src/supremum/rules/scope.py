@@ -83,11 +83,11 @@ class Scope(Block):
     def __init__(
         self, rules: str | RuleSet, outer: Scope | None, watcher: Watcher | None = None, owner: object = None
     ) -> None:
-        self.rules = rules
+        self.rules: str | RuleSet = rules
         self._own_watcher = watcher
-        self.watcher = outer.watcher if watcher is None and outer is not None else watcher
+        self.watcher: Watcher | None = outer.watcher if watcher is None and outer is not None else watcher
         # With a watcher, the caches of prepared operations start empty, and functions are traced again.
-        self.memory = memory_of(rules) if self.watcher is None else Memory(self)
+        self.memory: Memory = memory_of(rules) if self.watcher is None else Memory(self)
         super().__init__(owner, outer, self.memory.key)
 
     def within(self, outer: Any) -> Scope:
@@ -105,7 +105,7 @@ _PROCESS = Scope(FOLLOWS_JAX, None)
 _scopes = Blocks("rules", _PROCESS, _fix)
 SCOPE: ContextVar[Scope] = _scopes.innermost
 """The scope in force, for code that JAX does not trace."""
-scope_in_force = _scopes.current
+scope_in_force: Callable[[], Scope] = _scopes.current
 
 
 def get_rules(rules: str | RuleSet | None = None, *, in_jax: bool = True) -> RuleSet:
