@@ -24,6 +24,7 @@ from supremum.arrays.errors import (
 )
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
+from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 if TYPE_CHECKING:
@@ -49,3 +50,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return renamed_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -33,7 +33,18 @@ from supremum.formats import as_format
 from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watcher, get_rules, memory_of, question
+from supremum.rules import (
+    EVERYTHING,
+    FOLLOWING,
+    SCOPE,
+    RuleSet,
+    RulesLike,
+    Runtime,
+    Watcher,
+    get_rules,
+    memory_of,
+    question,
+)
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
@@ -177,7 +188,7 @@ class Decided(Function):
     def _library_of(self, keys: Sequence[Key]) -> Backend:
         return common_backend(keys, self.name)
 
-    def prepared_for(self, asked: str | RuleSet, watcher: Watcher | None, case: Case, raws: Sequence[Raw]) -> Prepared:
+    def prepared_for(self, asked: RulesLike, watcher: Watcher | None, case: Case, raws: Sequence[Raw]) -> Prepared:
         """The prepared function for operands under the rules in force; prepare it if necessary."""
         in_jax = self._library_of(case.keys).in_jax
         rules = get_rules(asked, in_jax=in_jax)
