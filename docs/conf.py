@@ -57,6 +57,7 @@ _UNNAMED = (
     "Operands",
     "P",
     "Part",
+    "RulesLike",
     "Transformer",
     "TypeNames",
     "Variables",

@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,23 +12,39 @@ import supremum
 PACKAGES = [
     "supremum",
     *(f"supremum.{name}" for name in sorted(supremum._FLOORS)),
-    "supremum.launching",
-    "supremum.render",
-    "supremum.demo",
+    "supremum.cli",
+    "supremum.nn.functional",
 ]
-WITHOUT_ALL = {"supremum.formats", "supremum.operations"}
-"""Modules whose public names are those without an underscore."""
 HEAVY = ["jax", "torch", "matplotlib", "optax", "rich", "typer", "sklearn"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_exported_name_exists(package):
     module = importlib.import_module(package)
-    names = [name for name in vars(module) if name[0] != "_"] if package in WITHOUT_ALL else module.__all__
+    names = module.__all__
     assert names
     assert sorted(set(names)) == sorted(names)
     for name in names:
         assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_shows_the_public_names(package):
+    module = importlib.import_module(package)
+    assert {name for name in dir(module) if not name.startswith("__")} == set(module.__all__) - {"__version__"}
+    assert {"__name__", "__doc__", "__all__"} <= set(dir(module))
+
+
+def test_every_package_is_an_attribute_of_supremum():
+    folders = {path.parent.name for path in Path(supremum.__file__).parent.glob("*/__init__.py")}
+    assert folders - set(supremum.__all__) == {"cli"}  # it is for the command only
+    assert len(folders) == 14
+
+
+def test_packages_load_when_they_are_first_used():
+    assert _loaded_after("import supremum; from supremum import analysis, explorer, formats, launching, render") == []
+    assert "jax" in _loaded_after("import supremum; supremum.tracing.casts")
+    assert "jax" in _loaded_after("from supremum import tracing; tracing.casts")
 
 
 def _loaded_after(code):
@@ -68,4 +85,3 @@ def test_importing_nn_does_not_load_optax():
 def test_an_unknown_attribute_raises_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'layers'"):
         supremum.layers  # noqa: B018
-    assert set(supremum.__all__) <= set(dir(supremum))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from supremum.decisions import Decision, PromotionError, ScalarOverflowError
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.promotion import can_promote, explain, promote_types, result_type
+from supremum.public_names import public_names
 from supremum.renamed_names import add_renamed_modules, renamed_name
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 from supremum.version import __version__ as __version__
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
     from supremum import (
         analysis,
         arrays,
+        demo,
+        explorer,
         formats,
         jaxprs,
+        launching,
         mixed_precision,
         nn,
         operations,
         ops,
         optimizers,
+        render,
         rules,
         tracing,
         training,
@@ -50,10 +55,13 @@ __all__ = [
     "asarray",
     "can_promote",
     "count_conversions",
+    "demo",
     "explain",
+    "explorer",
     "formats",
     "get_rules",
     "jaxprs",
+    "launching",
     "mixed_precision",
     "namespace",
     "nn",
@@ -61,6 +69,7 @@ __all__ = [
     "ops",
     "optimizers",
     "promote_types",
+    "render",
     "result_type",
     "rules",
     "set_default_rules",
@@ -70,8 +79,8 @@ __all__ = [
 ]
 
 _FLOORS = {
-    "analysis", "arrays", "formats", "jaxprs", "mixed_precision", "nn", "operations", "ops", "optimizers", "rules",
-    "tracing", "training",
+    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "operations",
+    "ops", "optimizers", "render", "rules", "tracing", "training",
 }  # fmt: skip
 add_renamed_modules()
 
@@ -85,4 +94,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return public_names(globals())

@@ -348,9 +348,11 @@ class PromotionError(SupremumError, TypeError):
     """
 
     def __init__(self, decision: Decision) -> None:
-        self.decision = decision
-        self.rules, self.operation, self.operands = decision.rules, decision.operation, decision.operands
-        self.reason = decision.reason
+        self.decision: Decision = decision
+        self.rules: str = decision.rules
+        self.operation: str = decision.operation
+        self.operands: tuple[Operand, ...] = decision.operands
+        self.reason: tuple[str, ...] = decision.reason
         super().__init__()
 
     @property

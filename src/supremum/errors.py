@@ -51,9 +51,9 @@ class UnknownNameError(SupremumError, ValueError):
     def __init__(self, what: str, name: object, choices: Iterable[str], where: str = "") -> None:
         self.what = what
         self.name = name
-        self.choices = tuple(choices)
+        self.choices: tuple[str, ...] = tuple(choices)
         self.where = where
-        self.near = near_names(name if isinstance(name, str) else shown(name), self.choices)
+        self.near: tuple[str, ...] = near_names(name if isinstance(name, str) else shown(name), self.choices)
         if self.near:
             hint = "did you mean " + " or ".join(map(shown, self.near)) + "?"
         else:

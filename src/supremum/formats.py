@@ -19,6 +19,9 @@ import ml_dtypes
 import numpy as np
 
 from supremum.errors import UnknownDtypeError, shown
+from supremum.public_names import public_names
+
+__all__ = ["CATEGORIES", "FORMATS", "DType", "Format", "Kind", "Nan", "as_format", "at_least_float32", "format_names"]
 
 DType: TypeAlias = np.dtype[Any]
 """A NumPy dtype, of any format."""
@@ -336,3 +339,7 @@ def _format_of_object(thing: Any) -> Format | None:
         return None
     inner: Any = getattr(thing, "dtype", None)  # JAX's scalar types are classes with a dtype
     return _BY_DTYPE.get(cast("DType", inner)) if isinstance(inner, np.dtype) else None
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

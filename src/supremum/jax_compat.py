@@ -43,7 +43,7 @@ class _Primitives:
             raise _unsupported(f"there is no primitive {shown(name.removesuffix('_p'))}") from None
 
 
-primitives = _Primitives()
+primitives: _Primitives = _Primitives()
 """JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came after 0.10."""
 
 

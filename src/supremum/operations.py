@@ -14,6 +14,11 @@ from typing import Any
 
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES
+from supremum.public_names import public_names
+
+__all__ = [
+    "ASSIGN", "ELEMENTWISE", "OPERATIONS", "REDUCTIONS", "TABLED", "Family", "Operation", "Result", "as_operation",
+]  # fmt: skip
 
 
 class Result(enum.Enum):
@@ -166,3 +171,7 @@ def as_operation(operation: Any) -> Operation:
     if not isinstance(name, str) or name not in _BY_ANY_NAME:
         raise UnknownNameError("operation", name, _BY_ANY_NAME)
     return _BY_ANY_NAME[name]
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

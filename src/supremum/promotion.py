@@ -17,14 +17,24 @@ from numpy import ndarray
 from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
-from supremum.rules import FOLLOWING, UNWRAPPED, RuleSet, Runtime, get_rules, memory_of, question, scope_in_force
+from supremum.rules import (
+    FOLLOWING,
+    UNWRAPPED,
+    RuleSet,
+    RulesLike,
+    Runtime,
+    get_rules,
+    memory_of,
+    question,
+    scope_in_force,
+)
 
 
 def explain(
     *operands: OperandLike,
     operation: str | None = None,
     into: OperandLike = None,
-    rules: str | RuleSet | None = None,
+    rules: RulesLike | None = None,
 ) -> Decision:
     """Decide a call and explain the decision, which prints as a few plain lines and renders in notebooks.
 
@@ -96,7 +106,7 @@ def _runtime(operands: Sequence[OperandLike]) -> Runtime:
     return UNWRAPPED if found is None else found.runtime_of(operands)
 
 
-def result_type(*operands: OperandLike, rules: str | RuleSet | None = None) -> DType:
+def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType:
     """The common dtype of operands, decided for all of them at once.
 
     Args:
@@ -156,7 +166,7 @@ class _Following:
         return found
 
 
-def _remember(rules: str | RuleSet, a: Any, b: Any) -> None:
+def _remember(rules: RulesLike, a: Any, b: Any) -> None:
     """Cache the answer for two NumPy arrays or two JAX arrays; other operands are skipped."""
     in_jax = type(a) is type(b) and _is_jax_array(a)
     key: tuple[Any, ...]
@@ -194,7 +204,7 @@ def _is_jax_array(value: Any) -> bool:
     return jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
 
 
-def promote_types(a: OperandLike, b: OperandLike, rules: str | RuleSet | None = None) -> DType:
+def promote_types(a: OperandLike, b: OperandLike, rules: RulesLike | None = None) -> DType:
     """The common dtype of two types, whether or not the runtime holds it.
 
     It differs from `result_type` if the runtime does not hold that dtype: with JAX's x64 off, `promote_types("int64",
@@ -215,7 +225,7 @@ def promote_types(a: OperandLike, b: OperandLike, rules: str | RuleSet | None = 
     return explain(a, b, operation="promote_types", rules=rules).dtype
 
 
-def can_promote(*operands: OperandLike, operation: str | None = None, rules: str | RuleSet | None = None) -> bool:
+def can_promote(*operands: OperandLike, operation: str | None = None, rules: RulesLike | None = None) -> bool:
     """Whether the rules accept these operands.
 
     >>> can_promote("float8_e4m3fn", "float16"), can_promote("float8_e4m3fn", 2.0)

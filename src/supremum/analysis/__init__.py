@@ -16,6 +16,7 @@ from supremum.analysis.distance import Distances, distances
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, RuleTable, rule_table
 from supremum.analysis.tables import short_name as short_name
+from supremum.public_names import public_names
 
 __all__ = [
     "ALL_TYPES",
@@ -38,3 +39,7 @@ __all__ = [
     "order_of",
     "rule_table",
 ]
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -14,7 +14,7 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
 from supremum.render import Mark, Note, SideBySide, Table
-from supremum.rules import RuleSet, get_rules, weak_defaults
+from supremum.rules import RuleSet, RulesLike, get_rules, weak_defaults
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which NumPy before version 2 gave Python numbers."""
@@ -174,8 +174,8 @@ def difference(left: Decision, right: Decision) -> str | None:
 
 
 def compare(
-    left: str | RuleSet | None,
-    right: str | RuleSet,
+    left: RulesLike | None,
+    right: RulesLike,
     operation: str | None = None,
     types: TypeNames = "standard",
     *,
@@ -242,7 +242,7 @@ class Groupings:
         return {rules: f"{rules}: {n}, {len(self.only[rules])} of them only here" for rules, n in self.counts.items()}
 
 
-def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: TypeNames) -> Groupings:
+def compare_groupings(left: RulesLike, right: RulesLike, types: TypeNames) -> Groupings:
     """Compare the triples of types whose dtype depends on the grouping under two rule sets.
 
     Args:
@@ -263,7 +263,7 @@ def compare_groupings(left: str | RuleSet, right: str | RuleSet, types: TypeName
     return Groupings(counts, {first: sorted(one - other), second: sorted(other - one)})
 
 
-def groupings(rules: str | RuleSet, types: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def groupings(rules: RulesLike, types: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """The triples of types whose dtype or refusal depends on which pair is grouped first.
 
     Args:

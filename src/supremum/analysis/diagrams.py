@@ -12,7 +12,7 @@ from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.render import Diagram, Mark, Node, Table, hasse_to_dot, hasse_to_svg, table_to_svg
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import RuleSet, RulesLike, get_rules
 
 _HOW_TO_READ = "Two types promote to the first type on the right that lines reach from both."
 _NOWHERE = "If lines reach no common type, or several and none of them first, the rules refuse."
@@ -20,7 +20,7 @@ _APART = "Each of these promotes only with itself:"
 _ASKED = Mark("asked", "●", "asked about")
 
 
-def lattice_svg(rules: str | RuleSet | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
+def lattice_svg(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
     """Draw the Hasse diagram of a rule set, or its table if it is not a lattice, as a self-contained SVG.
 
     Args:
@@ -40,7 +40,7 @@ def lattice_svg(rules: str | RuleSet | None = None, *, types: TypeNames = "all",
     return hasse_to_svg(drawn) if isinstance(drawn, Diagram) else table_to_svg(*drawn)
 
 
-def lattice_png(rules: str | RuleSet | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> bytes:
+def lattice_png(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> bytes:
     """Draw the picture of `lattice_svg` in its light colours as a PNG; this needs matplotlib.
 
     Args:
@@ -57,7 +57,7 @@ def lattice_png(rules: str | RuleSet | None = None, *, types: TypeNames = "all",
     return to_png(lattice_svg(rules, types=types, path=path))
 
 
-def lattice_dot(rules: str | RuleSet | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
+def lattice_dot(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
     """Write the Hasse diagram of a rule set in the DOT language of Graphviz.
 
     Args:
@@ -79,7 +79,7 @@ def lattice_dot(rules: str | RuleSet | None = None, *, types: TypeNames = "all",
     raise ArgumentError(f"{table.title}: {caption[0].rstrip('.')}; draw its table as svg or png.")
 
 
-def _drawn(rules: str | RuleSet | None, types: TypeNames, path: TypeNames) -> Diagram | tuple[Table, tuple[str, ...]]:
+def _drawn(rules: RulesLike | None, types: TypeNames, path: TypeNames) -> Diagram | tuple[Table, tuple[str, ...]]:
     rule_set, asked = get_rules(rules), type_names(types)
     names = () if isinstance(path, (str, tuple, list)) and not path else type_names(path)
     if len(names) == 1:

@@ -13,7 +13,7 @@ from supremum.analysis.tables import TypeNames, rule_table
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.render import Cell, Table, step
-from supremum.rules import HOMES, RuleSet, get_rules
+from supremum.rules import HOMES, RulesLike, get_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Distances:
 
 
 def distances(
-    operation: str | None = None, types: TypeNames = "standard", rules: Sequence[str | RuleSet] | None = None
+    operation: str | None = None, types: TypeNames = "standard", rules: Sequence[RulesLike] | None = None
 ) -> Distances:
     """Count the cells in which rule sets differ, for each pair of them.
 

@@ -10,7 +10,7 @@ from supremum.analysis.tables import STANDARD_TYPES, TypeNames, join_of, type_na
 from supremum.errors import ArgumentError
 from supremum.lattice import Counterexample, Join, Lattice, counterexamples
 from supremum.operands import WEAK_NAMES
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import RulesLike, get_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class NoLattice:
     count: int
 
 
-def order_of(rules: str | RuleSet | None = None, types: TypeNames = "all") -> Order | NoLattice:
+def order_of(rules: RulesLike | None = None, types: TypeNames = "all") -> Order | NoLattice:
     """Infer the order whose joins are the decisions of a rule set, if there is one.
 
     The laws of a join are checked for every pair and triple, refusals included. Types that others promote to are added

@@ -14,7 +14,7 @@ from supremum.lattice import Join
 from supremum.operands import WEAK_NAMES, as_operand, parse_operand
 from supremum.operations import TABLED, as_operation
 from supremum.render import Cell, Mark, Table
-from supremum.rules import RuleSet, get_rules
+from supremum.rules import RuleSet, RulesLike, get_rules
 
 TypeNames: TypeAlias = str | Sequence[str]
 """The types of a table: `"standard"`, `"all"`, or names, as a list or separated by commas."""
@@ -139,7 +139,7 @@ def short_name(name: str) -> str:
 
 
 def rule_table(
-    rules: str | RuleSet | None = None,
+    rules: RulesLike | None = None,
     operation: str | None = None,
     types: TypeNames = "standard",
     *,

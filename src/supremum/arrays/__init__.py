@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.array import wrap as wrap
@@ -24,7 +24,11 @@ from supremum.arrays.errors import (
 )
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
+from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
+
+if TYPE_CHECKING:
+    from supremum.arrays.array_types import OperatorTypes as OperatorTypes
 
 __all__ = [
     "Array",
@@ -46,3 +50,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return renamed_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

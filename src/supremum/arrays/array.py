@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -80,8 +80,15 @@ _reshape, _squeeze, _matrix_transpose, _permute_dims = (
 
 _PLAIN_INDICES = frozenset({int, slice})
 
+if TYPE_CHECKING:
+    from supremum.arrays.array_types import ArrayTypes
 
-class Array(WrappedArray):
+    class _Base(WrappedArray, ArrayTypes["Array"]): ...
+else:
+    _Base = WrappedArray
+
+
+class Array(_Base):
     """An array with operators, functions and a namespace that follow the rule set in force.
 
     It wraps an array of NumPy, JAX, PyTorch or any other library that follows the Python array API standard directly or
@@ -340,44 +347,13 @@ class Array(WrappedArray):
             return result
         return assigned(self, result, name, (self, other))
 
-    real, imag = property(_unary("real")), property(_unary("imag"))
-
-    __pos__, __neg__ = _unary("positive"), _unary("negative")
-    __abs__, __invert__ = _unary("abs"), _unary("bitwise_invert")
-
-    (__add__, __radd__), __iadd__ = binary("add"), _in_place("add")
-    (__sub__, __rsub__), __isub__ = binary("subtract"), _in_place("subtract")
-    (__mul__, __rmul__), __imul__ = binary("multiply"), _in_place("multiply")
-    (__truediv__, __rtruediv__), __itruediv__ = binary("divide"), _in_place("divide")
-    (__floordiv__, __rfloordiv__), __ifloordiv__ = binary("floor_divide"), _in_place("floor_divide")
-    (__mod__, __rmod__), __imod__ = binary("remainder"), _in_place("remainder")
-    __divmod__, __rdivmod__ = pair_of_results(__floordiv__, __mod__), pair_of_results(__rfloordiv__, __rmod__)
-    (__pow__, __rpow__), __ipow__ = binary("pow"), _in_place("pow")
-    (__matmul__, __rmatmul__), __imatmul__ = binary("matmul"), _in_place("matmul")
-
-    (__and__, __rand__), __iand__ = binary("bitwise_and"), _in_place("bitwise_and")
-    (__or__, __ror__), __ior__ = binary("bitwise_or"), _in_place("bitwise_or")
-    (__xor__, __rxor__), __ixor__ = binary("bitwise_xor"), _in_place("bitwise_xor")
-    (__lshift__, __rlshift__), __ilshift__ = binary("bitwise_left_shift"), _in_place("bitwise_left_shift")
-    (__rshift__, __rrshift__), __irshift__ = binary("bitwise_right_shift"), _in_place("bitwise_right_shift")
-
-    __eq__, __ne__ = left("equal"), left("not_equal")  # pyright: ignore[reportAssignmentType] (elementwise)
-    __lt__, __le__, __gt__, __ge__ = left("less"), left("less_equal"), left("greater"), left("greater_equal")
     # A writable array must not be a key of a dict; JAX's arrays are not hashable either.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     # Functions of NumPy
 
-    sum, prod, mean, std, var = map(method, ("sum", "prod", "mean", "std", "var"))
-    any, all, min, max = map(method, ("any", "all", "min", "max"))
-    argmin, argmax = map(method, ("argmin", "argmax"))
-    cumsum, cumprod, argsort, searchsorted = map(method, ("cumsum", "cumprod", "argsort", "searchsorted"))
-    round, nonzero, dot = map(method, ("round", "nonzero", "dot"))
-    copy, ravel, repeat, swapaxes, take = map(method, ("copy", "ravel", "repeat", "swapaxes", "take"))
-    clip = FUNCTIONS["clip"].call
-
-    sort = refused("sort", "x = np.sort(x)")
-    fill = refused("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
+    sort: ClassVar[property] = refused("sort", "x = np.sort(x)")
+    fill: ClassVar[property] = refused("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
 
     def conj(self) -> Array:
         """The complex conjugate; real arrays as they are."""
@@ -390,7 +366,7 @@ class Array(WrappedArray):
         return self.reshape(-1, copy=True)
 
     @composed(by_rank=True)
-    def transpose(self, *axes: Any) -> Deferred:
+    def transpose(self: Array, *axes: Any) -> Deferred:
         """The array with its dimensions in another order.
 
         Args:
@@ -399,7 +375,7 @@ class Array(WrappedArray):
         return partial(_permute_dims, self, _given_at_once(axes) or (*range(self.ndim - 1, -1, -1),))
 
     @composed()
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Deferred:
+    def reshape(self: Array, *shape: Any, copy: bool | None = None) -> Deferred:
         """The same elements in another shape.
 
         Args:
@@ -417,6 +393,41 @@ class Array(WrappedArray):
         """
         found = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
         return _squeeze(self, axis=found)
+
+
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"pos": "positive", "neg": "negative", "abs": "abs", "invert": "bitwise_invert"}
+_METHODS = (
+    "sum", "prod", "mean", "std", "var", "any", "all", "min", "max", "argmin", "argmax", "cumsum", "cumprod",
+    "argsort", "searchsorted", "round", "nonzero", "dot", "copy", "ravel", "repeat", "swapaxes", "take",
+)  # fmt: skip
+
+
+def _add_methods() -> None:
+    """Add the methods that `ArrayTypes` has the types of."""
+    for symbol, name in _BINARY.items():
+        first, second = binary(name)
+        for prefix, operator in (("", first), ("r", second), ("i", _in_place(name))):
+            setattr(Array, f"__{prefix}{symbol}__", operator)
+    for prefix in ("", "r"):
+        quotient, remainder = (getattr(Array, f"__{prefix}{symbol}__") for symbol in ("floordiv", "mod"))
+        setattr(Array, f"__{prefix}divmod__", pair_of_results(quotient, remainder))
+    for symbol, name in _COMPARISONS.items():
+        setattr(Array, f"__{symbol}__", left(name))
+    for symbol, name in _UNARY.items():
+        setattr(Array, f"__{symbol}__", _unary(name))
+    for name in ("real", "imag"):
+        setattr(Array, name, property(_unary(name)))
+    for name in _METHODS:
+        setattr(Array, name, method(name))
+    setattr(Array, "clip", FUNCTIONS["clip"].call)  # noqa: B010 (the type is that of `ArrayTypes`)
 
 
 def _given_at_once(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -438,4 +449,5 @@ def _shown(array: Array) -> str:
     return f"{kind}({body}, dtype={array.dtype}{extra})"
 
 
+_add_methods()
 return_arrays_of(Array, pytrees.register)

@@ -201,8 +201,8 @@ class _Store(Function):
         return prepared.result(raws)
 
 
-accepted_value = _Store(None).call
-kept_value = _Store(Storing.KEPT).call
+accepted_value: Callable[..., Any] = _Store(None).call
+kept_value: Callable[..., Any] = _Store(Storing.KEPT).call
 
 
 def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:

@@ -46,7 +46,7 @@ class computation_errors:  # noqa: N801 (a context manager)
     """
 
     def __init__(self, name: str, backend: Backend, /, *operands: Any, **options: Any) -> None:
-        self.given = name, backend, operands, options
+        self.given: tuple[str, Backend, tuple[Any, ...], dict[str, Any]] = name, backend, operands, options
 
     def __enter__(self) -> None: ...
 

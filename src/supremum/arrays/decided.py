@@ -32,8 +32,19 @@ from supremum.decisions import Decision, PromotionError, ResultType, Verdict
 from supremum.formats import as_format
 from supremum.number_conversion import Steps
 from supremum.operands import Operand
-from supremum.operations import Family, as_operation
-from supremum.rules import EVERYTHING, FOLLOWING, SCOPE, RuleSet, Runtime, Watcher, get_rules, memory_of, question
+from supremum.operations import Family, Operation, as_operation
+from supremum.rules import (
+    EVERYTHING,
+    FOLLOWING,
+    SCOPE,
+    RuleSet,
+    RulesLike,
+    Runtime,
+    Watcher,
+    get_rules,
+    memory_of,
+    question,
+)
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
@@ -96,12 +107,12 @@ class Decided(Function):
         row = as_operation(operation)
         # A function with a name of its own is not the library's reduction, which may accumulate by itself.
         own = Family.WHOLE if row.family is Family.REDUCTION else row.family
-        self.operation = replace(row, name=name, family=own) if name else row
+        self.operation: Operation = replace(row, name=name, family=own) if name else row
         self._deciding, self._build = row, build
         self._trial = trial or (build and in_library(name or row.name))
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
-        self.operator = caller(self, lambda operands, _: self.apply(operands))
+        self.operator: Callable[..., Any] = caller(self, lambda operands, _: self.apply(operands))
 
     def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Decide, prepare, and compute.
@@ -177,7 +188,7 @@ class Decided(Function):
     def _library_of(self, keys: Sequence[Key]) -> Backend:
         return common_backend(keys, self.name)
 
-    def prepared_for(self, asked: str | RuleSet, watcher: Watcher | None, case: Case, raws: Sequence[Raw]) -> Prepared:
+    def prepared_for(self, asked: RulesLike, watcher: Watcher | None, case: Case, raws: Sequence[Raw]) -> Prepared:
         """The prepared function for operands under the rules in force; prepare it if necessary."""
         in_jax = self._library_of(case.keys).in_jax
         rules = get_rules(asked, in_jax=in_jax)

@@ -78,7 +78,9 @@ class Function(ABC):
     call: Callable[..., Any]
 
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
-        self.name, self.arguments, self.doc = name, arguments, doc
+        self.name: str = name
+        self.arguments: Callable[..., Any] = arguments
+        self.doc: str = doc
         self.backend: Backend | None = None
         self.readers: dict[Hashable, Reader] = {}
         self.call = caller(self)

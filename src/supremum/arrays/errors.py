@@ -40,7 +40,9 @@ class RuntimeDtypeError(SupremumError, TypeError):
 
     def __init__(self, what: str, remedy: str = "", decision: Decision | None = None) -> None:
         super().__init__(what, remedy)
-        self.what, self.remedy, self.decision = what, remedy, decision
+        self.what: str = what
+        self.remedy: str = remedy
+        self.decision: Decision | None = decision
 
     @property
     def fix(self) -> Fix | None:

@@ -42,11 +42,11 @@ class Trial:
     def __init__(
         self, keys: Sequence[Key], build: Build | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        self.keys = tuple(keys)
+        self.keys: tuple[Key, ...] = tuple(keys)
         self.build = build
-        self.options = dict(options or {})
-        self.backend = joint_backend(key.backend for key in keys)
-        self.flags = self.backend.flags()
+        self.options: dict[str, Any] = dict(options or {})
+        self.backend: Backend = joint_backend(key.backend for key in keys)
+        self.flags: Hashable = self.backend.flags()
 
     def holds(self, operand: Operand) -> bool:  # noqa: ARG002 (a `Runtime`)
         """True, because the arrays of the operands exist."""

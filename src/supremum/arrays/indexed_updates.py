@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from supremum.arrays.assignment import accepted_value, changed, stored
 from supremum.arrays.backend_errors import computation_errors
@@ -75,13 +75,13 @@ class Changes:
         update = partial(self._updated, "set", self.array.unwrap(), accepted, options)
         return self._changed("set", (value,), options, update)
 
-    add = _update("add", "A copy with a value added.")
-    subtract = _update("subtract", "A copy with a value subtracted.")
-    multiply = _update("multiply", "A copy with the elements multiplied by a value.")
-    divide = _update("divide", "A copy with the elements divided by a value.")
-    power = _update("pow", "A copy with the elements raised to the power of a value.")
-    min = _update("minimum", "A copy with the smaller of element and value.")
-    max = _update("maximum", "A copy with the larger of element and value.")
+    add: ClassVar[Callable[..., Any]] = _update("add", "A copy with a value added.")
+    subtract: ClassVar[Callable[..., Any]] = _update("subtract", "A copy with a value subtracted.")
+    multiply: ClassVar[Callable[..., Any]] = _update("multiply", "A copy with the elements multiplied by a value.")
+    divide: ClassVar[Callable[..., Any]] = _update("divide", "A copy with the elements divided by a value.")
+    power: ClassVar[Callable[..., Any]] = _update("pow", "A copy with the elements raised to the power of a value.")
+    min: ClassVar[Callable[..., Any]] = _update("minimum", "A copy with the smaller of element and value.")
+    max: ClassVar[Callable[..., Any]] = _update("maximum", "A copy with the larger of element and value.")
 
     def apply(self, function: Callable[[Any], Any], **options: Any) -> Any:
         """A copy with the results of a function of the elements.

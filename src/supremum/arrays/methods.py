@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.dispatch import Deferred, Forwarding
 from supremum.arrays.numpy_functions import Routed
+
+A = TypeVar("A")
+P = ParamSpec("P")
 
 
 class _Method(Routed):
@@ -66,14 +69,16 @@ class _Composed(Forwarding):
         return self.arguments(*args, **options)
 
 
-def composed(*, by_rank: bool = False) -> Callable[[Callable[..., Deferred]], Callable[..., Any]]:
+def composed(
+    *, by_rank: bool = False
+) -> Callable[[Callable[Concatenate[A, P], Deferred]], Callable[Concatenate[A, P], A]]:
     """Make a method of a function that returns the call of another one.
 
     Args:
         by_rank: whether the call depends on how many dimensions the array has.
     """
 
-    def make(deferred: Callable[..., Deferred]) -> Callable[..., Any]:
+    def make(deferred: Callable[Concatenate[A, P], Deferred]) -> Callable[Concatenate[A, P], A]:
         call = _Composed(deferred, by_rank=by_rank).call
         call.__annotations__["return"] = "Array"
         return call

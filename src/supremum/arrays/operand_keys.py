@@ -13,13 +13,13 @@ from supremum.arrays.wrapped import KeyedRaw, WrappedArray
 from supremum.decisions import letter
 from supremum.errors import OperandError, shown
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
-from supremum.rules import RuleSet, get_rules, memory_of
+from supremum.rules import RuleSet, RulesLike, get_rules, memory_of
 
 NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 """The types of Python numbers, without subclasses."""
 
 
-def number_key(rules: str | RuleSet, value: Scalar) -> Key:
+def number_key(rules: RulesLike, value: Scalar) -> Key:
     """The key of a Python number; numbers that these rules treat alike share a key."""
     memory, kind = memory_of(rules), value.__class__
     found = memory.numbers.get((kind, value))
@@ -32,7 +32,7 @@ def number_key(rules: str | RuleSet, value: Scalar) -> Key:
     return found
 
 
-def as_key(value: Any, rules: str | RuleSet) -> KeyedRaw | None:
+def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
     """The array of a library or the number in an operand, and its key.
 
     Args:

@@ -53,7 +53,7 @@ class ArrayVariable(Array):
         array = convert(value, dtype, library=library, copy=True)
         # An ArrayVariable has a dtype, so it is never weak.
         super().__init__(array.astype(array.dtype) if array.weak_type else array)
-        self.name = name
+        self.name: str = name
 
     @property
     def value(self) -> Array:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from supremum.public_names import public_names
+
 __all__ = ["main"]
 
 
@@ -16,3 +18,7 @@ def main() -> None:
     from supremum.cli.exit_codes import run
 
     sys.exit(run(app))
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -38,7 +38,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(FAILURE if isinstance(error, OSError) else USAGE_ERROR) from None
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=_Commands,
     help="Decide, explain, apply and train with number formats.",
     no_args_is_help=True,

@@ -35,7 +35,7 @@ class Interrupts:
             sys.unraisablehook = self._send_again
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.seen = True
+        self.seen: bool = True
         signal.default_int_handler(number, frame)
 
     def _send_again(self, lost: sys.UnraisableHookArgs) -> None:

@@ -3,5 +3,10 @@
 from supremum.explorer.page import BINARY as BINARY
 from supremum.explorer.page import STEPS as STEPS
 from supremum.explorer.page import explorer_page
+from supremum.public_names import public_names
 
 __all__ = ["explorer_page"]
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

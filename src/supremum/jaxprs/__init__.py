@@ -27,9 +27,14 @@ from supremum.jaxprs.positions import owner_of as owner_of
 from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
+from supremum.public_names import public_names
 
 __all__ = [
     "CALLS", "CUSTOM_VMAP", "ENTERED", "WITH_RULE", "Adapter", "Callee", "Frames", "LoopOperands", "Position",
     "RewriteAction", "RewriteRecord", "RewriteRule", "Rewriter", "Rewritten", "Site", "Value", "aval_of", "callees",
     "frames_of", "line_of", "loop_operands", "name_of_call", "register_adapter", "scopes_of", "user_place", "walk",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

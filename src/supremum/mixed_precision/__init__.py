@@ -58,6 +58,7 @@ from supremum.mixed_precision.scaled_gradients import (
 from supremum.mixed_precision.scaled_gradients import apply_or_skip as apply_or_skip
 from supremum.mixed_precision.scaled_gradients import differentiate_scaled as differentiate_scaled
 from supremum.mixed_precision.scaled_gradients import split_loss as split_loss
+from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 __all__ = [
@@ -73,3 +74,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return renamed_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -39,6 +39,7 @@ from supremum.nn.symbolic import is_spec as is_spec
 from supremum.nn.variable_operators import VariableOperators as VariableOperators
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 from supremum.nn.variables import Shard as Shard
+from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 __all__ = [
@@ -56,3 +57,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return renamed_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -42,12 +42,12 @@ class CallFrame:
 
     def __init__(self, layer: Module[Any], requested: bool | None, default: bool, strict: bool) -> None:
         outer = _frames.get()
-        self.is_outermost = not outer
-        self.number = outer[0].number if outer else next(_numbers)
-        self.layer = layer
-        self.requested = outer[-1].requested if outer and requested is None else requested
-        self.training = default if self.requested is None else self.requested
-        self.strict = strict or (bool(outer) and outer[-1].strict)
+        self.is_outermost: bool = not outer
+        self.number: int = outer[0].number if outer else next(_numbers)
+        self.layer: Module[Any] = layer
+        self.requested: bool | None = outer[-1].requested if outer and requested is None else requested
+        self.training: bool = default if self.requested is None else self.requested
+        self.strict: bool = strict or (bool(outer) and outer[-1].strict)
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def call_scope(frame: CallFrame, dtype: DType | None) -> Generator[None]:
         _frames.reset(token)
 
 
-running_layers = _frames.get
+running_layers: Callable[[], tuple[CallFrame, ...]] = _frames.get
 """A function that returns the running calls, outermost first."""
 
 

@@ -93,7 +93,7 @@ class Layer(Module["Layer"], ABC):
     (dtype(bfloat16), dtype('float32'))
     """
 
-    __signature__ = KeywordSignature()
+    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
     _takes_training: ClassVar[bool] = False
     _trains_by_default: ClassVar[bool] = False
     _has_weights = False
@@ -120,16 +120,16 @@ class Layer(Module["Layer"], ABC):
         self._policy = global_policy() if dtype is None else as_policy(dtype)
         self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
         # The global policy counts as None, even if an outer layer passes it explicitly.
-        self.chose_policy = self._policy is not global_policy()
+        self.chose_policy: bool = self._policy is not global_policy()
         self.autocast = autocast
         self._strict = strict
         self.trainable = trainable
-        self.activity_regularizer = as_regularizer(activity_regularizer)
-        self.name = snake_case(type(self).__name__) if name is None else name
-        self.built = False
+        self.activity_regularizer: RegularizerFunction | None = as_regularizer(activity_regularizer)
+        self.name: str = snake_case(type(self).__name__) if name is None else name
+        self.built: bool = False
         self._before_build: Snapshot | None = None
         self._warned: set[str] = set()
-        self.own_losses = OwnLosses()
+        self.own_losses: OwnLosses = OwnLosses()
         self._last_call = 0  # number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None

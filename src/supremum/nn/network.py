@@ -41,13 +41,6 @@ class OperatorLayer(Layer):
         return found.unwrap() if isinstance(found, Array) else found
 
 
-def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
-    def method(self: Any, *others: Any) -> Any:
-        return OperatorLayer(function)(*((*others, self) if reflected else (self, *others)))
-
-    return method
-
-
 class SymbolicTensor(SymbolicValue):
     """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
 
@@ -64,13 +57,47 @@ class SymbolicTensor(SymbolicValue):
     # NumPy's arrays must leave operators to this class.
     __array_ufunc__ = None
 
-    __neg__, __getitem__ = _operator(operator.neg), _operator(operator.getitem)
-    __add__, __radd__ = _operator(operator.add), _operator(operator.add, reflected=True)
-    __sub__, __rsub__ = _operator(operator.sub), _operator(operator.sub, reflected=True)
-    __mul__, __rmul__ = _operator(operator.mul), _operator(operator.mul, reflected=True)
-    __truediv__, __rtruediv__ = _operator(operator.truediv), _operator(operator.truediv, reflected=True)
-    __pow__, __rpow__ = _operator(operator.pow), _operator(operator.pow, reflected=True)
-    __matmul__, __rmatmul__ = _operator(operator.matmul), _operator(operator.matmul, reflected=True)
+    def __getitem__(self, index: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.getitem)(self, index)
+
+    def __neg__(self) -> SymbolicTensor:
+        return OperatorLayer(operator.neg)(self)
+
+    def __add__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.add)(self, other)
+
+    def __radd__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.add)(other, self)
+
+    def __sub__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.sub)(self, other)
+
+    def __rsub__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.sub)(other, self)
+
+    def __mul__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.mul)(self, other)
+
+    def __rmul__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.mul)(other, self)
+
+    def __truediv__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.truediv)(self, other)
+
+    def __rtruediv__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.truediv)(other, self)
+
+    def __pow__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.pow)(self, other)
+
+    def __rpow__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.pow)(other, self)
+
+    def __matmul__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.matmul)(self, other)
+
+    def __rmatmul__(self, other: Any) -> SymbolicTensor:
+        return OperatorLayer(operator.matmul)(other, self)
 
 
 def Input(  # noqa: N802 (the name that users of Keras know)

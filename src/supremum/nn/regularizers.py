@@ -57,7 +57,7 @@ class L1(Regularizer):
     """
 
     def __init__(self, l1: float = 0.01) -> None:
-        self.l1 = _factor("l1", l1)
+        self.l1: float = _factor("l1", l1)
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
@@ -78,7 +78,7 @@ class L2(Regularizer):
     """
 
     def __init__(self, l2: float = 0.01) -> None:
-        self.l2 = _factor("l2", l2)
+        self.l2: float = _factor("l2", l2)
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
@@ -97,8 +97,8 @@ class L1L2(Regularizer):
     """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
-        self.l1 = _factor("l1", l1)
-        self.l2 = _factor("l2", l2)
+        self.l1: float = _factor("l1", l1)
+        self.l2: float = _factor("l2", l2)
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""

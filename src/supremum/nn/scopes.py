@@ -48,7 +48,7 @@ def current_autocast_dtype() -> DType | None:
 _overlay: ContextVar[dict[Any, Any] | None] = ContextVar("overlay", default=None)
 
 
-current_overlay = _overlay.get
+current_overlay: Callable[[], dict[Any, Any] | None] = _overlay.get
 """A function that returns the values that replace those of variables in the running `functional_call`; None outside."""
 
 

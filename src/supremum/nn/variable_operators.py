@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -31,18 +31,15 @@ def _operator(name: str) -> Callable[..., Any]:
     return operator
 
 
-def _conversion(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def converted(self: Any) -> Any:
-        return convert(self.value)
+if TYPE_CHECKING:
+    from supremum.arrays import OperatorTypes
 
-    return converted
-
-
-def _operators(*names: str) -> Iterator[Callable[..., Any]]:
-    return (_operator(f"__{name}__") for name in names)
+    _Base = OperatorTypes[jax.Array]
+else:
+    _Base = object
 
 
-class VariableOperators:
+class VariableOperators(_Base):
     """Operators from both sides, comparisons, indexing and conversions; all of them read `value`, which casts."""
 
     # NumPy's arrays must leave operators to this class. NumPy's functions, which compute on the host, then raise.
@@ -53,24 +50,37 @@ class VariableOperators:
         """The value as computations see it."""
         raise NotImplementedError
 
-    __pos__, __neg__, __abs__, __invert__ = _operators("pos", "neg", "abs", "invert")
-    __add__, __radd__, __sub__, __rsub__ = _operators("add", "radd", "sub", "rsub")
-    __mul__, __rmul__, __truediv__, __rtruediv__ = _operators("mul", "rmul", "truediv", "rtruediv")
-    __floordiv__, __rfloordiv__, __mod__, __rmod__ = _operators("floordiv", "rfloordiv", "mod", "rmod")
-    __divmod__, __rdivmod__, __pow__, __rpow__ = _operators("divmod", "rdivmod", "pow", "rpow")
-    __matmul__, __rmatmul__ = _operators("matmul", "rmatmul")
-    __and__, __rand__, __or__, __ror__, __xor__, __rxor__ = _operators("and", "rand", "or", "ror", "xor", "rxor")
-    __lshift__, __rlshift__, __rshift__, __rrshift__ = _operators("lshift", "rlshift", "rshift", "rrshift")
-    __lt__, __le__, __gt__, __ge__ = _operators("lt", "le", "gt", "ge")
-    __eq__, __ne__ = _operators("eq", "ne")  # pyright: ignore[reportAssignmentType] (elementwise)
     # Layers and optimizers use variables as keys, by identity and not by value.
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
-    __len__, __iter__ = _conversion(len), _conversion(iter)
-    __bool__, __int__, __float__, __complex__ = map(_conversion, (bool, int, float, complex))
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[jax.Array]:
+        return iter(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
 
     def __getitem__(self, index: Any) -> jax.Array:
         return self.value[index]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.value, dtype) if copy is None else np.array(self.value, dtype, copy=copy)
+
+
+for _name in (
+    "pos", "neg", "abs", "invert", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv",
+    "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror",
+    "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift", "lt", "le", "gt", "ge", "eq", "ne",
+):  # fmt: skip
+    setattr(VariableOperators, f"__{_name}__", _operator(f"__{_name}__"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -246,7 +246,7 @@ class Variable(VariableOperators):
             f"variable {shown(self.name)} has no value yet; call nn.initialize(model, *inputs, seed=0)"
         )
 
-    def assign(self, value: Any) -> Any:
+    def assign(self, value: Any) -> Self:
         """Replace the value; the rules in force convert the new value to the stored dtype or refuse it.
 
         Args:
@@ -271,19 +271,19 @@ class Variable(VariableOperators):
             )
         return self._put(given)
 
-    def assign_add(self, value: Any) -> Any:
+    def assign_add(self, value: Any) -> Self:
         """Add a value, of the kinds that `assign` takes, to the stored value."""
         return self._assign("add", value)
 
-    def assign_sub(self, value: Any) -> Any:
+    def assign_sub(self, value: Any) -> Self:
         """Subtract a value, of the kinds that `assign` takes, from the stored value."""
         return self._assign("subtract", value)
 
-    def assign_mul(self, value: Any) -> Any:
+    def assign_mul(self, value: Any) -> Self:
         """Multiply the stored value by a value of the kinds that `assign` takes."""
         return self._assign("multiply", value)
 
-    def _assign(self, name: str, value: Any) -> Any:
+    def _assign(self, name: str, value: Any) -> Self:
         given = value.read_stored() if isinstance(value, Variable) else value
         held = wrap(self.read_stored())
         with refused_in_place(held, name, (held, given), Storing.KEPT):
@@ -294,9 +294,16 @@ class Variable(VariableOperators):
         check_fits(held, name, given)
         return self._put(raw)
 
-    __iadd__, __isub__, __imul__ = assign_add, assign_sub, assign_mul
+    def __iadd__(self, value: Any) -> Self:
+        return self.assign_add(value)
 
-    def _put(self, array: jax.Array) -> Any:
+    def __isub__(self, value: Any) -> Self:
+        return self.assign_sub(value)
+
+    def __imul__(self, value: Any) -> Self:
+        return self.assign_mul(value)
+
+    def _put(self, array: jax.Array) -> Self:
         values = current_overlay()
         if values is not None:
             values[self] = array

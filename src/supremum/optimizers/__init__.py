@@ -11,9 +11,14 @@ from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.serialization import as_optimizer, deserialize_optimizer, serialize_optimizer
 from supremum.optimizers.state import OptimizerState, Update
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
+from supremum.public_names import public_names
 
 __all__ = [
     "SGD", "Adagrad", "Adam", "AdamW", "Hyperparameter", "Lion", "LossScaleOptimizer", "MovingAverage", "Optimizer",
     "OptimizerState", "OptimizerWrapper", "RMSprop", "RetraceWarning", "StatefulLossScale", "Update", "as_optimizer",
     "deserialize_optimizer", "optimizers_within", "serialize_optimizer",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

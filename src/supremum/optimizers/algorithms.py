@@ -240,7 +240,9 @@ class Adagrad(GradientDescent):
         super().__init__(learning_rate, **options)
         self.nu_dtype = nu_dtype
         self.add_hyperparameter("epsilon", epsilon)
-        self.initial_accumulator_value = NON_NEGATIVE.check("initial_accumulator_value", initial_accumulator_value)
+        self.initial_accumulator_value: float = NON_NEGATIVE.check(
+            "initial_accumulator_value", initial_accumulator_value
+        )
 
     def direction(self, *, epsilon: Any, **_: Any) -> Any:
         """The gradient divided by the root of the sum of the squares of all gradients."""

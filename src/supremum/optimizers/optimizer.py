@@ -63,7 +63,7 @@ class Optimizer:
     (Array([0.75, 1.5 ], dtype=float32), 1)
     """
 
-    __signature__ = KeywordSignature()
+    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
     _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})  # not compiled
     # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
     _settings: ClassVar[tuple[str, ...]] = ("gradient_transformers", "gradient_aggregator")
@@ -92,7 +92,7 @@ class Optimizer:
             self.add_hyperparameter(name, limit, POSITIVE_OR_NONE)
         self.gradient_transformers = gradient_transformers
         self.gradient_aggregator = gradient_aggregator
-        self.transformation = None
+        self.transformation: Any = None
         if type(self).make_transformation is Optimizer.make_transformation:
             self._adopt(transformation, injected_hyperparameters)
         elif transformation is not None or injected_hyperparameters:

@@ -57,7 +57,7 @@ class Identity:
     __slots__ = ("held",)
 
     def __init__(self, held: object) -> None:
-        self.held = held
+        self.held: object = held
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Identity) and self.held is other.held

@@ -1,5 +1,6 @@
 """Rendering plain data as text, Markdown, HTML and SVG. It depends on neither dtypes nor array libraries."""
 
+from supremum.public_names import public_names
 from supremum.render.document import Document, aligned, columns_to_html, document_to_html, document_to_text
 from supremum.render.hasse import Diagram, Node, hasse_to_dot, hasse_to_svg
 from supremum.render.side_by_side import Note, SideBySide, side_by_side_to_html, side_by_side_to_svg
@@ -29,3 +30,7 @@ __all__ = [
     "table_to_markdown",
     "table_to_svg",
 ]
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -6,13 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from supremum.errors import shown
+from supremum.public_names import public_names
 from supremum.rules.jax_flags import holds_64_bits as holds_64_bits
 from supremum.rules.jax_flags import is_explicit_x64 as is_explicit_x64
 from supremum.rules.jax_flags import is_x64 as is_x64
 from supremum.rules.lattices import weak_defaults as weak_defaults
 from supremum.rules.names import FOLLOWING as FOLLOWING
 from supremum.rules.names import FOLLOWS_JAX as FOLLOWS_JAX
-from supremum.rules.names import HOMES, rule_names
+from supremum.rules.names import HOMES, RuleName, rule_names
 from supremum.rules.names import canonical_name as canonical_name
 from supremum.rules.names import question as question
 from supremum.rules.reductions import Reduction
@@ -22,6 +23,7 @@ from supremum.rules.runtimes import UNWRAPPED as UNWRAPPED
 from supremum.rules.runtimes import Runtime
 from supremum.rules.runtimes import is_typed as is_typed
 from supremum.rules.scope import SCOPE as SCOPE
+from supremum.rules.scope import RulesLike as RulesLike
 from supremum.rules.scope import Watcher as Watcher
 from supremum.rules.scope import find_rules as find_rules
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
@@ -72,6 +74,7 @@ __all__ = [
     "TORCH",
     "LatticeRuleSet",
     "Reduction",
+    "RuleName",
     "RuleSet",
     "Runtime",
     "Storing",
@@ -89,3 +92,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'supremum.rules' has no attribute {shown(name)}")
     return getattr(importlib.import_module(f"supremum.rules.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

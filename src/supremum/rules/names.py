@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from supremum.argument_checks import flag
 from supremum.errors import UnknownNameError
@@ -28,6 +28,13 @@ HOMES: dict[str, tuple[str, str]] = {
     name: (module, name.upper().replace("-", "_")) for module, names in _NAMES.items() for name in names
 }
 """For each name, its module and the value in it."""
+RuleName: TypeAlias = Literal[
+    "jax", "jax-strict",
+    "jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64",
+    "numpy", "numpy-legacy", "torch", "keras", "tf-rfc-all", "tf-rfc-safe", "tf-rfc-none", "tf-off", "tf-all",
+    "tf-safe", "paddle", "array-api",
+]  # fmt: skip
+"""The names of `rule_names()`, for type checkers and for completion in editors."""
 FOLLOWS_JAX = "jax"
 """The name of the rules that follow all of JAX's flags."""
 FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}

@@ -274,7 +274,8 @@ class RuleSet(ABC):
         """The attributes by name: the fields, and those that a subclass sets."""
         return {name: value for name, value in vars(self).items() if name != "memory"}
 
-    __getstate__ = _values
+    def __getstate__(self) -> dict[str, Any]:
+        return self._values()
 
     def key_of(self, operand: Operand) -> Hashable:
         """The part of an operand that verdicts depend on, as a cache key."""

@@ -10,19 +10,21 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from supremum.rules.names import FOLLOWING, FOLLOWS_JAX, HOMES, canonical_name
+from supremum.rules.names import FOLLOWING, FOLLOWS_JAX, HOMES, RuleName, canonical_name
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.shared_cache import Memory
 from supremum.scoped_values import Block, Blocks, calls_within
 
 P = ParamSpec("P")
 R = TypeVar("R")
+RulesLike: TypeAlias = RuleName | str | RuleSet
+"""A rule set or its name. Editors complete the names; a name may also be any str, such as one read from a file."""
 _MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*FOLLOWING, *HOMES)}
 
 
-def memory_of(rules: str | RuleSet) -> Memory:
+def memory_of(rules: RulesLike) -> Memory:
     """The caches of a rule set, or of a name, which may stand for several rule sets.
 
     Args:
@@ -81,13 +83,13 @@ class Scope(Block):
     __slots__ = ("_own_watcher", "memory", "rules", "watcher")
 
     def __init__(
-        self, rules: str | RuleSet, outer: Scope | None, watcher: Watcher | None = None, owner: object = None
+        self, rules: RulesLike, outer: Scope | None, watcher: Watcher | None = None, owner: object = None
     ) -> None:
-        self.rules = rules
+        self.rules: RulesLike = rules
         self._own_watcher = watcher
-        self.watcher = outer.watcher if watcher is None and outer is not None else watcher
+        self.watcher: Watcher | None = outer.watcher if watcher is None and outer is not None else watcher
         # With a watcher, the caches of prepared operations start empty, and functions are traced again.
-        self.memory = memory_of(rules) if self.watcher is None else Memory(self)
+        self.memory: Memory = memory_of(rules) if self.watcher is None else Memory(self)
         super().__init__(owner, outer, self.memory.key)
 
     def within(self, outer: Any) -> Scope:
@@ -105,10 +107,10 @@ _PROCESS = Scope(FOLLOWS_JAX, None)
 _scopes = Blocks("rules", _PROCESS, _fix)
 SCOPE: ContextVar[Scope] = _scopes.innermost
 """The scope in force, for code that JAX does not trace."""
-scope_in_force = _scopes.current
+scope_in_force: Callable[[], Scope] = _scopes.current
 
 
-def get_rules(rules: str | RuleSet | None = None, *, in_jax: bool = True) -> RuleSet:
+def get_rules(rules: RulesLike | None = None, *, in_jax: bool = True) -> RuleSet:
     """Find a rule set by name, or the one in force.
 
     Args:
@@ -130,7 +132,7 @@ def get_rules(rules: str | RuleSet | None = None, *, in_jax: bool = True) -> Rul
     return asked if isinstance(asked, RuleSet) else find_rules(asked, in_jax=in_jax)
 
 
-def set_default_rules(rules: str | RuleSet) -> None:
+def set_default_rules(rules: RulesLike) -> None:
     """Set the default rules of the process, which apply without a scope or an argument.
 
     Args:
@@ -175,7 +177,7 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
     dtype('float16')
     """
 
-    def __init__(self, rules: str | RuleSet) -> None:
+    def __init__(self, rules: RulesLike) -> None:
         if not isinstance(rules, RuleSet):
             canonical_name(rules)
         self.rules = rules

@@ -39,7 +39,7 @@ class Memory:
     __slots__ = ("__weakref__", "by_value", "key", "number_keys", "numbers", "pairs", "prepared", "verdicts")
 
     def __init__(self, key: Hashable) -> None:
-        self.key = key
+        self.key: Hashable = key
         self.verdicts: Bounded[Hashable, Verdict] = Bounded(_MOST)
         """Verdicts, by the operation and the keys of its operands."""
         self.pairs: Bounded[Hashable, Any] = Bounded(_MOST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from supremum.jaxprs import Adapter, register_adapter
+from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
 from supremum.tracing.find_casts import Recorded as Recorded
@@ -26,3 +27,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return renamed_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -6,7 +6,7 @@ import ast
 import inspect
 import linecache
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -46,7 +46,7 @@ class Source:
         self._lines = linecache.getlines(file)
         self._nodes: dict[tuple[int, int, int, int], Node] = {}
         self._ends: dict[tuple[int, int], list[Node]] = {}
-        self.names = _names_of(file)
+        self.names: Mapping[str, Any] = _names_of(file)
         try:
             tree = ast.parse("".join(self._lines))
         except (SyntaxError, ValueError):  # a notebook cell with magics, or a file that is not Python
@@ -154,9 +154,9 @@ class Sources:
     """Source files, each read once."""
 
     def __init__(self) -> None:
-        self.source = cache(Source)
-        self.node = cache(self._node)
-        self.text = cache(self._text)
+        self.source: Callable[[str], Source] = cache(Source)
+        self.node: Callable[[Position], Node | None] = cache(self._node)
+        self.text: Callable[[Position], str] = cache(self._text)
 
     def _node(self, position: Position) -> Node | None:
         """The expression or statement at a position."""

@@ -19,7 +19,7 @@ from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.jaxprs import BETWEEN, USER, Position, position_of
 from supremum.operands import as_operand
-from supremum.rules import RuleSet, get_rules, rule_names
+from supremum.rules import RuleSet, RulesLike, get_rules, rule_names
 from supremum.tracing.classify import fix_of, has_cast
 from supremum.tracing.expressions import UNRESOLVED, Sources, operand_nodes, source_intent, value_of
 from supremum.tracing.find_casts import casts
@@ -29,7 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _SHOWN = 20
-Allowed: TypeAlias = "str | RuleSet"
+Allowed: TypeAlias = RulesLike
 """A rule set or its name, a class of casts, or a pattern of file names."""
 
 

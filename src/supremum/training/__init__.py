@@ -1,5 +1,6 @@
 """Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
+from supremum.public_names import public_names
 from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, History, LambdaCallback, ModelCheckpoint
 from supremum.training.checkpoints import (
     Checkpoint,
@@ -57,3 +58,7 @@ __all__ = [
     "TopKCategoricalAccuracy", "TrainState", "TrainStep", "TrainingWarning", "as_loss", "as_metric", "init_state",
     "initialize_processes", "load_arrays", "load_weights", "save_arrays", "save_weights", "train_step",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

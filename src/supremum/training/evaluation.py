@@ -43,9 +43,11 @@ class Evaluator:
     def __init__(
         self, model: Layer, loss: BatchLoss, metrics: Sequence[Metric], seed: int, distribution: DataParallel | None
     ) -> None:
-        self.model, self.loss, self.distribution = model, loss, distribution
-        self.seed = whole_number("seed", seed, -(2**63), 2**63 - 1)
-        self.metrics = {metric.name: metric for metric in metrics}
+        self.model: Layer = model
+        self.loss: BatchLoss = loss
+        self.distribution: DataParallel | None = distribution
+        self.seed: int = whole_number("seed", seed, -(2**63), 2**63 - 1)
+        self.metrics: dict[str, Metric] = {metric.name: metric for metric in metrics}
         self._compile()
 
     def _compile(self) -> None:

@@ -52,7 +52,7 @@ class KeptCarry:
             The results.
         """
         results = run(self.value, *args)
-        self.value = results[0]
+        self.value: Any = results[0]
         return results
 
 
@@ -140,7 +140,7 @@ class Execution:
         if is_auto and steps_per_execution != "auto":
             raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
         self._given = None if is_auto else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
-        self.most_at_once = SEVERAL if self._given is None else self._given
+        self.most_at_once: int = SEVERAL if self._given is None else self._given
         # A choice holds for one compiled step, given by the shapes of its data and the version of its key.
         self._automatic: Bounded[Hashable, AutomaticSteps] = Bounded(64)
         self._last = AutomaticSteps()

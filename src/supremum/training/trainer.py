@@ -53,20 +53,21 @@ class Trainer:
         self.evaluator = evaluator
         self.optimizer = with_loss_scale(evaluator.model, optimizer)
         self._key = jax.random.key_data(jax.random.key(evaluator.seed))
-        self.count = jnp.zeros((), jnp.int32)
-        self.epoch = 0
+        self.count: jax.Array = jnp.zeros((), jnp.int32)
+        self.epoch: int = 0
         self._steps_per_execution, self._warn_after = steps_per_execution, warn_after
         self._compile()
 
     def _compile(self) -> None:
         """Create what a pickle does not contain: compiled functions, locks, running results; and shorter names."""
-        self._model, self.distribution = self.evaluator.model, self.evaluator.distribution
+        self._model = self.evaluator.model
+        self.distribution: DataParallel | None = self.evaluator.distribution
         self._training = self._compiled_step()
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
         self._gathered = self.evaluator.nothing_gathered()
         self._loans: tuple[Donation, Donation] | None = None
-        self.interrupts = Interrupts()
+        self.interrupts: Interrupts = Interrupts()
         # The first lock is held while the model changes, the second only while values are read or moved.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
         self._changed_by = ""
@@ -152,7 +153,7 @@ class Trainer:
             raise ArgumentError(f"{shown(self._model)} has no trainable variables, so there is nothing to train")
         scaled = with_loss_scale(self._model, self.optimizer)
         if scaled is not self.optimizer:  # a layer created in the first call computes in float16
-            self.optimizer = scaled
+            self.optimizer: Optimizer = scaled
             self._training = self._compiled_step()
             self._skipped_steps = SkippedSteps(self._warn_after, scaled)
         with self.interrupts.watched(), self.interrupts.held_back():

@@ -16,6 +16,7 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.standard import standard_backend
 from supremum.bounded_cache import Bounded
 from supremum.errors import UnknownNameError
+from supremum.public_names import public_names
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
 
@@ -76,3 +77,7 @@ def _standard(value: Any) -> Backend | None:
     except TypeError:  # placeholders that JAX puts into trees have an `__array_namespace__` that fails
         return None
     return standard_backend(namespace.__name__)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

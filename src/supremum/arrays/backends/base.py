@@ -36,12 +36,12 @@ class Key:
     __slots__ = ("backend", "device", "dtype", "operand", "weak", "zero_d")
 
     def __init__(self, backend: Backend | None, operand: Operand, device: Hashable) -> None:
-        self.backend = backend
-        self.operand = operand
-        self.device = device
-        self.dtype = operand.dtype
-        self.weak = operand.weak
-        self.zero_d = operand.ndim == 0
+        self.backend: Backend | None = backend
+        self.operand: Operand = operand
+        self.device: Hashable = device
+        self.dtype: DType | None = operand.dtype
+        self.weak: bool = operand.weak
+        self.zero_d: bool = operand.ndim == 0
 
     def __repr__(self) -> str:
         return f"Key({self.backend.name if self.backend else 'Python'}, {self.operand}, {self.device})"

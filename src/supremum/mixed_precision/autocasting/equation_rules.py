@@ -65,7 +65,7 @@ class AutocastRule:
 
     def __init__(self, settings: Settings, rows: Iterable[operations.Row]) -> None:
         self.settings = settings
-        self.rows = MappingProxyType({row.name: row for row in rows})
+        self.rows: MappingProxyType[str, operations.Row] = MappingProxyType({row.name: row for row in rows})
 
     def value(self, aval: Any) -> Value:
         """Describe an input; a weak one follows the other operands as Python numbers do."""

@@ -370,4 +370,4 @@ def _kept(x: jax.Array, dtype: str) -> jax.Array:
 _kept.__name__ = operations.KEEP_CALL
 _keep = jax.jit(_kept, static_argnums=1)
 
-autocast = _Autocast()
+autocast: _Autocast = _Autocast()

@@ -141,7 +141,7 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
     """
 
     def __init__(self, policy: Any) -> None:
-        self.policy = None if policy is None else _usable(policy)
+        self.policy: Policy | None = None if policy is None else _usable(policy)
 
     def __enter__(self) -> Policy:
         """Set the policy, and return it."""

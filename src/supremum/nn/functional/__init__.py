@@ -28,6 +28,7 @@ from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_ste
 from supremum.nn.functional.shape_checks import MOST as MOST
 from supremum.nn.functional.shape_checks import as_axes as as_axes
 from supremum.nn.functional.shape_checks import positive_int as positive_int
+from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 __all__ = [
@@ -42,3 +43,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     return renamed_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

@@ -242,10 +242,10 @@ class MultiHeadAttention(Layer):
             dtype=self.dtype_policy,
             param_dtype=self.param_dtype,
         )
-        self.query = projection((self.num_heads, head_dim), name="query")
-        self.key = projection((self.num_key_value_heads, head_dim), name="key")
-        self.value = projection((self.num_key_value_heads, value_dim), name="value")
-        self.output = projection((self.output_dim,), axis=(-2, -1), name="output")
+        self.query: DenseGeneral = projection((self.num_heads, head_dim), name="query")
+        self.key: DenseGeneral = projection((self.num_key_value_heads, head_dim), name="key")
+        self.value: DenseGeneral = projection((self.num_key_value_heads, value_dim), name="value")
+        self.output: DenseGeneral = projection((self.output_dim,), axis=(-2, -1), name="output")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
         self._input_dtypes: list[DType] = [leaf.dtype for leaf in jax.tree.leaves(self.build_inputs)]
 

@@ -9,7 +9,14 @@ import jax
 
 from supremum.errors import ArgumentError
 from supremum.nn import functional
-from supremum.nn.functional.convolution import CONV_PADDINGS, TRANSPOSED_PADDINGS, Padding, as_padding, check_space
+from supremum.nn.functional.convolution import (
+    CONV_PADDINGS,
+    TRANSPOSED_PADDINGS,
+    Padding,
+    Pads,
+    as_padding,
+    check_space,
+)
 from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
 from supremum.nn.inputs import InputSpec
 from supremum.nn.layers.products import KernelLayer, KernelOptions
@@ -44,13 +51,13 @@ class BaseConv(KernelLayer):
         **options: Unpack[KernelOptions],
     ) -> None:
         super().__init__(**options)
-        self.filters = positive_int("filters", filters)
-        self.kernel_size = window_size("kernel_size", kernel_size)
+        self.filters: int = positive_int("filters", filters)
+        self.kernel_size: tuple[int, ...] = window_size("kernel_size", kernel_size)
         count = len(self.kernel_size)
-        self.strides = positive_ints("strides", 1 if strides is None else strides, count)
-        self.padding = as_padding(padding, count, self._paddings)
-        self.kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
-        self.groups = positive_int("groups", groups)
+        self.strides: tuple[int, ...] = positive_ints("strides", 1 if strides is None else strides, count)
+        self.padding: str | Pads = as_padding(padding, count, self._paddings)
+        self.kernel_dilation: tuple[int, ...] = positive_ints("kernel_dilation", kernel_dilation, count)
+        self.groups: int = positive_int("groups", groups)
         if self.filters % self.groups:
             raise ArgumentError(f"groups must divide filters={filters}, got {groups}; use filters={groups}")
         self.use_bias = use_bias
@@ -101,7 +108,7 @@ class Conv(BaseConv):
         self, filters: int, kernel_size: Sequence[int], *, input_dilation: Ints = 1, **options: Unpack[ConvOptions]
     ) -> None:
         super().__init__(filters, kernel_size, **options)
-        self.input_dilation = positive_ints("input_dilation", input_dilation, len(self.kernel_size))
+        self.input_dilation: tuple[int, ...] = positive_ints("input_dilation", input_dilation, len(self.kernel_size))
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the convolution, in the compute dtype."""

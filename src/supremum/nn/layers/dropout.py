@@ -31,7 +31,7 @@ class Dropout(Layer):
 
     def __init__(self, rate: float, *, broadcast_axes: Ints = (), **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
-        self.rate = as_rate(rate)
+        self.rate: float = as_rate(rate)
         self.broadcast_axes = broadcast_axes
 
     def call(self, x: Any, *, training: bool = False) -> jax.Array:

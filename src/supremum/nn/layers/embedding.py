@@ -44,15 +44,15 @@ class Embedding(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
-        self.num_embeddings = positive_int("num_embeddings", num_embeddings)
-        self.features = positive_int("features", features)
+        self.num_embeddings: int = positive_int("num_embeddings", num_embeddings)
+        self.features: int = positive_int("features", features)
         self._embedding_initializer = embedding_initializer
         self._embedding_regularizer = as_regularizer(embedding_regularizer)
 
     def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table does not depend on it)
         """Add the table."""
         shape = (self.num_embeddings, self.features)
-        self.embedding = self.add_weight(
+        self.embedding: Any = self.add_weight(
             "embedding", shape, self._embedding_initializer, autocast=False, regularizer=self._embedding_regularizer
         )
 

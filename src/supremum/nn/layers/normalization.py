@@ -70,8 +70,8 @@ class Normalization(Layer):
         """
         dtype = at_least_float32(self.variable_dtype) if self.param_dtype is None else self.param_dtype
         weight = partial(self.add_weight, shape=shape, dtype=dtype, autocast=False)
-        self.gamma = weight("gamma", initializer=self._scale_initializer) if self.use_scale else None
-        self.beta = weight("beta", initializer=self._offset_initializer) if self.use_offset else None
+        self.gamma: Any = weight("gamma", initializer=self._scale_initializer) if self.use_scale else None
+        self.beta: Any = weight("beta", initializer=self._offset_initializer) if self.use_offset else None
 
     @property
     def scale(self) -> jax.Array | None:
@@ -89,7 +89,7 @@ class _AxisNorm(Normalization):
 
     def __init__(self, *, axes: Ints = (-1,), epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
         super().__init__(epsilon=epsilon, **options)
-        self.axes = axis_numbers("axes", axes)
+        self.axes: tuple[int, ...] = axis_numbers("axes", axes)
         self.input_spec = InputSpec()
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -258,8 +258,8 @@ class BatchNorm(Normalization):
         mean = as_format(at_least_float32(functional.common_dtype(self.build_inputs[0], dtype=self.compute_dtype)))
         self.add_scale_and_offset(channels)
         average = partial(self.add_weight, shape=channels, trainable=False, autocast=False)
-        self.moving_mean = average("moving_mean", initializer=ZEROS, dtype=mean.dtype)
-        self.moving_variance = average("moving_variance", initializer=ONES, dtype=mean.component.dtype)
+        self.moving_mean: Any = average("moving_mean", initializer=ZEROS, dtype=mean.dtype)
+        self.moving_variance: Any = average("moving_variance", initializer=ONES, dtype=mean.component.dtype)
         self.input_spec = InputSpec(min_ndim=2, axes={self.axis: channels[0]})
 
     def call(self, x: jax.Array, *, mask: jax.Array | None = None, training: bool = False) -> jax.Array:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import jax
 
 from supremum.nn import functional
-from supremum.nn.functional.convolution import Padding, as_padding
+from supremum.nn.functional.convolution import Padding, Pads, as_padding
 from supremum.nn.functional.pooling import POOL_PADDINGS
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 from supremum.nn.layer import Layer, LayerOptions
@@ -33,10 +33,10 @@ class _Pool(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
-        self.window = window_size("window", window)
+        self.window: tuple[int, ...] = window_size("window", window)
         count = len(self.window)
-        self.strides = self.window if strides is None else positive_ints("strides", strides, count)
-        self.padding = as_padding(padding, count, POOL_PADDINGS)
+        self.strides: tuple[int, ...] = self.window if strides is None else positive_ints("strides", strides, count)
+        self.padding: str | Pads = as_padding(padding, count, POOL_PADDINGS)
 
 
 class MaxPool(_Pool):

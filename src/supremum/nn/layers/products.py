@@ -50,8 +50,8 @@ class KernelLayer(Layer):
         self.input_spec = InputSpec()
         self.kernel_initializer = kernel_initializer
         self.bias_initializer = bias_initializer
-        self.kernel_regularizer = as_regularizer(kernel_regularizer)
-        self.bias_regularizer = as_regularizer(bias_regularizer)
+        self.kernel_regularizer: RegularizerFunction | None = as_regularizer(kernel_regularizer)
+        self.bias_regularizer: RegularizerFunction | None = as_regularizer(bias_regularizer)
 
     def add_kernel_and_bias(
         self,
@@ -70,7 +70,7 @@ class KernelLayer(Layer):
         """
         initializer = initializer or self.kernel_initializer
         bias_initializer = bias_initializer or self.bias_initializer
-        self.kernel = self.add_weight("kernel", shape, initializer, regularizer=self.kernel_regularizer)
+        self.kernel: Any = self.add_weight("kernel", shape, initializer, regularizer=self.kernel_regularizer)
         self.bias: Any = None
         if bias_shape is not None:
             self.bias = self.add_weight("bias", bias_shape, bias_initializer, regularizer=self.bias_regularizer)
@@ -98,7 +98,7 @@ class Dense(KernelLayer):
 
     def __init__(self, units: int, *, use_bias: bool = True, **options: Unpack[KernelOptions]) -> None:
         super().__init__(**options)
-        self.units = positive_int("units", units)
+        self.units: int = positive_int("units", units)
         self.use_bias = use_bias
 
     def build(self, input_shape: Any) -> None:
@@ -144,7 +144,7 @@ class DenseGeneral(KernelLayer):
     ) -> None:
         super().__init__(**options)
         count = len(features) if isinstance(features, (tuple, list)) else 1
-        self.features = positive_ints("features", features, count)
+        self.features: tuple[int, ...] = positive_ints("features", features, count)
         self.axis = axis
         self.batch_axis = batch_axis
         self.use_bias = use_bias
@@ -209,8 +209,8 @@ class Einsum(KernelLayer):
             raise ArgumentError(
                 f"shape must have a number for each letter of the kernel {shown(terms.kernel)}, got {shown(shape)}"
             )
-        self.shape = positive_ints("shape", shape, len(shape))
-        self.bias_shape = None if bias_shape is None else all_whole(bias_shape)
+        self.shape: tuple[int, ...] = positive_ints("shape", shape, len(shape))
+        self.bias_shape: tuple[int, ...] | None = None if bias_shape is None else all_whole(bias_shape)
         if bias_shape is not None:
             if self.bias_shape is None:
                 raise ArgumentError(f"bias_shape must be a tuple of lengths, got {shown(bias_shape)}")

@@ -64,7 +64,7 @@ class _DenseCell(KernelLayer, RecurrentCell):
         self.activation = activation
         self.use_bias = use_bias
         self.recurrent_initializer = recurrent_initializer
-        self.recurrent_regularizer = as_regularizer(recurrent_regularizer)
+        self.recurrent_regularizer: RegularizerFunction | None = as_regularizer(recurrent_regularizer)
         self.input_spec = InputSpec(min_ndim=1)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -73,7 +73,7 @@ class _DenseCell(KernelLayer, RecurrentCell):
         initializers = self.kernel_initializer, self.recurrent_initializer, self.bias_initializer
         kernel, recurrent, bias = (GateInitializer(each, self._gates) for each in initializers)
         self.add_kernel_and_bias((input_shape[-1], wide), (wide,) if self.use_bias else None, kernel, bias)
-        self.recurrent_kernel = self.add_weight(
+        self.recurrent_kernel: Any = self.add_weight(
             "recurrent_kernel", (self.units, wide), recurrent, regularizer=self.recurrent_regularizer
         )
         self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
@@ -184,7 +184,7 @@ class GRUCell(_GatedCell):
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernels and biases."""
         super().build(input_shape)
-        self.recurrent_bias = None
+        self.recurrent_bias: Any = None
         if self.use_bias:
             self.recurrent_bias = self.add_weight(
                 "recurrent_bias", (self.units,), self.bias_initializer, regularizer=self.bias_regularizer
@@ -248,7 +248,7 @@ class RNN(Layer):
             activity_regularizer=cell.activity_regularizer,
             name=name,
         )
-        self.chose_policy = cell.chose_policy
+        self.chose_policy: bool = cell.chose_policy
         self.cell = cell
         self.return_sequences = return_sequences
         self.return_state = return_state
@@ -440,9 +440,9 @@ class Bidirectional(Layer):
         if forward.reverse:
             raise ArgumentError("the forward layer must be made without reverse=True")
         super().__init__(dtype=forward.dtype_policy, param_dtype=forward.param_dtype, autocast=False, name=name)
-        self.chose_policy = forward.chose_policy
+        self.chose_policy: bool = forward.chose_policy
         self.forward = forward
-        self.backward = _backward_of(forward, backward)
+        self.backward: RNN = _backward_of(forward, backward)
         self.merge = merge
 
     def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:

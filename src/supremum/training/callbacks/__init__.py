@@ -1,5 +1,6 @@
 """Callbacks that run while a model trains, evaluates or predicts."""
 
+from supremum.public_names import public_names
 from supremum.training.callbacks.callback import Callback, CallbackList, LambdaCallback, as_callbacks
 from supremum.training.callbacks.history import CSVLogger, History
 from supremum.training.callbacks.monitor_callbacks import EarlyStopping, ModelCheckpoint
@@ -9,3 +10,7 @@ __all__ = [
     "CSVLogger", "Callback", "CallbackList", "EarlyStopping", "History", "LambdaCallback", "ModelCheckpoint",
     "as_callbacks", "pass_progress", "progress_of",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

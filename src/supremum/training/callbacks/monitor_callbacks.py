@@ -41,7 +41,8 @@ class MonitorCallback(Callback):
 
     def reset_best(self) -> None:
         """Forget the best value."""
-        self.best, self.epochs_seen = math.inf * self._sign, 0
+        self.best: float = math.inf * self._sign
+        self.epochs_seen: int = 0
 
     def is_better(self, logs: Mapping[str, float]) -> bool:
         """Compare the number of an epoch with the best one, and keep it if it is better.

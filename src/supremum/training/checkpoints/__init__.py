@@ -1,5 +1,6 @@
 """Checkpoints: arrays, weights and whole training states saved to files and folders."""
 
+from supremum.public_names import public_names
 from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError
 from supremum.training.checkpoints.stored_arrays import check_savable, checked_format, load_arrays, save_arrays
 from supremum.training.checkpoints.training_state import Checkpoint, CheckpointFolder, CheckpointWarning, load_resumable
@@ -17,3 +18,7 @@ __all__ = [
     "MismatchError", "MissingCheckpointError", "check_savable", "checked_format", "fitted_values", "load_arrays",
     "load_optimizer", "load_resumable", "load_weights", "save_arrays", "save_weights",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

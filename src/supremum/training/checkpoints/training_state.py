@@ -162,7 +162,7 @@ class CheckpointFolder:
     def __init__(self, folder: str | os.PathLike[str], *, keep: int | None = 3, format: str | None = None) -> None:  # noqa: A002
         if keep is not None:
             positive_int("keep", keep)
-        self.folder = as_path(folder)
+        self.folder: Path = as_path(folder)
         self.keep = keep
         self._format = checked_format(format)
 

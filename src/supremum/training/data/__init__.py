@@ -1,5 +1,6 @@
 """Training data: batches from arrays or iterables, and checks of the inputs of losses and metrics."""
 
+from supremum.public_names import public_names
 from supremum.training.data.batches import (
     ArrayData,
     Batch,
@@ -29,3 +30,7 @@ __all__ = [
     "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "check_labels",
     "described_batch", "one_array", "same_shaped_pair",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

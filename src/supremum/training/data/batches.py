@@ -234,7 +234,7 @@ class ArrayData:
         self, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int, steps: int | None = None
     ) -> None:
         self._batch = as_batch((x, y, sample_weight))
-        self.examples = common_length(self._batch)
+        self.examples: int = common_length(self._batch)
         self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
         self._on_device: Batch | None = None
         most = math.ceil(self.examples / self._batch_size)
@@ -242,7 +242,7 @@ class ArrayData:
             raise ArgumentError(
                 f"{steps} steps were requested, but the data has only {most} batches; use at most {most}"
             )
-        self.steps = most if steps is None else steps
+        self.steps: int = most if steps is None else steps
 
     def split(self, share: float) -> tuple[Batch, Batch]:
         """Split the examples in two: the first ones, and the last ones.

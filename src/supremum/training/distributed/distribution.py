@@ -375,7 +375,7 @@ class FullyShardedDataParallel(DataParallel):
 
     def __init__(self, mesh: Mesh | None = None, *, batches: str = "global", smallest: int = 1024) -> None:
         super().__init__(mesh, batches=batches)
-        self.smallest = positive_int("smallest", smallest)
+        self.smallest: int = positive_int("smallest", smallest)
 
     def scope(self) -> AbstractContextManager[None]:
         """Not supported: `minimize` needs whole variables on every device.

@@ -1,5 +1,6 @@
 """Losses for classification and regression: computed in one dtype, weighted by example."""
 
+from supremum.public_names import public_names
 from supremum.training.losses.compiled_loss import LOSSES, CompiledLoss, FunctionLoss, as_loss
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
@@ -24,3 +25,7 @@ __all__ = [
     "SparseCategoricalCrossentropy", "absolute_errors", "as_loss", "replicas", "spread_weights", "squared_errors",
     "weighted", "without_left_out",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

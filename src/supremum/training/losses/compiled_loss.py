@@ -45,7 +45,7 @@ class FunctionLoss:
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
         self.function = function
-        self.name = getattr(function, "__name__", "loss") if name is None else name
+        self.name: str = getattr(function, "__name__", "loss") if name is None else name
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
         """Compute the loss, a scalar.

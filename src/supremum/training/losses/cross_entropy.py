@@ -93,7 +93,7 @@ class Crossentropy(Loss):
 
     def __init__(self, *, from_logits: bool = False, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
-        self.from_logits = flag("from_logits", from_logits)
+        self.from_logits: bool = flag("from_logits", from_logits)
         self._has_warned = False
 
     def class_axes(self, ndim: int) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ class CategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.label_smoothing = _smoothing(label_smoothing)
+        self.label_smoothing: float = _smoothing(label_smoothing)
         self.axis = axis
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:
@@ -254,13 +254,13 @@ class BinaryCrossentropy(Crossentropy):
     """
 
     _activation = "sigmoid"
-    axis = None  # a sigmoid acts on each element
+    axis: int | None = None  # a sigmoid acts on each element
 
     def __init__(
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.label_smoothing = _smoothing(label_smoothing)
+        self.label_smoothing: float = _smoothing(label_smoothing)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final, TypedDict
+from typing import Any, ClassVar, Final, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,13 @@ from supremum.training.data import Batch, as_inputs, as_weights
 # Part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
 _axis: Any = jax.make_user_context(default_value=None)
 
-REDUCTIONS: Final = {"mean": "mean", "sum_over_batch_size": "mean", "sum": "sum", "none": None, None: None}
+REDUCTIONS: Final[dict[str | None, str | None]] = {
+    "mean": "mean",
+    "sum_over_batch_size": "mean",
+    "sum": "sum",
+    "none": None,
+    None: None,
+}
 """The reductions by name; Keras' names are included."""
 
 # All are between 0 and 1, and the first two differ: logarithms and roots of them and of their difference have a slope.
@@ -71,12 +77,12 @@ class Loss(ABC):
     (dtype('float32'), 0.4338)
     """
 
-    __signature__ = KeywordSignature()
+    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
 
     def __init__(self, *, reduction: str | None = "mean", dtype: Any = "float32", name: str | None = None) -> None:
         self._dtype = _one_floating_dtype(dtype)
         self._reduction = as_reduction(reduction)
-        self.name = snake_case(type(self).__name__) if name is None else name
+        self.name: str = snake_case(type(self).__name__) if name is None else name
 
     @property
     def dtype(self) -> DType:

@@ -1,5 +1,6 @@
 """Metrics, accumulated over an epoch on the device."""
 
+from supremum.public_names import public_names
 from supremum.training.metrics.accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -14,3 +15,7 @@ __all__ = [
     "Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "FunctionMetric", "Mean", "Metric",
     "SparseCategoricalAccuracy", "TopKCategoricalAccuracy", "as_metric", "compiled_metrics",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

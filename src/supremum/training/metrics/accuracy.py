@@ -87,7 +87,7 @@ class TopKCategoricalAccuracy(MeanMetric):
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
         super().__init__(name)
-        self.k = positive_int("k", k)
+        self.k: int = positive_int("k", k)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each output is correct; labels are integers, shape (...), or one-hot, shape (..., classes)."""

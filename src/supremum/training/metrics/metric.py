@@ -107,7 +107,7 @@ class Metric(ABC):
     """
 
     def __init__(self, name: str | None = None) -> None:
-        self.name = snake_case(type(self).__name__) if name is None else name
+        self.name: str = snake_case(type(self).__name__) if name is None else name
         self._state: Any = None
 
     @abstractmethod
