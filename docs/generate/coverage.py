@@ -7,7 +7,11 @@ from collections.abc import Container
 from generate.api import docstring_of
 from generate.public import MODULES, homes, names_of
 
-WITHOUT_EXAMPLE: dict[str, str] = {}
+WITHOUT_EXAMPLE: dict[str, str] = {
+    "supremum.arrays.DeviceError": "needs two devices, and the machines that run the examples have one",
+    "supremum.demo.measure_underflow": "takes longer than all other examples together; `supremum demo` calls it",
+    "supremum.demo.train_classifier": "takes longer than all other examples together; `supremum demo` calls it",
+}
 """Public names that cannot have an example, by their full names, and why."""
 _LATER = (
     "supremum.nn",
