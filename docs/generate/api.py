@@ -9,6 +9,7 @@ from types import ModuleType
 
 from generate.docstrings import data_docstring, literal
 from generate.public import MODULES, Public, homes, names_of
+from generate.surprises import SURPRISES
 from supremum.rules import RuleSet
 
 
@@ -35,8 +36,7 @@ def _page(module: str) -> str:
         lines += ["", "Also exported here; described with another module:", "", _links(elsewhere)]
     for public in described:
         if _directive(public) is None:
-            text = _constant(public)
-            lines += ["", f".. data:: {public.name}", "", indent(text, "   ")]
+            lines += ["", f".. data:: {public.name}", "", indent(docstring_of(public), "   ")]
         else:
             lines += ["", f".. {_directive(public)}:: {public.path}"]
     return "\n".join(lines) + "\n"
@@ -51,10 +51,29 @@ def _links(names: list[Public]) -> str:
     return ",\n".join(map(link, names)) + "."
 
 
-def _constant(public: Public) -> str:
+def docstring_of(public: Public) -> str:
+    """Return the docstring of a public name; that of a constant, for which Sphinx finds none, as reStructuredText.
+
+    Args:
+        public: the name.
+    """
+    if _directive(public) is not None:
+        return public.value.__doc__ or ""
     if isinstance(public.value, RuleSet):
-        return literal(f"{public.value.summary}.") + f" :doc:`Its page </generated/rules/{public.value.name}>`."
+        return _docstring_of_rules(public.name, public.value)
     return literal(data_docstring(public.name, public.value))
+
+
+def _docstring_of_rules(name: str, rules: RuleSet) -> str:
+    surprise = SURPRISES[rules.name][0]
+    operands = ", ".join(f'"{each}"' if isinstance(each, str) else repr(each) for each in surprise.operands)
+    example = [
+        ">>> from supremum import explain, rules",
+        f'>>> print(explain({operands}, operation="{surprise.operation}", rules=rules.{name}))',
+        str(surprise.decide(rules.name)),
+    ]
+    page = f":doc:`Its page </generated/rules/{rules.name}>`"
+    return f"{literal(f'{rules.summary}.')} {page}.\n\n" + "\n".join(example)
 
 
 def _directive(public: Public) -> str | None:

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResultType:
-    """The dtype of a result, and whether it is weak: a weak dtype gives way to the dtype of the next operand."""
+    """The dtype of a result, and whether it is weak: a weak dtype gives way to the dtype of the next operand.
+
+    >>> from supremum import explain
+    >>> explain("int8", 1.5, rules="jax-x64").result, str(explain("int8", 1.5, rules="jax-x64").result)
+    (ResultType(dtype=dtype('float64'), weak=True), 'float*, held as float64')
+    """
 
     dtype: DType
     weak: bool = False
@@ -53,6 +58,9 @@ class FixCast(NamedTuple):
         through: the dtype to cast it to before taking its real part, if NumPy cannot take the parts of its own dtype.
         library: the library of an array that is not wrapped; tensors of PyTorch have no `astype`.
         on_host: whether NumPy does the cast, because the library cannot convert the operand's dtype.
+
+    >>> str(FixCast(1, np.dtype("float32"))), str(FixCast(1, np.dtype("float32"), library="torch"))
+    ("b.astype('float32')", 'b.to(torch.float32)')
     """
 
     position: int
@@ -141,6 +149,11 @@ class Verdict:
         number_steps: for each operand that is a Python number, the formats it is converted to before the operation
             runs; none for other operands, and for a number that the operation takes as it is.
         stored: the dtype that the operation returns, if the result is then cast to be stored in another dtype.
+
+    >>> Verdict.accept(np.dtype("int16"), 2, "int16 is the least upper bound").compute
+    (dtype('int16'), dtype('int16'))
+    >>> Verdict.refuse("no dtype holds both").result is None
+    True
     """
 
     result: ResultType | None
@@ -168,7 +181,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class OperandCast:
-    """The cast of one operand: the dtype it had (None for a Python scalar) and the dtype it is computed in."""
+    """The cast of one operand: the dtype it had (None for a Python scalar) and the dtype it is computed in.
+
+    >>> from supremum import explain
+    >>> left, right = explain("int32", "float16", rules="torch").casts
+    >>> left, left.lossy, right.changes
+    (OperandCast(source=dtype('int32'), target=dtype('float16')), True, False)
+    """
 
     source: DType | None
     target: DType
@@ -199,6 +218,14 @@ class Decision:
         find_fix: looks for a fix of a call with given operands; the fix depends on the exact values of Python numbers,
             and finding it takes longer than deciding.
         into: the array that the result is written into, whose dtype the result takes; None for a new array.
+
+    >>> from supremum import explain
+    >>> decision = explain("int8", "float16", operation="add", rules="numpy")
+    >>> decision.dtype, decision.casts[0].source, decision.casts[0].target, decision.reason
+    (dtype('float16'), dtype('int8'), dtype('float16'), ('the common type of int8 and float16 is float16',))
+    >>> refused = explain("int64", "float32", rules="array-api")
+    >>> bool(refused), str(refused.fix)
+    (False, "a.astype('float32')")
     """
 
     rules: str
@@ -345,6 +372,16 @@ class PromotionError(SupremumError, TypeError):
         operation: name of the operation.
         operands: the operands of the call.
         reason: the reasons, one sentence each.
+
+    >>> import supremum
+    >>> supremum.result_type("int32", "float32", rules="array-api")
+    Traceback (most recent call last):
+        ...
+    supremum.decisions.PromotionError: result_type(int32, float32) -> refused   [rules array-api]
+      a    int32
+      b    float32
+      why  the lattice has no upper bound of int32 and float32
+      fix  a.astype('float64') and b.astype('float64')
     """
 
     def __init__(self, decision: Decision) -> None:
@@ -368,11 +405,27 @@ class PromotionError(SupremumError, TypeError):
 
 
 class ScalarOverflowError(PromotionError, OverflowError):
-    """The rules refuse because a Python number does not fit the dtype that it would be converted to."""
+    """The rules refuse because a Python number does not fit the dtype that it would be converted to.
+
+    >>> import supremum
+    >>> supremum.explain("uint8", 300, operation="add", rules="numpy").dtype
+    Traceback (most recent call last):
+        ...
+    supremum.decisions.ScalarOverflowError: add(uint8, int*) -> refused   [rules numpy]
+      a    uint8
+      b    int* (300)
+      why  the common type of uint8 and int* is uint8
+           the Python int b is out of range for uint8
+      fix  a.astype('uint16')
+    """
 
 
 def letter(position: int) -> str:
-    """The name of the operand at a position in explanations: a, b, c, ... and x26, x27, ... beyond z."""
+    """The name of the operand at a position in explanations: a, b, c, ... and x26, x27, ... beyond z.
+
+    >>> letter(0), letter(25), letter(26)
+    ('a', 'z', 'x26')
+    """
     return chr(ord("a") + position) if position < 26 else f"x{position}"
 
 

@@ -22,13 +22,25 @@ from itertools import islice
 from typing import Any
 
 LONGEST = 200
-"""Characters of a value in a message."""
+"""Characters of a value in a message.
+
+>>> len(shown("x" * 1_000_000)) == LONGEST
+True
+"""
 _MOST_NAMES = 40
 _LONGEST_LIST = 1000
 
 
 class SupremumError(Exception):
-    """Base of every exception that this library raises on purpose."""
+    """Base of every exception that this library raises on purpose.
+
+    >>> import supremum
+    >>> try:
+    ...     supremum.explain("int8", "flaot32")
+    ... except SupremumError as error:
+    ...     print(error)
+    argument 1: unknown dtype 'flaot32': did you mean 'float32'?
+    """
 
 
 class UnknownNameError(SupremumError, ValueError):
@@ -46,6 +58,14 @@ class UnknownNameError(SupremumError, ValueError):
         choices: as given.
         where: as given.
         near: the choices that look like `name`, best first.
+
+    >>> import supremum
+    >>> supremum.get_rules("jax-64")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown rule set 'jax-64': did you mean 'jax-x64'?
+    >>> UnknownNameError("policy", "mixed_flaot16", ["float32", "mixed_float16", "mixed_bfloat16"]).near
+    ('mixed_float16', 'mixed_bfloat16')
     """
 
     def __init__(self, what: str, name: object, choices: Iterable[str], where: str = "") -> None:
@@ -65,30 +85,79 @@ class UnknownNameError(SupremumError, ValueError):
 
 
 class ArgumentError(SupremumError, ValueError):
-    """An argument with an invalid value."""
+    """An argument with an invalid value.
+
+    >>> import supremum
+    >>> supremum.explain("int8", "int8", operation="sqrt")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: sqrt takes 1 operands, got 2
+    """
 
 
 class UnknownDtypeError(UnknownNameError, TypeError):
-    """A dtype that is not one of the number formats in `supremum.formats`."""
+    """A dtype that is not one of the number formats in `supremum.formats`.
+
+    >>> import supremum
+    >>> supremum.result_type("int8", "flaot32")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownDtypeError: argument 1: unknown dtype 'flaot32': did you mean 'float32'?
+    """
 
 
 class OperandError(SupremumError, TypeError):
-    """A value that has no dtype to promote: a list, None, a datetime array, ..."""
+    """A value that has no dtype to promote: a list, None, a datetime array, ...
+
+    >>> import supremum
+    >>> supremum.result_type("int8", [1, 2])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: argument 1 must be a numeric array, a dtype or its name, a Python number, ... got list
+    """
 
 
 class FileError(SupremumError, OSError):
-    """A path that the file system does not let us read or write; has `errno` and `filename`."""
+    """A path that the file system does not let us read or write; has `errno` and `filename`.
+
+    >>> from supremum import training
+    >>> try:
+    ...     training.load_arrays("missing.safetensors")
+    ... except FileError as error:
+    ...     print(error.filename, error.errno, error)
+    missing.safetensors 2 missing.safetensors: there is no such file
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class UnsupportedJaxError(SupremumError, RuntimeError):
-    """The installed version of JAX differs from the supported versions in a part that this library needs."""
+    """The installed version of JAX differs from the supported versions in a part that this library needs.
+
+    >>> from supremum.jax_compat import primitives
+    >>> primitives.log_2_p  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnsupportedJaxError: there is no primitive 'log_2' in JAX ...
+    """
 
 
 class ModelInUseError(SupremumError, RuntimeError):
-    """An attempt to change a model while another thread trains it."""
+    """An attempt to change a model while another thread trains it.
+
+    >>> import numpy as np
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from supremum import nn, training
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((4, 2), "float32"), np.ones((4, 1), "float32")
+    >>> batches = (ThreadPoolExecutor().submit(model.fit, x, y).result() for _ in range(2))
+    >>> model.fit(batches)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ModelInUseError: cannot run fit: the model is in use by fit in thread 'MainThread'; wait until ...
+    """
 
 
 class ScopeError(SupremumError, RuntimeError):
@@ -98,6 +167,14 @@ class ScopeError(SupremumError, RuntimeError):
 
     Args:
         fix: the scope in force, and how to trace a function for it.
+
+    >>> import contextvars, jax, jax.numpy as jnp, supremum
+    >>> x = supremum.asarray(jnp.ones(2))
+    >>> with supremum.use_rules("numpy"):  # the other context stands for a task that entered no rules
+    ...     contextvars.Context().run(jax.jit(lambda x: x + x), x)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ScopeError: JAX traces this function for another scope, which a task entered in this thread; ...
     """
 
     def __init__(self, fix: str) -> None:

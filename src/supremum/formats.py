@@ -24,11 +24,22 @@ from supremum.public_names import public_names
 __all__ = ["CATEGORIES", "FORMATS", "DType", "Format", "Kind", "Nan", "as_format", "at_least_float32", "format_names"]
 
 DType: TypeAlias = np.dtype[Any]
-"""A NumPy dtype, of any format."""
+"""A NumPy dtype, of any format.
+
+>>> dtype: DType = as_format("bfloat16").dtype
+>>> dtype
+dtype(bfloat16)
+"""
 
 
 class Kind(enum.Enum):
-    """The kind of number that a format holds, in the order of promotion."""
+    """The kind of number that a format holds, in the order of promotion.
+
+    >>> as_format("uint8").kind, as_format("uint8").kind.category
+    (<Kind.UNSIGNED: 'unsigned integer'>, 'integer')
+    >>> as_format("bfloat16").kind is Kind.FLOAT, np.dtype("bfloat16").kind
+    (True, 'V')
+    """
 
     BOOL = "bool"
     UNSIGNED = "unsigned integer"
@@ -44,11 +55,21 @@ class Kind(enum.Enum):
 
 _CATEGORY = dict(zip(Kind, ("bool", "integer", "integer", "float", "complex"), strict=True))
 CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
-"""Categories from the lowest to the highest; this is all that the type of a Python scalar determines."""
+"""Categories from the lowest to the highest; this is all that the type of a Python scalar determines.
+
+>>> CATEGORIES.index(as_format("bfloat16").category) > CATEGORIES.index(as_format("int64").category)
+True
+"""
 
 
 class Nan(enum.Enum):
-    """Which bit patterns of a floating format are NaN."""
+    """Which bit patterns of a floating format are NaN.
+
+    >>> as_format("float8_e5m2").nan, as_format("float8_e4m3fn").nan
+    (<Nan.IEEE: 'top exponent with a nonzero mantissa'>, <Nan.ALL_ONES: 'all exponent and mantissa bits one'>)
+    >>> as_format("float8_e4m3fn").dtype.type(1000)
+    nan
+    """
 
     NONE = "no pattern"
     IEEE = "top exponent with a nonzero mantissa"
@@ -72,6 +93,12 @@ class Format:
         zero: whether it has a zero (and, for floats, subnormals).
         bias: exponent bias if it is not `2**(exponent - 1) - 1`.
         code: short name for narrow tables; empty means `name`.
+
+    >>> row = as_format("bfloat16")
+    >>> row.bits, row.mantissa, row.eps, row.smallest_normal
+    (16, 7, 0.0078125, 1.1754943508222875e-38)
+    >>> [each.name for each in FORMATS if each.is_inexact and not each.inf and each.nan is Nan.NONE]
+    ['float4_e2m1fn', 'float6_e2m3fn', 'float6_e3m2fn']
     """
 
     name: str
@@ -257,7 +284,11 @@ FORMATS: tuple[Format, ...] = (
     _complex("complex64", 64, 8, 23, "c8"),
     _complex("complex128", 128, 11, 52, "c16"),
 )
-"""Every format, ordered by kind and then by width."""
+"""Every format, ordered by kind and then by width.
+
+>>> [row.name for row in FORMATS if row.kind is Kind.FLOAT and row.bits == 16]
+['bfloat16', 'float16']
+"""
 _DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in FORMATS}
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
@@ -266,7 +297,11 @@ _NUMPY_CODE = r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[?bBhHiIlLqQefdFD])"
 
 
 def format_names() -> tuple[str, ...]:
-    """The names of all formats, in the order of the table."""
+    """The names of all formats, in the order of the table.
+
+    >>> format_names()[:5], len(format_names())
+    (('bool', 'uint1', 'uint2', 'uint4', 'uint8'), 34)
+    """
     return tuple(_BY_NAME)
 
 

@@ -28,6 +28,9 @@ CLOSED_IS_OPEN: bool = _closed is Jaxpr
 
 In JAX 0.10 a `ClosedJaxpr` holds a `Jaxpr` and its constants. From 0.12 on, one class has both names: the constants are
 its first operands, and those with a value attached are its `constvars`.
+
+>>> CLOSED_IS_OPEN == (jax.extend.core.ClosedJaxpr is jax.extend.core.Jaxpr)
+True
 """
 
 
@@ -44,11 +47,22 @@ class _Primitives:
 
 
 primitives: _Primitives = _Primitives()
-"""JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came after 0.10."""
+"""JAX adds, renames and removes primitives without notice; `log2` and `one_minus_square` came after 0.10.
+
+>>> primitives.dot_general_p.name
+'dot_general'
+"""
 
 
 CUSTOM_VMAP = "custom_vmap_call"
-"""The primitive that calls a function with a custom rule for `jax.vmap`; `jax.extend` does not export it."""
+"""The primitive that calls a function with a custom rule for `jax.vmap`; `jax.extend` does not export it.
+
+>>> from jax.custom_batching import custom_vmap
+>>> double = custom_vmap(lambda x: 2 * x)
+>>> _ = double.def_vmap(lambda size, batched, x: (2 * x, True))
+>>> jax.make_jaxpr(double)(1.0).eqns[0].primitive.name == CUSTOM_VMAP
+True
+"""
 
 # Functions in parameters of other primitives are found by their type, but how operands map to arguments is unknown.
 CALLS: Mapping[str, str] = {
@@ -61,6 +75,10 @@ CALLS: Mapping[str, str] = {
 """Primitives that call one function with exactly their operands, and the parameter that holds the function.
 
 JAX documents neither the names of parameters nor that of `shard_map`, which `jax.extend` does not export.
+
+>>> equation = jax.make_jaxpr(jax.jit(lambda x: x + 1))(1.0).eqns[0]
+>>> equation.params[CALLS[equation.primitive.name]].eqns[0].primitive
+add
 """
 
 WITH_RULE: Mapping[str, str] = {
@@ -68,13 +86,21 @@ WITH_RULE: Mapping[str, str] = {
     primitives.custom_vjp_call_p.name: "call_jaxpr",
     CUSTOM_VMAP: "call",
 }
-"""The same for primitives whose function has a custom rule for derivatives or `vmap`."""
+"""The same for primitives whose function has a custom rule for derivatives or `vmap`.
+
+>>> equation = jax.make_jaxpr(jax.nn.relu)(1.0).eqns[0]
+>>> equation.primitive, WITH_RULE[equation.primitive.name] in equation.params
+(custom_jvp_call, True)
+"""
 
 
 INLINE: Any = _jax.Inline.JAX_EARLY if hasattr(jax, "Inline") else True
 """The value for `jax.jit(function, inline=INLINE)` with which no call appears in the jaxpr of the caller.
 
 Until JAX 0.10 this is `inline=True`. From 0.11 on True means that the call is inlined when the jaxpr is lowered.
+
+>>> jax.make_jaxpr(jax.jit(lambda x: x + 1, inline=INLINE))(1.0).eqns[0].primitive
+add
 """
 
 
@@ -116,6 +142,9 @@ def open_jaxpr(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
 
     Args:
         function: the value of a parameter of an equation, or the result of `jax.make_jaxpr`.
+
+    >>> open_jaxpr(jax.make_jaxpr(lambda x: x + 1)(1.0)).eqns[0].primitive
+    add
     """
     return function.jaxpr if isinstance(function, ClosedJaxpr) else function
 
@@ -126,6 +155,12 @@ def with_constants(jaxpr: Jaxpr, constants: Sequence[Any]) -> ClosedJaxpr:
     Args:
         jaxpr: the function; from JAX 0.12 on its first operands are the constants.
         constants: their values.
+
+    >>> array = jax.numpy.arange(3.0)
+    >>> program = jax.make_jaxpr(lambda x: x + array)(1.0)
+    >>> again = with_constants(open_jaxpr(program), program.consts)
+    >>> jax.extend.core.jaxpr_as_fun(again)(1.0)
+    [Array([1., 2., 3.], dtype=float32)]
     """
     return ClosedJaxpr(jaxpr, constants)
 
@@ -135,6 +170,11 @@ def without_constants(function: Jaxpr | ClosedJaxpr) -> Jaxpr:
 
     Args:
         function: a function with or without the values of its constants.
+
+    >>> array = jax.numpy.arange(3.0)
+    >>> program = jax.make_jaxpr(lambda x: x + array)(1.0)
+    >>> len(program.consts), isinstance(without_constants(program), Jaxpr)
+    (1, True)
     """
     return _closed(function, ()) if CLOSED_IS_OPEN else open_jaxpr(function)
 
@@ -150,6 +190,10 @@ def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
 
     Yields:
         The frames, innermost first, up to where the tracing of the function began.
+
+    >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).eqns
+    >>> "<lambda>" in [code.co_name for code, _ in raw_frames(equation)]
+    True
     """
     source: Any = equation.source_info
     frames: Any = getattr(source.traceback, "raw_frames", None)
@@ -167,6 +211,11 @@ def cast_equation(operand: Var, result: Var, scope: str, like: JaxprEqn | None) 
         result: the variable that holds the result.
         scope: the `jax.named_scope` to put around the equation.
         like: the equation whose position and scopes the new one has; None for none.
+
+    >>> (equation,) = jax.make_jaxpr(lambda x: x.astype("bfloat16"))(1.0).eqns
+    >>> cast = cast_equation(equation.invars[0], equation.outvars[0], "norm", None)
+    >>> cast.params["new_dtype"], scope_names(cast.source_info.name_stack)
+    (dtype(bfloat16), ('norm',))
     """
     aval: Any = result.aval
     params = {"new_dtype": aval.dtype, "weak_type": False, "sharding": None}
@@ -183,6 +232,10 @@ def broadcast_equation(operand: Var, result: Var, like: JaxprEqn) -> JaxprEqn:
         operand: the variable.
         result: the variable that holds the result.
         like: as for `cast_equation`.
+
+    >>> (equation,) = jax.make_jaxpr(lambda x: jax.numpy.broadcast_to(x, (2, 3)))(jax.numpy.ones((1, 3))).eqns
+    >>> broadcast_equation(equation.invars[0], equation.outvars[0], equation).params["shape"]
+    (2, 3)
     """
     aval: Any = result.aval
     sharding = aval.sharding if any(axis is not None for axis in aval.sharding.spec) else None
@@ -198,6 +251,9 @@ def type_text(aval: Any) -> str:
 
     Args:
         aval: the abstract value.
+
+    >>> type_text(jax.typeof(jax.numpy.ones((8, 128))))
+    'float32[8,128]'
     """
     return aval.str_short()
 
@@ -210,6 +266,12 @@ def scope_names(stack: Any) -> tuple[str, ...]:
 
     Args:
         stack: `equation.source_info.name_stack`.
+
+    >>> def double(x):
+    ...     with jax.named_scope("encoder"), jax.named_scope("norm"):
+    ...         return 2 * x
+    >>> scope_names(jax.make_jaxpr(double)(1.0).eqns[0].source_info.name_stack)
+    ('encoder', 'norm')
     """
     return tuple(entry.name for entry in stack.stack if type(entry).__name__ == "Scope")
 
@@ -220,6 +282,10 @@ def is_transposed(stack: Any) -> bool:
 
     Args:
         stack: `equation.source_info.name_stack`.
+
+    >>> gradient = jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0)
+    >>> [is_transposed(equation.source_info.name_stack) for equation in gradient.eqns]
+    [False, False, True]
     """
     return any(type(entry).__name__ == "Transform" and entry.name == "transpose" for entry in stack.stack)
 
@@ -229,6 +295,11 @@ def function_name(jaxpr: Jaxpr) -> str:
 
     Args:
         jaxpr: the function.
+
+    >>> def double(x):
+    ...     return 2 * x
+    >>> function_name(open_jaxpr(jax.make_jaxpr(double)(1.0)))
+    'double'
     """
     return str(getattr(jaxpr.debug_info, "func_name", ""))
 
@@ -238,6 +309,11 @@ def function_place(jaxpr: Jaxpr) -> str:
 
     Args:
         jaxpr: the function.
+
+    >>> def double(x):
+    ...     return 2 * x
+    >>> function_place(open_jaxpr(jax.make_jaxpr(double)(1.0))).rpartition(":")[2]
+    '1'
     """
     file, line = (getattr(jaxpr.debug_info, name, None) for name in ("func_filename", "func_lineno"))
     return f"{file}:{line}" if file and line else ""

@@ -8,7 +8,12 @@ from functools import cache
 from typing import NamedTuple
 
 Join = Callable[[str, str], "str | None"]
-"""A binary operation on names; None is a refusal."""
+"""A binary operation on names; None is a refusal.
+
+>>> join: Join = max
+>>> list(counterexamples(join, ["a", "b", "c"]))
+[]
+"""
 
 
 class Lattice:
@@ -96,6 +101,9 @@ class Counterexample(NamedTuple):
         law: `"idempotent"`, `"commutative"` or `"associative"`.
         nodes: the one, two or three names for which it fails.
         left, right: the two results, which should be equal; None is a refusal.
+
+    >>> next(counterexamples(lambda x, y: x, ["a", "b"]))
+    Counterexample(law='commutative', nodes=('a', 'b'), left='a', right='b')
     """
 
     law: str

@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 Steps = tuple[Format, ...]
-"""The formats that a number is converted to, one after the other; real ones, for each component of a complex number."""
+"""The formats that a number is converted to, one after the other; real ones, for each component of a complex number.
+
+>>> steps: Steps = (as_format("float32"), as_format("float16"))
+>>> converted(65519.9999, steps)
+inf
+"""
 HOWS: tuple[str, ...] = ("wraps", "overflows", "underflows", "rounds")
-"""The ways in which a number changes, worst first; see `NumberChange`."""
+"""The ways in which a number changes, worst first; see `NumberChange`.
+
+>>> min(["rounds", "overflows"], key=HOWS.index)
+'overflows'
+"""
 _INT64, _FLOAT32, _FLOAT64, _BFLOAT16 = map(as_format, ("int64", "float32", "float64", "bfloat16"))
 
 
@@ -39,6 +48,12 @@ class NumberChange(NamedTuple):
             zero; `"rounds"` for an int that a float format does not hold exactly, and for a float so small that it
             keeps fewer digits than the format has for others (1e-7 in float16). Rounding a float to the nearest
             number of its new format, such as 0.1 to float32, does not count as a change.
+
+    >>> from supremum import explain
+    >>> print(*explain("float16", 1e6, operation="add", rules="torch").number_changes)
+    overflows to inf
+    >>> print(*explain("uint8", -1, operation="add", rules="torch").number_changes)
+    wraps to 255
     """
 
     position: int
@@ -58,6 +73,9 @@ def usual_steps(category: str, target: Format) -> Steps:
         target: the format to convert to.
 
     Source: measured with NumPy 2 and ml_dtypes 0.6.
+
+    >>> [str(row) for row in usual_steps("integer", as_format("bfloat16"))]
+    ['float64', 'float32', 'bfloat16']
     """
     row = target.component
     if row is _BFLOAT16:
@@ -94,6 +112,10 @@ def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
         value: the number.
         becomes: the converted number.
         target: the last format of the conversion.
+
+    >>> change(1000, -24, as_format("int8")), change(2**24 + 1, 2.0**24, as_format("float32"))
+    ('wraps', 'rounds')
+    >>> change(0.1, converted(0.1, [as_format("float32")]), as_format("float32"))  # rounded as every float is
     """
     if isinstance(value, complex) or isinstance(becomes, complex):
         pairs = ((value.real, becomes.real), (value.imag, becomes.imag))

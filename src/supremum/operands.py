@@ -11,17 +11,35 @@ from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 
 Scalar: TypeAlias = "bool | int | float | complex"
-"""A Python number."""
+"""A Python number.
+
+>>> value: Scalar = 2.5
+>>> str(as_operand(value))
+'float* (2.5)'
+"""
 OperandLike: TypeAlias = Any
-"""An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`."""
+"""An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`.
+
+>>> alike: list[OperandLike] = ["int8", np.int8, np.zeros(3, np.int8), as_operand("int8")]
+>>> {as_operand(each).name for each in alike}
+{'int8'}
+"""
 
 WEAK_NAMES: dict[str, str] = {"int*": "integer", "float*": "float", "complex*": "complex"}
-"""The names of weak kinds, and the category that each stands for."""
+"""The names of weak kinds, and the category that each stands for.
+
+>>> [as_operand(name).category for name in WEAK_NAMES]
+['integer', 'float', 'complex']
+"""
 _WEAK_NAME_OF_CATEGORY = {category: name for name, category in WEAK_NAMES.items()}
 # Exact types only: np.float64 is a subclass of float, an IntEnum of int, and neither is weak.
 _CATEGORY_OF_TYPE: dict[type, str] = {int: "integer", float: "float", complex: "complex"}
 TYPE_OF_CATEGORY: dict[str, type[Any]] = {CATEGORIES[0]: bool} | {c: kind for kind, c in _CATEGORY_OF_TYPE.items()}
-"""The Python type of each category; it includes `bool`, although `bool` is not weak."""
+"""The Python type of each category; it includes `bool`, although `bool` is not weak.
+
+>>> TYPE_OF_CATEGORY[as_format("bfloat16").category]
+<class 'float'>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +54,10 @@ class Operand:
         value: the value of a Python scalar, if it is known.
         held: the value of a 0-d NumPy array or NumPy scalar, for older rules that depend on values.
         library: the library of an array that is not wrapped, such as `"torch"`, for the code in explanations.
+
+    >>> operand = as_operand(3)
+    >>> operand.name, operand.weak, operand.value, operand.with_dtype("int8").name
+    ('int*', True, 3, 'int8')
     """
 
     category: str
@@ -78,7 +100,12 @@ class Operand:
 
 
 Operands: TypeAlias = tuple[Operand, ...]
-"""The operands of one call, in order."""
+"""The operands of one call, in order.
+
+>>> operands: Operands = (as_operand("int8"), as_operand(2.5))
+>>> [operand.name for operand in operands]
+['int8', 'float*']
+"""
 
 
 def _shown(value: Scalar) -> str:
@@ -89,7 +116,11 @@ def _shown(value: Scalar) -> str:
 
 
 def weak_name(category: str) -> str:
-    """The name of the weak kind of a category, such as `"int*"` for `"integer"`."""
+    """The name of the weak kind of a category, such as `"int*"` for `"integer"`.
+
+    >>> weak_name("integer"), weak_name("float")
+    ('int*', 'float*')
+    """
     return _WEAK_NAME_OF_CATEGORY[category]
 
 
@@ -142,7 +173,12 @@ _LIBRARIES = {"numpy": "numpy", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 
 
 def library_of(value: object) -> str:
-    """The library of an array; empty for other libraries and for wrapped arrays."""
+    """The library of an array; empty for other libraries and for wrapped arrays.
+
+    >>> import jax.numpy as jnp
+    >>> library_of(np.ones(2)), library_of(jnp.ones(2)), library_of([1, 2])
+    ('numpy', 'jax', '')
+    """
     packages = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
     return next((_LIBRARIES[package] for package in packages if package in _LIBRARIES), "")
 

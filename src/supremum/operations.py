@@ -22,7 +22,11 @@ __all__ = [
 
 
 class Result(enum.Enum):
-    """How the dtype of a result follows from the common dtype of the operands."""
+    """How the dtype of a result follows from the common dtype of the operands.
+
+    >>> OPERATIONS["add"].result, OPERATIONS["divide"].result.name, OPERATIONS["less"].result.name
+    (<Result.COMMON: 'the dtype the operands meet in'>, 'FLOAT', 'BOOL')
+    """
 
     COMMON = "the dtype the operands meet in"
     FLOAT = "the dtype the operands meet in, or a float where that is an integer or bool"
@@ -32,7 +36,11 @@ class Result(enum.Enum):
 
 
 class Family(enum.Enum):
-    """What kind of function an operation is."""
+    """What kind of function an operation is.
+
+    >>> [row.name for row in OPERATIONS.values() if row.family is Family.QUESTION]
+    ['result_type', 'promote_types']
+    """
 
     QUESTION = "asks for a dtype and computes nothing"
     ELEMENTWISE = "element by element"
@@ -58,6 +66,10 @@ class Operation:
         types_only: whether it is a question about types alone, not about values that a runtime would hold; JAX, for
             one, answers `promote_types("int64", "int8")` with int64 although it cannot hold one with x64 off.
         family: what kind of function it is.
+
+    >>> row = as_operation("truediv")
+    >>> row.name, row.arity, row.result.name, row.accepts
+    ('divide', 2, 'FLOAT', ('float', 'complex'))
     """
 
     name: str
@@ -141,15 +153,37 @@ _ROWS: tuple[Operation, ...] = (
     *_whole("solve", 2, Result.FLOAT, _INEXACT),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _ROWS}
-"""Every operation but `ASSIGN`, by its name."""
+"""Every operation but `ASSIGN`, by its name.
+
+>>> OPERATIONS["remainder"].aliases, OPERATIONS["concat"].arity
+(('mod',), None)
+"""
 ASSIGN = Operation("assign", 1, Result.COMMON, _ANY)
-"""Assignment to elements, `array[index] = value`: its operand is the value, and it computes nothing."""
+"""Assignment to elements, `array[index] = value`: its operand is the value, and it computes nothing.
+
+>>> from supremum import explain
+>>> str(explain("float32", operation=ASSIGN.name, into="int8", rules="torch").fix)
+"a.astype('int8')"
+"""
 ELEMENTWISE: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.ELEMENTWISE}
-"""The operations that compute element by element."""
+"""The operations that compute element by element.
+
+>>> "add" in ELEMENTWISE, "sum" in ELEMENTWISE, "result_type" in ELEMENTWISE
+(True, False, False)
+"""
 REDUCTIONS: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.REDUCTION}
-"""The operations along the dimensions of one array."""
+"""The operations along the dimensions of one array.
+
+>>> from supremum import explain
+>>> {name: str(explain("int8", operation=name, rules="numpy").result) for name in list(REDUCTIONS)[:5]}
+{'sum': 'int64', 'prod': 'int64', 'cumulative_sum': 'int64', 'cumulative_prod': 'int64', 'mean': 'float64'}
+"""
 TABLED: dict[str, Operation] = {row.name: row for row in _ROWS if row.arity != 1 and row.family is not Family.QUESTION}
-"""The computing operations that can take a pair of types."""
+"""The computing operations that can take a pair of types.
+
+>>> "add" in TABLED, "matmul" in TABLED, "sqrt" in TABLED
+(True, True, False)
+"""
 _BY_ANY_NAME = OPERATIONS | {ASSIGN.name: ASSIGN} | {alias: row for row in _ROWS for alias in row.aliases}
 
 

@@ -17,7 +17,13 @@ from supremum.render import Mark, Note, SideBySide, Table
 from supremum.rules import RuleSet, RulesLike, get_rules, weak_defaults
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
-"""The 64-bit dtype of each weak kind, which NumPy before version 2 gave Python numbers."""
+"""The 64-bit dtype of each weak kind, which NumPy before version 2 gave Python numbers.
+
+>>> WIDEST["float*"]
+'float64'
+>>> compare("jax-x64", "numpy", types="float32,float*", weak_as_64_bit=True).differing
+{('float32', 'float*'): 'wider', ('float*', 'float32'): 'wider'}
+"""
 
 
 class Difference(NamedTuple):
@@ -27,6 +33,10 @@ class Difference(NamedTuple):
         symbol: the symbol that marks it.
         meaning: its description, with `{left}` and `{right}` for the names of the rule sets.
         mirrored: the difference in the opposite direction.
+
+    >>> how = DIFFERENCES["refused"]
+    >>> how.symbol, how.meaning.format(left="torch", right="array-api"), how.mirrored
+    ('✕', 'refused by array-api', 'accepted')
     """
 
     symbol: str
@@ -43,7 +53,11 @@ DIFFERENCES: dict[str, Difference] = {
     "value": Difference("≠", "a Python number gets a different value in {right}", "value"),
     "other": Difference("≈", "a different format of the same width", "other"),
 }
-"""Every way in which two decisions can differ."""
+"""Every way in which two decisions can differ.
+
+>>> {how: each.symbol for how, each in DIFFERENCES.items()}
+{'wider': '▲', 'narrower': '▼', 'refused': '✕', 'accepted': '○', 'kind': '◆', 'value': '≠', 'other': '≈'}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +69,18 @@ class Comparison:
         right: the second table.
         differing: for each pair where the dtype, the refusal or the value of a Python number differs, how the right
             table differs from the left, as a key of `DIFFERENCES`.
+
+    >>> from supremum.render import table_to_markdown
+    >>> found = compare("torch", "array-api", types="int64,float32")
+    >>> found.summary, found.differing
+    ('2 of 4 cells differ', {('int64', 'float32'): 'refused', ('float32', 'int64'): 'refused'})
+    >>> print(table_to_markdown(found.drawing()), end="")
+    **result_type under torch, 2 of 4 cells differ from array-api**
+    <BLANKLINE>
+    | | int64 | float32 |
+    |---|---|---|
+    | **int64** | int64 | **float32** |
+    | **float32** | **float32** | float32 |
     """
 
     left: RuleTable
@@ -232,6 +258,10 @@ class Groupings:
     Args:
         counts: the number of triples under each rule set.
         only: for each rule set, the triples that are not among those of the other.
+
+    >>> found = compare_groupings("jax-x64", "numpy", ["int8", "uint8", "float16"])
+    >>> found.headings()["numpy"], found.only["numpy"][0]
+    ('numpy: 4, 4 of them only here', ('float16', 'int8', 'uint8'))
     """
 
     counts: dict[str, int]

@@ -51,6 +51,9 @@ def lattice_png(rules: RulesLike | None = None, *, types: TypeNames = "all", pat
     Raises:
         UnknownNameError, ArgumentError: as for `lattice_svg`.
         ModuleNotFoundError: without matplotlib, which is in `supremum[plot]`.
+
+    >>> lattice_png("jax-x64", types="int8,uint8,int16")[1:4]
+    b'PNG'
     """
     from supremum.render.png import to_png  # only a PNG needs matplotlib
 

@@ -25,6 +25,10 @@ class Distances:
         types: the types; their ordered pairs are the cells.
         names: the names of the rule sets, similar ones next to each other.
         differing: for every ordered pair of names, the number of cells that differ in each way.
+
+    >>> found = distances(types="int32,float16,float32", rules=["jax-x64", "torch", "numpy"])
+    >>> found.cells, found.count("jax-x64", "torch"), found.counts("jax-x64", "numpy")
+    (9, 0, {'wider': 4})
     """
 
     operation: str

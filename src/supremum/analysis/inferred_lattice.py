@@ -23,6 +23,10 @@ class Order:
         left_out: the types that the rules refuse even with themselves.
         held_as: the types that the rules always replace, such as int64 in JAX with x64 off, with their replacements.
         note: why the order excludes the weak kinds, if the laws hold only for the formats; else empty.
+
+    >>> order = order_of("jax-x32", "int32,int64,float16")
+    >>> order.lattice.edges, order.held_as
+    ({'int32': ('float16',), 'float16': ()}, {'int64': 'int32'})
     """
 
     rules: str
@@ -42,6 +46,10 @@ class NoLattice:
         left_out: the types that the rules refuse even with themselves.
         counterexample: an example of a law that fails.
         count: the number of such examples, without weak kinds if possible.
+
+    >>> found = order_of("numpy", "int8,uint8,float16")
+    >>> found.counterexample.law, found.counterexample.nodes, found.count
+    ('associative', ('int8', 'uint8', 'float16'), 4)
     """
 
     rules: str

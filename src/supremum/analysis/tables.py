@@ -19,14 +19,22 @@ from supremum.rules import RuleSet, RulesLike, get_rules
 TypeNames: TypeAlias = str | Sequence[str]
 """The types of a table: `"standard"`, `"all"`, or names, as a list or separated by commas."""
 ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
-"""Every format and the weak kinds."""
+"""Every format and the weak kinds.
+
+>>> len(ALL_TYPES), ALL_TYPES[-3:]
+(37, ('int*', 'float*', 'complex*'))
+"""
 # The smallest width, in bits, that every array library has in each category.
 _STANDARD_WIDTHS = {"bool": 1, "integer": 8, "float": 16, "complex": 64}
 STANDARD_TYPES: tuple[str, ...] = (
     *(row.name for row in FORMATS if row.bits >= _STANDARD_WIDTHS[row.category]),
     *WEAK_NAMES,
 )
-"""The eighteen types of JAX type promotion (JEP 9407): those of every array library, bfloat16 and the weak kinds."""
+"""The eighteen types of JAX type promotion (JEP 9407): those of every array library, bfloat16 and the weak kinds.
+
+>>> len(STANDARD_TYPES), STANDARD_TYPES[9:13]
+(18, ('bfloat16', 'float16', 'float32', 'float64'))
+"""
 
 _SETS = {"standard": STANDARD_TYPES, "all": ALL_TYPES}
 
@@ -82,6 +90,10 @@ class RuleTable:
         operation: name of the operation.
         types: the types, in order.
         decisions: the decision for every ordered pair.
+
+    >>> table = rule_table("torch", "divide", types="int8,int64")
+    >>> table.decisions["int8", "int64"].dtype, table.data()["table"]["int64"]
+    (dtype('float32'), {'int8': 'float32', 'int64': 'float32'})
     """
 
     rules: str

@@ -27,6 +27,11 @@ class Conversion:
         operation: the name of the operation.
         rules: the name of the rule set that decided.
         line: the line of the program, as `file:line`.
+
+    >>> import numpy as np
+    >>> found = Conversion(np.dtype("int32"), np.dtype("float16"), "add", "torch", "train.py:12")
+    >>> found.widening, found.lossy
+    (False, True)
     """
 
     source: DType
@@ -48,7 +53,11 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class ConversionTotal:
-    """The number of conversions, and the bytes that they wrote."""
+    """The number of conversions, and the bytes that they wrote.
+
+    >>> ConversionTotal(count=1, bytes=8000) + ConversionTotal(count=2, bytes=64)
+    ConversionTotal(count=3, bytes=8064)
+    """
 
     count: int
     bytes: int
@@ -67,6 +76,15 @@ class ConversionCounts:
     explicit casts do not count. A function that JAX traces counts once, when JAX traces it.
 
     Iterating yields pairs of `Conversion` and `ConversionTotal`, the most bytes first; `str` returns a table.
+
+    >>> import numpy as np, supremum
+    >>> with supremum.use_rules("torch"), count_conversions() as counts:
+    ...     product = supremum.asarray(np.ones(1000, "int32")) * np.ones(1000, "float16")
+    >>> counts.lossy, counts.widening
+    (ConversionTotal(count=1, bytes=2000), ConversionTotal(count=0, bytes=0))
+    >>> for conversion, total in counts:
+    ...     print(conversion.source, "->", conversion.target, total.bytes)
+    int32 -> float16 2000
     """
 
     def __init__(self) -> None:

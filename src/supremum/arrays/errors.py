@@ -22,7 +22,14 @@ from supremum.operations import ASSIGN
 
 
 class LibraryError(SupremumError, TypeError):
-    """Operands from two libraries, which are never converted implicitly."""
+    """Operands from two libraries, which are never converted implicitly.
+
+    >>> import jax.numpy as jnp, supremum
+    >>> supremum.namespace("numpy").sqrt(jnp.ones(2))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.arrays.errors.LibraryError: sqrt: a, as the namespace, must be an array of numpy, got one of jax; use ...
+    """
 
 
 class DeviceError(SupremumError, ValueError):
@@ -36,6 +43,13 @@ class RuntimeDtypeError(SupremumError, TypeError):
         what: what the library does not have.
         remedy: what to do, if that is not to cast first.
         decision: the decision of the rules, which finds the casts that help.
+
+    >>> import jax.numpy as jnp, supremum
+    >>> with supremum.use_rules("numpy"):
+    ...     supremum.asarray(jnp.ones(2, "int32")) * 0.5  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.arrays.errors.RuntimeDtypeError: ... the rules decide float64, ... which JAX does not have while its ...
     """
 
     def __init__(self, what: str, remedy: str = "", decision: Decision | None = None) -> None:
@@ -66,6 +80,12 @@ class ComputationError(SupremumError, RuntimeError):
 
     Args:
         message: the function, its operands, and the library's message.
+
+    >>> import numpy as np, supremum
+    >>> supremum.asarray(np.ones(2, "int8")) + np.ones(3, "int8")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.arrays.errors.ComputationError: add(int8[2], int8[3]) failed in numpy: operands could not be broadcast ...
     """
 
     def __init__(self, message: str) -> None:
@@ -109,7 +129,15 @@ def unsupported(what: str, options: Sequence[str], instead: str) -> OperandError
 
 
 class NarrowingError(SupremumError, OverflowError):
-    """Values that are out of range of the narrower integer dtype of a decision."""
+    """Values that are out of range of the narrower integer dtype of a decision.
+
+    >>> import numpy as np, supremum
+    >>> with supremum.use_rules("jax-x32"):
+    ...     supremum.asarray(np.array([2**40])) + 1  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.arrays.errors.NarrowingError: the rules compute int64 in int32, which does not hold 1099511627776 ...
+    """
 
 
 class InPlaceError(SupremumError, ValueError):
@@ -120,6 +148,19 @@ class InPlaceError(SupremumError, ValueError):
 
     Attributes:
         decision: the refusal.
+
+    >>> import numpy as np, supremum
+    >>> x = supremum.asarray(np.ones(2, "int8"))
+    >>> x += 0.5
+    Traceback (most recent call last):
+        ...
+    supremum.arrays.errors.InPlaceError: add(int8, float*, into=int8) -> refused   [rules jax-x64]
+      a    int8
+      b    float* (0.5)
+      why  float* is the least upper bound: int8 -> int16 -> int32 -> int64 -> float*
+           float* is a weak kind and has dtype float64 unless an operand is strong
+           float64 cannot be stored in int8: these rules store only results of that dtype
+      or assign the result to a new name
     """
 
     def __init__(self, decision: Decision) -> None:

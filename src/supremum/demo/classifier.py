@@ -96,11 +96,21 @@ CASES: dict[str, Case] = {
         steps_per_execution=22,
     ),
 }
-"""The cases of `supremum demo --case`."""
+"""The cases of `supremum demo --case`.
+
+>>> list(CASES), CASES["underflow"].weight
+(['policies', 'underflow', 'master-weights'], 1e-06)
+>>> [policy for policy, _ in CASES["policies"].runs]
+['float32', 'mixed_bfloat16', 'mixed_float16']
+"""
 
 
 def label_of(policy: Policy) -> str:
-    """The name of a policy, and whether its loss scaling is turned off."""
+    """The name of a policy, and whether its loss scaling is turned off.
+
+    >>> label_of(Policy("mixed_float16")), label_of(Policy("mixed_float16", None))
+    ('mixed_float16', 'mixed_float16, unscaled')
+    """
     turned_off = policy.loss_scale is None and Policy(policy.name).loss_scale is not None
     return f"{policy}, unscaled" if turned_off else policy.name
 
@@ -117,6 +127,11 @@ class Report:
         seconds_per_epoch: the median time of an epoch, without compilation.
         seed: the seed of weights and shuffling.
         history: the history of the training.
+
+    >>> history = History([0], {"loss": [0.5]}, [0.5], [1.0], [False], [0.1])
+    >>> report = Report(Policy("float32"), 0.97, None, 4096, 0.1, seed=0, history=history)
+    >>> report.label, report.figures()["final_loss"]
+    ('float32', 0.5)
     """
 
     policy: Policy
@@ -209,6 +224,9 @@ def demonstration_policy(name: str, loss_scale: LossScale | str | None) -> Polic
     Raises:
         UnknownNameError: for an unknown policy.
         ArgumentError: for a policy that the network cannot be trained under.
+
+    >>> demonstration_policy("mixed_float16", "auto").loss_scale.increment_period
+    50
     """
     policy = Policy(name, loss_scale)
     if policy.name not in _TRAINABLE:

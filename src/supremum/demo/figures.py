@@ -24,6 +24,16 @@ def draw_training(path: Path, reports: Sequence[Report]) -> None:
     Args:
         path: the PNG file, which is either complete or absent.
         reports: the runs to show.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from supremum.mixed_precision import Policy
+    >>> from supremum.training import History
+    >>> history = History([0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1])
+    >>> report = Report(Policy("float32"), 0.97, None, 4096, 0.1, seed=0, history=history)
+    >>> with TemporaryDirectory() as folder:
+    ...     draw_training(Path(folder, "training.png"), [report])
+    ...     Path(folder, "training.png").read_bytes()[1:4]
+    b'PNG'
     """
     figure, (losses, scales) = _new_figure()
     _draw_losses(losses, reports)
@@ -53,6 +63,18 @@ def draw_underflow(path: Path, reports: Sequence[Report], underflow: Underflow) 
         path: the PNG file, which is either complete or absent.
         reports: the runs to show.
         underflow: the shares of zeros.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from supremum.demo import Shares
+    >>> from supremum.mixed_precision import Policy
+    >>> from supremum.training import History
+    >>> history = History([0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1])
+    >>> report = Report(Policy("float32"), 0.97, None, 4096, 0.1, seed=0, history=history)
+    >>> shares = Shares(float32=0.0, float16=0.75, float16_scaled=0.0)
+    >>> with TemporaryDirectory() as folder:
+    ...     draw_underflow(Path(folder, "underflow.png"), [report], Underflow(1e-6, {"dense": shares}, {1e-6: shares}))
+    ...     Path(folder, "underflow.png").read_bytes()[1:4]
+    b'PNG'
     """
     figure, (losses, zeros) = _new_figure()
     _draw_losses(losses, reports, underflow.weight)

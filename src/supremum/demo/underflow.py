@@ -15,7 +15,11 @@ from supremum.mixed_precision import FixedLossScale, Policy, scaled_value_and_gr
 from supremum.training import SparseCategoricalCrossentropy
 
 UNDERFLOW_WEIGHTS: tuple[float, ...] = (1.0, 1e-2, 1e-4, 1e-5, 4e-6, 2e-6, 1e-6)
-"""The weights of the loss, from those that float16 can train with to those that it cannot."""
+"""The weights of the loss, from those that float16 can train with to those that it cannot.
+
+>>> max(UNDERFLOW_WEIGHTS), min(UNDERFLOW_WEIGHTS)
+(1.0, 1e-06)
+"""
 _Zeros: TypeAlias = dict[str, tuple[int, int]]
 
 
@@ -26,6 +30,10 @@ class Shares(NamedTuple):
         float32: in float32.
         float16: in mixed float16 without loss scaling.
         float16_scaled: in mixed float16 with loss scaling.
+
+    >>> shares = Shares(float32=0.0, float16=0.75, float16_scaled=0.0)
+    >>> f"{shares.float16:.0%} of the gradient entries are zero without loss scaling"
+    '75% of the gradient entries are zero without loss scaling'
     """
 
     float32: float
@@ -41,6 +49,10 @@ class Underflow:
         weight: the weight of the loss in `layers`.
         layers: the shares in each layer.
         weights: the shares over all layers, for each weight.
+
+    >>> shares = Shares(float32=0.0, float16=0.75, float16_scaled=0.0)
+    >>> Underflow(1e-6, {"dense": shares}, {1e-6: shares}).figures()["layers"]
+    {'dense': {'float32': 0.0, 'float16': 0.75, 'float16_scaled': 0.0}}
     """
 
     weight: float

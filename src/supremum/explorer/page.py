@@ -72,6 +72,11 @@ def explorer_page(
     Raises:
         UnknownNameError: for an operation that is unknown or does not take two operands.
         ModuleNotFoundError: without Jinja2, which `supremum[cli]` installs.
+
+    >>> explorer_page(operations=["sqrt"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    supremum.errors.UnknownNameError: unknown operation of two operands 'sqrt': choose from ...
     """
     from jinja2 import Environment  # from the extra "cli"
 

@@ -72,7 +72,13 @@ def name_of_call(equation: JaxprEqn) -> str:
 
 
 def aval_of(atom: Var | Literal) -> Any:
-    """The abstract value of an operand or a result. `Any`, because JAX's type lacks the shape and the dtype."""
+    """The abstract value of an operand or a result. `Any`, because JAX's type lacks the shape and the dtype.
+
+    >>> import jax
+    >>> (equation,) = jax.make_jaxpr(lambda x: x.astype("bfloat16"))(jax.numpy.ones(3)).eqns
+    >>> aval_of(equation.invars[0]).dtype, aval_of(equation.outvars[0]).dtype
+    (dtype('float32'), dtype(bfloat16))
+    """
     if not isinstance(atom, (Var, Literal)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OperandError(f"atom must be an operand or a result of an equation, got {shown(atom)}.")
     return atom.aval
@@ -87,6 +93,11 @@ class Callee:
         jaxpr: the function.
         trips: how often one run of the equation runs the function; None if only the run can tell. Each branch of a
             `cond` counts as one run.
+
+    >>> import jax
+    >>> loop = jax.make_jaxpr(lambda x: jax.lax.while_loop(lambda c: c < 9, lambda c: 2 * c, x))(1.0).eqns[0]
+    >>> [(callee.parameter, callee.jaxpr.eqns[0].primitive.name, callee.trips) for callee in callees(loop)]
+    [('cond_jaxpr', 'lt', None), ('body_jaxpr', 'mul', None)]
     """
 
     parameter: str
@@ -124,6 +135,11 @@ class LoopOperands:
         condition: the number of operands that only the condition of a `while` takes; they come first.
         constants: the number of operands that the body takes unchanged in every iteration.
         carries: the number of carried operands; they are also the first results.
+
+    >>> import jax
+    >>> loop = jax.make_jaxpr(lambda x, w: jax.lax.while_loop(lambda c: c < 9, lambda c: c + w, x))(1.0, 2.0).eqns[-1]
+    >>> loop_operands(loop)
+    LoopOperands(condition=0, constants=1, carries=1)
     """
 
     condition: int
@@ -164,7 +180,12 @@ def _unstacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
 
 
 def line_of(equation: JaxprEqn) -> str:
-    """The user's line that an equation comes from, as `file:line:column (function)`."""
+    """The user's line that an equation comes from, as `file:line:column (function)`.
+
+    >>> import jax
+    >>> line_of(jax.make_jaxpr(lambda x: 2 * x)(1.0).eqns[0])  # doctest: +ELLIPSIS
+    '...:1:33 (<lambda>)'
+    """
     return source_info_util.summarize(as_equation(equation).source_info)
 
 
@@ -180,6 +201,12 @@ class Site:
         function: the function that contains it.
         index: its index in the equations of that function.
         caller: the site of the innermost caller; None in the program itself.
+
+    >>> import jax, jax.numpy as jnp
+    >>> looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5))(1.0)
+    >>> site = list(walk(looped))[1]
+    >>> site.equation.primitive, site.trips, [caller.primitive for caller in site.callers]
+    (sin, 5, [scan])
     """
 
     equation: JaxprEqn

@@ -28,6 +28,12 @@ class Adapter:
             arrays.
         merge: builds the same number of copies from the structure and the pytree.
         update: writes the arrays of the pytree into the objects; takes the objects and the pytree.
+
+    >>> from flax import nnx
+    >>> adapter = nnx_adapter()
+    >>> counter = nnx.Variable(0)
+    >>> adapter.holds(counter), adapter.holds([counter])
+    (True, False)
     """
 
     holds: Callable[[Any], bool]

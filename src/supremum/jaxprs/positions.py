@@ -52,6 +52,12 @@ class Position:
         end_line: the last line.
         column: the start in the first line, in bytes of UTF-8, counted from 0.
         end_column: the end in the last line.
+
+    >>> import jax
+    >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).eqns
+    >>> position = frames_of(equation).positions[0]
+    >>> position.function, position.line, position.end_column - position.column, position.owner
+    ('<lambda>', 1, 5, '')
     """
 
     file: str
@@ -79,6 +85,12 @@ class Frames:
         entry: the JAX function that the innermost of them called; empty if JAX has no frame of it.
         in_custom_rule: whether the equation belongs to a derivative rule of a `jax.custom_jvp` or `custom_vjp`. JAX
             keeps no frames of the rule, so the innermost position is the call of the function.
+
+    >>> import jax, jax.numpy as jnp
+    >>> (equation,) = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns
+    >>> frames = frames_of(equation)
+    >>> [position.function for position in frames.positions], frames.in_custom_rule
+    (['<lambda>'], False)
     """
 
     positions: tuple[Position, ...]

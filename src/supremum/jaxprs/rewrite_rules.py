@@ -22,6 +22,12 @@ class Value:
         held: whether the program cast the value explicitly.
         given: whether it is an operand of the whole program, possibly reshaped.
         sides: for a product with given operands, the axes that come from each of them.
+
+    >>> import numpy as np
+    >>> float32, float16 = np.dtype("float32"), np.dtype("float16")
+    >>> computed, number = Value(float32), Value(float32, fits=frozenset({float16, float32}))
+    >>> computed.fits, float16 in number.fits
+    (None, True)
     """
 
     dtype: DType | None
@@ -44,6 +50,12 @@ class RewriteAction:
         spread: the index of an operand to broadcast to the shape of the result before its cast, so that its gradient is
             summed in its previous dtype; None for no operand.
         inside: for an equation that calls functions, the context to rewrite them in; None leaves them unchanged.
+
+    >>> import numpy as np
+    >>> bfloat16 = np.dtype("bfloat16")
+    >>> action = RewriteAction((bfloat16, bfloat16), (Value(bfloat16),), "products are most of the work")
+    >>> action.operands, action.vanishes, action.inside
+    ((dtype(bfloat16), dtype(bfloat16)), False, None)
     """
 
     operands: tuple[DType | None, ...]
@@ -56,7 +68,23 @@ class RewriteAction:
 
 
 class RewriteRule(Protocol):
-    """Chooses the action for each equation. A rule must be pure, and hashable by everything that it depends on."""
+    """Chooses the action for each equation. A rule must be pure, and hashable by everything that it depends on.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from supremum.jaxprs import Rewriter, walk
+    >>> class ProductsInBfloat16(RewriteRule):
+    ...     def value(self, aval):
+    ...         return Value(aval.dtype)
+    ...     def action_for(self, equation, values, context):
+    ...         dtype = jnp.dtype("bfloat16" if equation.primitive.name == "dot_general" else "float32")
+    ...         params = {"preferred_element_type": dtype} if equation.primitive.name == "dot_general" else None
+    ...         return RewriteAction((dtype,) * len(values), (Value(dtype),), "", params)
+    >>> program = jax.make_jaxpr(lambda x: jnp.exp(x @ x))(jnp.ones((2, 2)))
+    >>> rewritten = Rewriter(ProductsInBfloat16()).rewrite(program, [Value(jnp.dtype("float32"))], None)
+    >>> equations = [site.equation for site in walk(rewritten.function)]
+    >>> print(*(f"{each.primitive}: {each.outvars[0].aval.dtype}" for each in equations))
+    convert_element_type: bfloat16 dot_general: bfloat16 convert_element_type: float32 exp: float32
+    """
 
     def value(self, aval: Any) -> Value:
         """What is known about an input or a constant of a function."""
@@ -83,6 +111,12 @@ class RewriteRecord:
         equation: the original equation.
         action: the action that the rule chose.
         functions: the functions that it calls, rewritten.
+
+    >>> import jax
+    >>> (equation,) = jax.make_jaxpr(jax.numpy.sin)(1.0).eqns
+    >>> record = RewriteRecord(equation, RewriteAction((None,), (Value(None),), "follows its operand"))
+    >>> f"{record.equation.primitive}: {record.action.note}"
+    'sin: follows its operand'
     """
 
     equation: JaxprEqn
@@ -98,6 +132,15 @@ class Rewritten:
         function: the function, with constants if it had some.
         results: what is known about its results.
         record: the record of each equation, in order.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from supremum.jaxprs import Rewriter
+    >>> class Following(RewriteRule):
+    ...     def action_for(self, equation, values, context):
+    ...         return RewriteAction((None,), (Value(values[0].dtype),), "follows its operand")
+    >>> rewritten = Rewriter(Following()).rewrite(jax.make_jaxpr(jnp.sin)(1.0), [Value(jnp.dtype("bfloat16"))], None)
+    >>> rewritten.results[0].dtype, [each.action.note for each in rewritten.record]
+    (dtype(bfloat16), ['follows its operand'])
     """
 
     function: Jaxpr | ClosedJaxpr

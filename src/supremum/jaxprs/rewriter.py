@@ -39,6 +39,15 @@ class Rewriter:
 
     Args:
         rule: the rule that chooses the dtypes.
+
+    >>> import jax, jax.numpy as jnp
+    >>> class Following(RewriteRule):
+    ...     def action_for(self, equation, values, context):
+    ...         return RewriteAction((None,), (Value(values[0].dtype),), "follows its operand")
+    >>> program = jax.make_jaxpr(jnp.sin)(1.0)
+    >>> rewritten = Rewriter(Following()).rewrite(program, [Value(jnp.dtype("bfloat16"))], None)
+    >>> jax.extend.core.jaxpr_as_fun(rewritten.function)(jnp.bfloat16(0.5))
+    [Array(0.478516, dtype=bfloat16)]
     """
 
     def __init__(self, rule: RewriteRule) -> None:
@@ -284,7 +293,11 @@ _ENTER: Mapping[str, Callable[[_Writer, JaxprEqn, Sequence[Value], RewriteAction
 }
 
 ENTERED: frozenset[str] = frozenset(_ENTER)
-"""Primitives whose functions can be rewritten with them; `RewriteAction.inside` is only for these."""
+"""Primitives whose functions can be rewritten with them; `RewriteAction.inside` is only for these.
+
+>>> "scan" in ENTERED, "while" in ENTERED, "pallas_call" in ENTERED
+(True, True, False)
+"""
 
 
 def _cast_values(values: Sequence[Value], dtypes: Sequence[DType | None]) -> list[Value]:

@@ -39,6 +39,9 @@ class Ended:
         exit_code: 0 for success, or the exit code of the process that failed first; 128 plus the number of the signal
             that ended it (the shell's convention); 124 after a timeout (as `timeout` in GNU coreutils).
         message: what happened and what to do, over several lines; empty for success.
+
+    >>> Ended(0), Ended(124, "Timeout: the run did not end within 60 s.").exit_code
+    (Ended(exit_code=0, message=''), 124)
     """
 
     exit_code: int

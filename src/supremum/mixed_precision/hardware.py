@@ -20,7 +20,15 @@ from supremum.user_frame import warn_user
 
 
 class HardwareWarning(PolicyWarning):
-    """A policy computes in a dtype that is no faster on this hardware."""
+    """A policy computes in a dtype that is no faster on this hardware.
+
+    >>> import warnings
+    >>> from supremum.mixed_precision import use_policy
+    >>> with warnings.catch_warnings(), use_policy("mixed_bfloat16") as policy:
+    ...     warnings.simplefilter("ignore", HardwareWarning)  # on a laptop, before a run on a GPU
+    ...     print(policy.compute_dtype)
+    bfloat16
+    """
 
 
 Check: TypeAlias = Callable[[Any], bool | None]

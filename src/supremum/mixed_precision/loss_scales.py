@@ -38,6 +38,12 @@ class LossScaleState(NamedTuple):
         num_skipped_steps: the total number of skipped steps.
         num_overflows: overflows since the scale last rose, counted up to the hysteresis.
         num_retries: the total number of times that a step was computed again at a lower scale.
+
+    >>> import jax.numpy as jnp
+    >>> state = DynamicLossScale(initial_loss_scale=1024.0).init()
+    >>> state = DynamicLossScale(initial_loss_scale=1024.0).update(state, jnp.asarray(False))
+    >>> float(state.loss_scale), int(state.num_skipped_steps), int(state.num_good_steps)
+    (512.0, 1, 0)
     """
 
     loss_scale: jax.Array
@@ -89,6 +95,13 @@ class LossScale(ABC):
 
     A subclass is a frozen dataclass of its settings with the methods below. A `LossScaleState` holds what changes from
     step to step.
+
+    >>> import jax.numpy as jnp
+    >>> settings: LossScale = DynamicLossScale(initial_loss_scale=1024.0)
+    >>> settings.update(settings.init(), jnp.asarray(False)).loss_scale  # after an overflow
+    Array(512., dtype=float32)
+    >>> settings.skips, settings.bounds, FixedLossScale(8.0).bounds
+    (True, (1.0, 1.7014118346046923e+38), (8.0, 8.0))
     """
 
     @property

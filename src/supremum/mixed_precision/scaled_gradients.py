@@ -65,6 +65,13 @@ class ScaledGradients(NamedTuple):
         grads: the gradients, unscaled, at least float32.
         finite: bool scalar, whether all gradients are finite; always true if the loss scale never skips.
         state: the state of the loss scale for the next step.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.mixed_precision import DynamicLossScale
+    >>> settings = DynamicLossScale(initial_loss_scale=1024.0)
+    >>> found = scaled_value_and_grad(lambda w: (w * w).sum(), settings)(settings.init(), jnp.full(1, 300.0, "float16"))
+    >>> found.value, bool(found.finite), float(found.state.loss_scale)
+    (Array(inf, dtype=float16), False, 512.0)
     """
 
     value: Any
@@ -265,6 +272,11 @@ class ScaledOptimizerState(NamedTuple):
     Args:
         inner: the state of the wrapped optimizer.
         scaling: the state of the loss scale.
+
+    >>> import jax.numpy as jnp, optax
+    >>> state = loss_scaled(optax.sgd(0.1)).init(jnp.ones(2))
+    >>> float(state.scaling.loss_scale), int(state.scaling.num_skipped_steps)
+    (32768.0, 0)
     """
 
     inner: Any

@@ -16,6 +16,11 @@ class Document:
         subtitle: a smaller text next to the title.
         rows: pairs of label and text; an empty label continues the one above.
         ok: whether the document reports success, which sets the colour of the title in HTML.
+
+    >>> print(document_to_text(Document("model", "2 layers", (("dense", "12"), ("norm", "4")))))
+    model   [2 layers]
+      dense  12
+      norm   4
     """
 
     title: str
@@ -25,7 +30,13 @@ class Document:
 
 
 def document_to_text(document: Document) -> str:
-    """The document as plain text."""
+    """The document as plain text.
+
+    >>> print(document_to_text(Document("model", "1 layer", (("dense", "12 weights"), ("", "4 biases")))))
+    model   [1 layer]
+      dense  12 weights
+             4 biases
+    """
     width = max((len(label) for label, _ in document.rows), default=0)
     lines = [f"{document.title}   [{document.subtitle}]"]
     lines += [f"  {label:<{width}}  {text}" for label, text in document.rows]
@@ -33,7 +44,12 @@ def document_to_text(document: Document) -> str:
 
 
 def document_to_html(document: Document) -> str:
-    """The document as an HTML fragment that needs no style sheet."""
+    """The document as an HTML fragment that needs no style sheet.
+
+    >>> page = document_to_html(Document("a < b", "refused", (("a", "int8"),), ok=False))
+    >>> page.split("</b>")[0]
+    '<div><b style="color:#c62828">a &lt; b'
+    """
     colour = "#2e7d32" if document.ok else "#c62828"
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(label)}</th><td style="text-align:left">{escape(text)}</td></tr>'
@@ -70,6 +86,10 @@ def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozen
         title: the title above the table.
         lines: rows of texts, all of the same length.
         right: the right-aligned columns.
+
+    >>> page = columns_to_html("Layers", [("name", "n"), ("dense", "12")], right=frozenset({1}))
+    >>> page.count("<th"), page.count("<td"), "text-align:right" in page
+    (3, 2, True)
     """
 
     def row(line: Sequence[str], tag: str) -> str:

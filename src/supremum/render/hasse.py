@@ -32,6 +32,10 @@ class Node:
         style: the class that sets its colour.
         dashed: whether its outline is dashed.
         lit: whether it is highlighted.
+
+    >>> weak = Node("float*", "float", dashed=True)
+    >>> print(hasse_to_dot(Diagram("one", (weak,), ())).splitlines()[4])
+      "float*" [style="filled,rounded,dashed", fillcolor="#dcfce7"];
     """
 
     text: str
@@ -52,6 +56,11 @@ class Diagram:
         caption: sentences under the title.
         legend: pairs of class and meaning, in the order to show them.
         apart: the heading above the elements without edges.
+
+    >>> nodes = (Node("int8", "integer"), Node("int16", "integer"))
+    >>> drawn = hasse_to_svg(Diagram("two", nodes, (("int8", "int16"),), caption=("int8 promotes to int16.",)))
+    >>> "int8 promotes to int16." in drawn
+    True
     """
 
     title: str

@@ -20,6 +20,12 @@ class Note:
     Args:
         heading: the heading.
         lines: the lines below it.
+
+    >>> from supremum.analysis import compare, compare_groupings
+    >>> types = "int8,uint8,float16"
+    >>> triples = compare_groupings("jax-x64", "numpy", types)
+    >>> compare("jax-x64", "numpy", types=types).side_by_side(triples, shown=1).notes[1]
+    Note(heading='numpy: 4, 4 of them only here', lines=('(float16, int8), uint8',))
     """
 
     heading: str
@@ -36,6 +42,11 @@ class SideBySide:
         right: the right table.
         notes_title: the title of the notes.
         notes: the notes below the tables.
+
+    >>> from supremum.analysis import compare
+    >>> pair = compare("jax-x64", "numpy", types="int32,float32").side_by_side()
+    >>> pair.title, pair.left.title
+    ('jax-x64 and numpy, result_type: 2 of 4 cells differ', 'result_type under jax-x64')
     """
 
     title: str
@@ -46,7 +57,13 @@ class SideBySide:
 
 
 def side_by_side_to_html(pair: SideBySide) -> str:
-    """Build a self-contained page, light and dark; on narrow screens the tables are below each other."""
+    """Build a self-contained page, light and dark; on narrow screens the tables are below each other.
+
+    >>> from supremum.analysis import compare
+    >>> page = side_by_side_to_html(compare("jax-x64", "numpy", types="int32,float32").side_by_side())
+    >>> page.count("<table>"), page.count('data-mark="wider"')
+    (2, 5)
+    """
     tables = "\n".join(grid(table, table.title) for table in (pair.left, pair.right))
     notes = "".join(map(_note, pair.notes))
     parts = [key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>']
@@ -62,7 +79,13 @@ def _note(note: Note) -> str:
 
 
 def side_by_side_to_svg(pair: SideBySide) -> str:
-    """Draw a self-contained SVG, light and dark; large tables are below each other."""
+    """Draw a self-contained SVG, light and dark; large tables are below each other.
+
+    >>> from supremum.analysis import compare
+    >>> drawn = side_by_side_to_svg(compare("jax-x64", "numpy", types="int32,float32").side_by_side())
+    >>> drawn.startswith("<svg"), drawn.count('data-mark="wider"')
+    (True, 4)
+    """
     both = [_titled(table) for table in (pair.left, pair.right)]
     tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
     notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)

@@ -20,7 +20,12 @@ PALETTE: dict[str, tuple[str, str]] = {
     "step4": ("#ffbd66", "#6b3d00"),
     "step5": ("#fba640", "#7a4100"),
 }
-"""The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1."""
+"""The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1.
+
+>>> light, dark = PALETTE["integer"]
+>>> f"integers are {light} on a light page and {dark} on a dark one"
+'integers are #dbeafe on a light page and #1e3a5f on a dark one'
+"""
 MARGIN = 20.0
 """The margin of a picture. All lengths here are in px."""
 # Upper bounds for the width of a character, in em, in the font families below; for the proportional ones, of the mean

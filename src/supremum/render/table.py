@@ -51,6 +51,11 @@ class Mark:
         name: one word, such as `"wider"`.
         symbol: one character for narrow cells, for readers who do not see the colours.
         meaning: the description, such as `"wider in numpy"`.
+
+    >>> wider = Mark("wider", "▲", "wider in numpy")
+    >>> table = Table("sums", ("int8",), (("uint8", (Cell("int16", "integer", mark=wider),)),))
+    >>> mark_sentences(table)
+    ['▲ 1 wider in numpy']
     """
 
     name: str
@@ -67,6 +72,10 @@ class Cell:
         style: the class that sets its colour, a key of `PALETTE`.
         hint: a longer text, shown on pointing at the cell.
         mark: why the cell is marked; None if it is not.
+
+    >>> wider = Mark("wider", "▲", "wider in numpy")
+    >>> Cell("int16", "integer").marked, Cell("int32", "integer", mark=wider).marked
+    (False, True)
     """
 
     text: str
@@ -91,6 +100,14 @@ class Table:
         legend: pairs of class and meaning, in the order to show them.
         full_names: pairs of a short name in headings or cells and its full name.
         upright: whether to right-align the cells, which are numbers, under vertical headings, to save width.
+
+    >>> table = Table("sums", ("int8", "uint8"), (("int8", (Cell("int8", "integer"), Cell("int16", "integer"))),))
+    >>> print(table_to_markdown(table), end="")
+    **sums**
+    <BLANKLINE>
+    | | int8 | uint8 |
+    |---|---|---|
+    | **int8** | int8 | int16 |
     """
 
     title: str
@@ -124,7 +141,17 @@ def step(value: float, largest: float) -> str:
 
 
 def table_to_markdown(table: Table) -> str:
-    """The table in GitHub's Markdown."""
+    r"""The table in GitHub's Markdown.
+
+    >>> from supremum.analysis import rule_table
+    >>> print(table_to_markdown(rule_table("torch", types="int8,float*").drawing()), end="")
+    **result_type under torch**
+    <BLANKLINE>
+    | | int8 | float\* |
+    |---|---|---|
+    | **int8** | int8 | float32 |
+    | **float\*** | float32 | float32 |
+    """
     written = [f"**{_markdown(table.title)}**", ""]
     written.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")
     written.append("|" + "---|" * (len(table.columns) + 1))
@@ -165,6 +192,10 @@ def table_to_html(table: Table) -> str:
 
     Args:
         table: the table.
+
+    >>> page = table_to_html(Table("sums", ("int8",), (("int8", (Cell("int16", "integer", "why"),)),)))
+    >>> page.startswith("<!doctype html>"), "http" in page
+    (True, False)
     """
     return framed(table.title, key(table), grid(table))
 

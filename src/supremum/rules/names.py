@@ -42,7 +42,11 @@ FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "j
 
 
 def rule_names() -> tuple[str, ...]:
-    """Every name of a rule set."""
+    """Every name of a rule set.
+
+    >>> rule_names()[:3], "torch" in rule_names()
+    (('jax', 'jax-strict', 'jax-x64'), True)
+    """
     return (*FOLLOWING, *HOMES)
 
 

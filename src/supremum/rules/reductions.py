@@ -27,6 +27,13 @@ class Reduction:
         numbers: whether it accepts Python numbers.
         keeps_weak: whether the result of a weak array is weak.
         source: the source for the accumulator, in half a sentence; empty if the result shows it.
+
+    >>> from supremum import explain, rules
+    >>> row = rules.JAX_X64.reductions["sum"]
+    >>> row.gives["int8"], row.accumulates["bfloat16"]
+    ('int64', 'float32')
+    >>> explain("bfloat16", operation="sum", rules="jax-x64").reason[-1]
+    'it is accumulated in float32 and rounded once: `_upcast_f16` in jax/_src/numpy/reductions.py'
     """
 
     accepts: tuple[str, ...] = CATEGORIES

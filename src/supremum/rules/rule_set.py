@@ -56,6 +56,16 @@ class RuleSet(ABC):
         library: the name of the library in explanations.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
+
+    >>> from dataclasses import replace
+    >>> from supremum import explain, rules
+    >>> rules.get_rules("torch") == rules.TORCH, rules.TORCH.library
+    (True, 'torch')
+    >>> strict = replace(rules.TORCH, name="strict-torch", in_place=Storing.KEPT)
+    >>> bool(explain("float32", "float64", operation="add", into="float32", rules=rules.TORCH))
+    True
+    >>> bool(explain("float32", "float64", operation="add", into="float32", rules=strict))
+    False
     """
 
     weak_arrays: ClassVar[bool] = False
@@ -435,6 +445,12 @@ class LatticeRuleSet(RuleSet):
             a weak kind stands for its default. Questions about types alone ignore it.
         held_because: the reason, as half a sentence for explanations.
         joins_defaults: whether weak operands alone promote as the formats that hold them rather than as weak kinds.
+
+    >>> from supremum import rules
+    >>> rules.JAX_X64.lattice.join("int8", "uint8"), rules.JAX_X64.lattice.path("int32", "float16")
+    ('int16', ('int32', 'int64', 'float*', 'float16'))
+    >>> rules.JAX_X32.defaults["float*"], rules.JAX_X32.held_as["int64"]
+    ('float64', 'int32')
     """
 
     weak_arrays: ClassVar[bool] = True

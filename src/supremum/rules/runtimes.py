@@ -18,7 +18,19 @@ from supremum.rules.jax_flags import holds_64_bits
 
 
 class Runtime(Protocol):
-    """The library that carries out a fixed call; without methods of its own, one that supports everything."""
+    """The library that carries out a fixed call; without methods of its own, one that supports everything.
+
+    >>> from supremum import rules
+    >>> from supremum.operands import as_operand
+    >>> class WithoutFloat64(Runtime):
+    ...     def tried(self, operation, operands, fix, verdict):
+    ...         return None if any(cast.dtype == "float64" for cast in fix.casts) else fix
+    >>> operands = as_operand("int32"), as_operand("float32")
+    >>> str(rules.ARRAY_API.decide("add", operands).fix)
+    "a.astype('float64') and b.astype('float64')"
+    >>> str(rules.ARRAY_API.decide("add", operands, runtime=WithoutFloat64()).fix)
+    "a.astype('complex128') and b.astype('complex128')"
+    """
 
     def holds(self, operand: Operand) -> bool:  # noqa: ARG002 (it has no arrays)
         """Whether the array is known to belong to this runtime, so that it can try a cast of it."""

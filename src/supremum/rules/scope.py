@@ -140,6 +140,12 @@ def set_default_rules(rules: RulesLike) -> None:
 
     Raises:
         UnknownNameError: for an unknown name; the default does not change.
+
+    >>> import supremum
+    >>> set_default_rules("torch")
+    >>> supremum.result_type("int64", "float16")
+    dtype('float16')
+    >>> set_default_rules("jax")
     """
     if not isinstance(rules, RuleSet):
         canonical_name(rules)

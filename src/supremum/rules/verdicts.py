@@ -91,7 +91,14 @@ def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
 
 
 class Storing(enum.Enum):
-    """What a framework stores in an existing array."""
+    """What a framework stores in an existing array.
+
+    >>> from supremum import explain, rules
+    >>> rules.JAX_X64.in_place.name, rules.NUMPY.in_place.name, rules.NUMPY.item.name
+    ('KEPT', 'SAME_KIND', 'CAST')
+    >>> [bool(explain("float64", operation="assign", into="float32", rules=each)) for each in ("jax-x64", "numpy")]
+    [False, True]
+    """
 
     KEPT = "these rules store only results of that dtype"
     SAME_KIND = "the framework casts results within their kind and to higher kinds"

@@ -26,6 +26,11 @@ class CarryMismatch:
         after: the type of the output; None if only the input has this value.
         place: the line that made the output.
         fix: what to write instead.
+
+    >>> import jax.numpy as jnp
+    >>> (found,) = carry_mismatches(lambda c, x: (c + x, None), jnp.zeros(2, "bfloat16"), jnp.ones((3, 2)))
+    >>> found.fix
+    "start with jnp.asarray(carry, 'float32'), or return (c + x).astype('bfloat16')"
     """
 
     path: str

@@ -42,6 +42,13 @@ class ForbiddenCastError(SupremumError, TypeError):
 
     Attributes:
         casts: as given.
+
+    >>> import jax.numpy as jnp
+    >>> try:
+    ...     forbid_casts()(lambda x, w: x * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    ... except ForbiddenCastError as error:
+    ...     print(*(cast.expression for cast in error.casts))
+    x * w
     """
 
     def __init__(self, casts: tuple[Cast, ...], message: str | None = None) -> None:

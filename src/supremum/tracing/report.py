@@ -52,6 +52,12 @@ class Cast:
         operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
         fix: for a promotion, what to write instead.
         decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> cast = casts(lambda x, w: x * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))[0]
+    >>> cast.kind, cast.source, cast.target, cast.bytes, cast.expression
+    ('promotion', dtype(bfloat16), dtype('float32'), 24, 'x * w')
     """
 
     source: DType
@@ -129,6 +135,11 @@ class CastTotal:
         casts: the number of casts.
         bytes: the bytes that they read and write when the program runs once; a loop of unknown length counts as one
             iteration. An expression if sizes are symbolic.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> casts(lambda x, w: x * w)(jnp.ones(1000, "bfloat16"), jnp.ones(1000)).total
+    CastTotal(casts=1, bytes=6000)
     """
 
     casts: int
@@ -141,6 +152,14 @@ class CastReport:
 
     Args:
         casts: the casts, those that move the most bytes first.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> report = casts(lambda x, w: (x * w).astype("float16"))(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    >>> report.title, len(report.widening)
+    ('2 casts, 48 bytes (1 promotion, 1 explicit)', 1)
+    >>> [str(cast.target) for cast in report.promotion]
+    ['float32']
     """
 
     casts: tuple[Cast, ...]
@@ -292,6 +311,12 @@ class Explanation:
 
     Args:
         cast: the cast.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> report = casts(lambda x, w: x * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    >>> report.explain(0).document().title, report.explain(0).cast is report[0]
+    ('bfloat16[4] -> float32', True)
     """
 
     cast: Cast

@@ -23,6 +23,10 @@ class ValueType:
         dtype: its dtype.
         shape: its shape.
         weak: whether it is weak, like an array made of Python numbers.
+
+    >>> from supremum.tracing import weak_types
+    >>> weak_types(lambda x: x)(2.0)[0].type
+    ValueType(dtype=dtype('float32'), shape=(), weak=True)
     """
 
     dtype: DType
@@ -46,6 +50,10 @@ class SourcePlace:
     Args:
         where: the line, as `file:line`; empty if unknown.
         expression: the source text there.
+
+    >>> from supremum.tracing import weak_types
+    >>> weak_types(lambda x: x + 1.0)(2.0)[1].place.expression
+    'x + 1.0'
     """
 
     where: str = ""

@@ -23,6 +23,10 @@ class WeakValue:
             trace and compile the function again.
         place: for a result, the line that made it; for an argument that comes back, the line that made the new value.
         fix: what to write instead.
+
+    >>> found = weak_types(lambda x: x + 1.0)(2.0)
+    >>> [(each.role, str(each.type), each.retraces) for each in found]
+    [('argument', 'float32[] (weak)', False), ('result', 'float32[] (weak)', False)]
     """
 
     role: str
@@ -48,6 +52,13 @@ class WeakReport:
 
     Args:
         values: the values, arguments first.
+
+    >>> import jax.numpy as jnp
+    >>> report = weak_types(lambda state, x: (state + x.sum(), x))(0.0, jnp.ones(3))
+    >>> len(report), len(report.retraces)
+    (1, 1)
+    >>> print(weak_types(lambda x: x + 1.0)(jnp.ones(3)))
+    no weak arguments or results
     """
 
     values: tuple[WeakValue, ...]

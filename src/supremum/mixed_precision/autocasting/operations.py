@@ -227,7 +227,11 @@ _TABLE: list[Row] = [
 ]
 
 AUTOCAST_OPERATIONS: dict[str, Row] = {row.name: row for row in _TABLE}
-"""The rows by primitive; `register_operation` adds to them."""
+"""The rows by primitive; `register_operation` adds to them.
+
+>>> AUTOCAST_OPERATIONS["dot_general"].rule, AUTOCAST_OPERATIONS["exp"].rule
+('compute', 'float32')
+"""
 
 _EXACT = "its products with ones and zeros only move values, and must not round them"
 FUNCTIONS: dict[str, Row] = {

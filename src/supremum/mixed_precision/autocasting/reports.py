@@ -28,7 +28,17 @@ _WIDE = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT and row
 
 
 class UncastProductsWarning(PolicyWarning):
-    """Autocast left products alone, inside a function that it rewrites only on request."""
+    """Autocast left products alone, inside a function that it rewrites only on request.
+
+    >>> import warnings, jax, jax.numpy as jnp
+    >>> from supremum.mixed_precision import autocast
+    >>> square = jax.custom_vjp(lambda x: x @ x)
+    >>> square.defvjp(lambda x: (x @ x, x), lambda x, g: (g @ x.T + x.T @ g,))
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     _ = autocast(square)(jnp.ones((2, 2)))
+    >>> caught[0].category.__name__, str(caught[0].message)[:41]
+    ('UncastProductsWarning', 'autocast left 1 of 1 products in float32,')
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,15 @@ class UncastFunction:
         enter: the names to put into `ops={name: "inside"}` to have the products cast; empty if `ops` cannot do it.
         leave: the name to put into `ops={name: "declared"}` to leave the products alone on purpose.
         primitive: the primitive that autocast does not enter.
+
+    >>> import warnings, jax, jax.numpy as jnp
+    >>> from supremum.mixed_precision import autocast
+    >>> cube = jax.custom_vjp(lambda x: x @ x @ x)
+    >>> cube.defvjp(lambda x: (x @ x @ x, x), lambda x, g: (3 * x.T @ x.T @ g,))
+    >>> with warnings.catch_warnings(record=True, action="always"):
+    ...     ((function, count),) = autocast(cube).report(jnp.ones((2, 2))).products.left
+    >>> function.dtype, function.primitive, function.enter, count
+    ('float32', 'custom_vjp_call', ('<lambda>',), 2)
     """
 
     function: str
@@ -66,6 +85,11 @@ class ProductCounts:
         count: the number of products of floats that autocast casts.
         left: the functions with products that were left alone without a request, each with the number of products.
         compute_dtype: the name of the dtype in which the products would run.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.mixed_precision import autocast
+    >>> autocast(lambda x, w: x @ w @ w).report(jnp.ones((2, 2)), jnp.ones((2, 2))).products
+    ProductCounts(count=2, left=(), compute_dtype='bfloat16')
     """
 
     count: int
@@ -291,6 +315,12 @@ class AutocastRow:
         line: its line in the program.
         count: the number of operations.
         runs: how often they run in one run of the program; None if that depends on values.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.mixed_precision import autocast
+    >>> row = autocast(lambda x: jnp.exp(x @ x), "mixed_bfloat16").report(jnp.ones((2, 2))).rows[1]
+    >>> row.operation, row.dtype, row.declared, row.why
+    ('exp', 'float32', 'float32', 'its result soon leaves the range of float16')
     """
 
     operation: str
@@ -310,6 +340,13 @@ class AutocastReport:
     Args:
         rows: the operations of the program in order, without operations that have no castable floats.
         products: the number of products, and the products that autocast left alone without a request.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.mixed_precision import autocast
+    >>> report = autocast(lambda x: jnp.exp(x @ x).sum(), "mixed_bfloat16").report(jnp.ones((2, 2)))
+    >>> print(report.summary())
+    bfloat16  1 x dot_general
+    float32   1 x exp, 1 x reduce_sum
     """
 
     rows: tuple[AutocastRow, ...]

@@ -44,6 +44,14 @@ class AutocastFunction(Generic[P, R]):
 
     Arguments and results are the same as of the function itself, in the same dtypes. Leaves of arguments that are not
     arrays, such as Python numbers, are passed on as they are.
+
+    >>> import jax.numpy as jnp
+    >>> function = autocast(lambda x, w: jnp.exp(x @ w), "mixed_bfloat16")
+    >>> function(jnp.ones((2, 3)), jnp.ones((3, 2))).dtype
+    dtype('float32')
+    >>> print(function.report(jnp.ones((2, 3)), jnp.ones((3, 2))).summary())
+    bfloat16  1 x dot_general
+    float32   1 x exp
     """
 
     def __init__(self, function: Callable[P, R], settings: Settings) -> None:

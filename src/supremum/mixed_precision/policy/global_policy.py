@@ -20,7 +20,13 @@ VARIABLE = "SUPREMUM_FLOATX"
 
 
 class PolicyWarning(UserWarning):
-    """A policy is valid, but probably not what the user wants."""
+    """A policy is valid, but probably not what the user wants.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as caught, use_policy("float16"):
+    ...     print(caught[0].message)  # doctest: +ELLIPSIS
+    the policy 'float16' stores variables in float16: small updates vanish, ...
+    """
 
 
 class _Process:
@@ -72,6 +78,11 @@ def set_floatx(dtype: Any) -> None:
     Raises:
         ArgumentError: for a dtype that is not real floating, or has less than 16 bits.
         UnknownDtypeError: for anything that is not a dtype.
+
+    >>> set_floatx("bfloat16")
+    >>> floatx(), global_policy()
+    ('bfloat16', Policy('bfloat16'))
+    >>> set_floatx("float32")
     """
     _process.floatx = str(as_reducible("floatx must be", dtype))
     _tell_jax()

@@ -17,7 +17,14 @@ from supremum.user_frame import warn_user
 
 
 class UnmatchedPatternWarning(UserWarning):
-    """A pattern of a `PolicyMap` matches no path, and has no effect."""
+    """A pattern of a `PolicyMap` matches no path, and has no effect.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     PolicyMap({"decodr/bias": "float32"}).check(["decoder/bias"])
+    >>> print(caught[0].message)
+    patterns of a PolicyMap match none of the 1 paths: 'decodr/bias' (paths are 'decoder/bias')
+    """
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
