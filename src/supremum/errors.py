@@ -24,6 +24,7 @@ from typing import Any
 LONGEST = 200
 """Characters of a value in a message."""
 _MOST_NAMES = 40
+_SHORT = 3
 _LONGEST_LIST = 1000
 
 
@@ -39,21 +40,24 @@ class UnknownNameError(SupremumError, ValueError):
         name: the name that was not found.
         choices: every valid name.
         where: the place where the name was given, such as `"argument 1"`; empty if that is obvious.
+        near: the choices to suggest; empty for those that look like `name`.
 
     Attributes:
         what: as given.
         name: as given.
         choices: as given.
         where: as given.
-        near: the choices that look like `name`, best first.
+        near: the suggested choices, best first.
     """
 
-    def __init__(self, what: str, name: object, choices: Iterable[str], where: str = "") -> None:
+    def __init__(
+        self, what: str, name: object, choices: Iterable[str], where: str = "", near: tuple[str, ...] = ()
+    ) -> None:
         self.what = what
         self.name = name
         self.choices = tuple(choices)
         self.where = where
-        self.near = near_names(name if isinstance(name, str) else shown(name), self.choices)
+        self.near = near or near_names(name if isinstance(name, str) else shown(name), self.choices)
         if self.near:
             hint = "did you mean " + " or ".join(map(shown, self.near)) + "?"
         else:
@@ -61,7 +65,7 @@ class UnknownNameError(SupremumError, ValueError):
         super().__init__(f"{where}{': ' if where else ''}unknown {what} {shown(name)}: {hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.what, self.name, self.choices, self.where))
+        return (type(self), (self.what, self.name, self.choices, self.where, self.near))
 
 
 class ArgumentError(SupremumError, ValueError):
@@ -135,7 +139,8 @@ def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:
     if len(name) > LONGEST:
         return ()
     by_lower = {choice.lower(): choice for choice in choices}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.7)
+    cutoff = 0.7 if len(name) > _SHORT else 0.6  # one wrong letter of three
+    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=cutoff)
     return tuple(by_lower[match] for match in found)
 
 

@@ -49,7 +49,7 @@ def test_the_json_table_has_every_pair_in_both_orders(run):
 
 
 @pytest.mark.parametrize(
-    ("types", "expected"), [("standard", STANDARD_TYPES), ("int8,f4, float*", ("int8", "float32", "float*"))]
+    ("types", "expected"), [("standard", STANDARD_TYPES), ("int8,f32, float*", ("int8", "float32", "float*"))]
 )
 def test_types_selects_the_rows(run, types, expected):
     data = json.loads(run("table", "--types", types, "--format", "json").stdout)

@@ -226,12 +226,12 @@ def _steps(numbers: Sequence[int]) -> list[int]:
 
 
 def _aliases() -> dict[str, str]:
-    """The other names of formats: NumPy's names, and its codes with and without a byte order."""
+    """The other names of formats: short names, NumPy's names, and its codes."""
     builtin = [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
     codes = {code for dtype in builtin for code in (dtype.str[1:], dtype.char)}
     names = {f"{order}{code}" for code in codes for order in ("", "<", ">", "=", "|")}
     named: dict[str, str] = {}
-    for name in sorted({*names, *map(str, np.sctypeDict)}):
+    for name in sorted({*names, *map(str, np.sctypeDict), *(row.short_name for row in FORMATS)}):
         with suppress(UnknownDtypeError):
             named[name] = as_format(name).name
     return {name: format_name for name, format_name in named.items() if name != format_name}
