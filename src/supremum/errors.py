@@ -6,6 +6,7 @@ Exception
     ├── UnknownNameError       (ValueError) an unknown policy, rule set, operation, ...
     │   └── UnknownDtypeError  (also TypeError) a dtype that is not a number format of this library
     ├── FileError              (OSError) the file system does not let us read or write
+    ├── MissingPackageError    (ModuleNotFoundError) a package that an extra installs is missing
     ├── UnsupportedJaxError    (RuntimeError) the installed JAX differs from the supported versions
     ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program makes a forbidden cast
     ├── ScopeError             (RuntimeError) JAX traces a function for a different scope than the task's
@@ -85,6 +86,10 @@ class FileError(SupremumError, OSError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class MissingPackageError(SupremumError, ModuleNotFoundError):
+    """A package that is not installed; the message names the extra to install, and `name` the package."""
 
 
 class UnsupportedJaxError(SupremumError, RuntimeError):

@@ -26,6 +26,7 @@ from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
+from supremum.extras import require
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
@@ -71,8 +72,9 @@ def explorer_page(
 
     Raises:
         UnknownNameError: for an operation that is unknown or does not take two operands.
-        ModuleNotFoundError: without Jinja2, which `supremum[cli]` installs.
+        MissingPackageError: without Jinja2, which `supremum[cli]` installs.
     """
+    require("The explorer page", "jinja2")
     from jinja2 import Environment  # from the extra "cli"
 
     data = explorer_data(on_step, operations=operations, processes=processes)
