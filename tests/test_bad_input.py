@@ -87,7 +87,7 @@ class MyArray(np.ndarray):
 
 
 GOOD = [
-    *(row.name for row in FORMATS), "int*", "float*", "complex*", "f4", "<i2", ">f8", "u1",
+    *(row.name for row in FORMATS), "int*", "float*", "complex*", "f32", "<i2", ">f8", "|u1",
     *(row.dtype for row in FORMATS),
     *(np.zeros((1, 2), row.dtype) for row in FORMATS),
     *(np.zeros((), row.dtype) for row in FORMATS),

@@ -4,12 +4,13 @@ import copy
 import itertools
 import pickle
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
 
-from supremum.errors import UnknownDtypeError
-from supremum.formats import FORMATS, Kind, Nan, as_format, format_names
+from supremum.errors import ArgumentError, UnknownDtypeError
+from supremum.formats import FORMATS, Kind, Nan, as_format, format_names, same_in_numpy
 
 FLOATS = [row for row in FORMATS if row.kind is Kind.FLOAT]
 INTEGERS = [row for row in FORMATS if row.category == "integer"]
@@ -37,6 +38,53 @@ def test_names_sizes_and_lookup_agree(row):
     assert row.dtype.itemsize == max(1, -(-row.bits // 8))
     assert as_format(row.name) is as_format(row.dtype) is as_format(row.dtype.type) is as_format(row) is row
     assert as_format(row.dtype.newbyteorder(">")) is row
+
+
+@every_format
+def test_short_names_are_those_that_jax_prints(row):
+    printed = jax.core.ShapedArray((), row.dtype).str_short(short_dtypes=True)
+    assert row.short_name == printed.removesuffix("[]")
+    assert as_format(row.short_name) is row
+
+
+def test_short_names_differ_from_each_other_and_count_bits():
+    assert len({row.short_name for row in FORMATS}) == len(FORMATS) == 34
+    assert [as_format(name).name for name in ("f32", "bf16", "i8", "u8", "c64", "i4", "bc32")] == [
+        "float32", "bfloat16", "int8", "uint8", "complex64", "int4", "bcomplex32",
+    ]  # fmt: skip
+
+
+def test_codes_of_numpy_need_a_byte_order():
+    codes = [
+        np.dtype(code).str[1:] for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] if code not in "gG"
+    ]
+    for code in codes:
+        for order in "<>=|":
+            assert as_format(order + code).dtype == np.dtype(code)
+    refused = {code: "" for code in codes if code[0] in "fc"}
+    for code in refused:
+        with pytest.raises(UnknownDtypeError) as caught:
+            as_format(code)
+        (refused[code],) = caught.value.near
+    assert refused == {"f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
+
+
+def test_names_that_numpy_reads_otherwise_are_refused_for_functions_of_numpy():
+    def differs(name):
+        try:
+            return np.dtype(name) != as_format(name).dtype
+        except TypeError:
+            return False
+
+    differing = [name for row in FORMATS for name in (row.name, row.short_name) if differs(name)]
+    # NumPy's long doubles, which are no formats here, do not count.
+    assert [*differing] == ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f16", "c32"]
+    for name in differing[:8]:
+        other = np.dtype(name)
+        with pytest.raises(ArgumentError, match=f"use '{as_format(name)}' or '{other}'"):
+            same_in_numpy(name)
+    for name in ("f16", "c32", "int8", "<i8", "f8", None, np.int8, np.dtype("i8")):
+        assert same_in_numpy(name) is name
 
 
 def test_sign_exponent_and_mantissa_bits_add_up():
@@ -117,7 +165,9 @@ def test_holds_is_reflexive_and_transitive():
             assert a.holds(c), (a, b, c)
 
 
-@pytest.mark.parametrize("name", ["int", "float", "complex", "flaot32", "", "datetime64[s]", "i4,f4", "S3", "O", "g"])
+@pytest.mark.parametrize(
+    "name", ["int", "float", "complex", "flaot32", "", "datetime64[s]", "i4,f4", "S3", "O", "g", "f8"]
+)
 def test_unknown_format_names_raise(name):
     with pytest.raises(UnknownDtypeError, match="unknown dtype") as caught:
         as_format(name)

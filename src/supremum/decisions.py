@@ -16,11 +16,13 @@ import numpy as np
 from supremum.errors import SupremumError, listed
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
-from supremum.operands import Operand, weak_name
+from supremum.operands import Operand, Scalar, weak_name
 from supremum.renamed_names import renamed_name
 
 # The most operands that a message lists.
 _MOST_OPERANDS = 40
+# The most bits of an int that is written as a decimal.
+_MOST_BITS = 256
 
 if TYPE_CHECKING:
     from supremum.render import Document
@@ -317,6 +319,58 @@ class Decision:
         """The exception for this refusal."""
         return ScalarOverflowError(self) if self.verdict.overflow else PromotionError(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as plain data for JSON; `supremum explain --format json` prints it.
+
+        New keys may be added; the others keep their names and meanings.
+
+        Returns:
+            A dict with these keys.
+
+            - `rules`, `operation`: the names.
+            - `operands`: of each operand the `name` (`"int8"`, `"float*"`), the `dtype` (None for a Python number other
+              than a bool), `weak`, `ndim` (None if only the dtype is known) and `value` (the text of a Python number).
+            - `into`: the array that the result is written into, as such an operand; None for a new array.
+            - `allowed`: False for a refusal.
+            - `result`: its `name`, `dtype` and `weak`; None for a refusal.
+            - `casts`: of each operand `from` (None for a Python number), `to`, `changes`, `lossy`; none for a refusal.
+            - `stored`: such a cast of the result to the dtype of `into`; None if there is none.
+            - `number_changes`: of each Python number that changes `position`, `value`, `becomes` and `how`.
+            - `reason`: a list of sentences.
+            - `paths`: for a lattice, the names on the path of each operand to the result.
+            - `overflow`: whether the rules refuse because a Python number does not fit.
+            - `fix`: its `code` and its `casts`, each with `position`, `dtype` and `code`; None if there is none.
+
+        >>> from supremum import explain
+        >>> explain("int8", "uint8", rules="jax-x64").to_dict()["result"]
+        {'name': 'int16', 'dtype': 'int16', 'weak': False}
+        """
+        result, stored, fix = self.result, self.stored, self.fix
+        return {
+            "rules": self.rules,
+            "operation": self.operation,
+            "operands": [_operand_to_dict(operand) for operand in self.operands],
+            "into": None if self.into is None else _operand_to_dict(self.into),
+            "allowed": bool(self),
+            "result": result and {"name": result.name, "dtype": str(result.dtype), "weak": result.weak},
+            "casts": [_cast_to_dict(cast) for cast in self.casts],
+            "stored": stored and _cast_to_dict(stored),
+            "number_changes": [
+                {"position": position, "value": _exact_text(value), "becomes": _exact_text(becomes), "how": how}
+                for position, value, becomes, how in self.number_changes
+            ],
+            "reason": list(self.reason),
+            "paths": [list(path) for path in self.paths],
+            "overflow": self.verdict.overflow,
+            "fix": fix
+            and {
+                "code": str(fix),
+                "casts": [
+                    {"position": cast.position, "dtype": str(cast.dtype), "code": str(cast)} for cast in fix.casts
+                ],
+            },
+        }
+
     def document(self) -> Document:
         """The decision as plain data for `supremum.render`."""
         from supremum.render import Document  # import it only to print
@@ -357,6 +411,26 @@ class Decision:
         from supremum.render import document_to_html
 
         return document_to_html(self.document())
+
+
+def _operand_to_dict(operand: Operand) -> dict[str, Any]:
+    return {
+        "name": operand.name,
+        "dtype": None if operand.dtype is None else str(operand.dtype),
+        "weak": operand.weak,
+        "ndim": operand.ndim,
+        "value": None if operand.value is None else _exact_text(operand.value),
+    }
+
+
+def _exact_text(value: Scalar) -> str:
+    # JSON has no complex numbers, infinities and NaN; Python does not write ints of more than 4300 digits as decimals.
+    return hex(value) if isinstance(value, int) and value.bit_length() > _MOST_BITS else repr(value)
+
+
+def _cast_to_dict(cast: OperandCast) -> dict[str, Any]:
+    source = None if cast.source is None else str(cast.source)
+    return {"from": source, "to": str(cast.target), "changes": cast.changes, "lossy": cast.lossy}
 
 
 def _known(fix: Fix | None, _operands: tuple[Operand, ...]) -> Fix | None:

@@ -6,6 +6,7 @@ Exception
     ├── UnknownNameError       (ValueError) an unknown policy, rule set, operation, ...
     │   └── UnknownDtypeError  (also TypeError) a dtype that is not a number format of this library
     ├── FileError              (OSError) the file system does not let us read or write
+    ├── MissingPackageError    (ModuleNotFoundError) a package that an extra installs is missing
     ├── UnsupportedJaxError    (RuntimeError) the installed JAX differs from the supported versions
     ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program makes a forbidden cast
     ├── ScopeError             (RuntimeError) JAX traces a function for a different scope than the task's
@@ -28,6 +29,7 @@ LONGEST = 200
 True
 """
 _MOST_NAMES = 40
+_SHORT = 3
 _LONGEST_LIST = 1000
 
 
@@ -51,13 +53,14 @@ class UnknownNameError(SupremumError, ValueError):
         name: the name that was not found.
         choices: every valid name.
         where: the place where the name was given, such as `"argument 1"`; empty if that is obvious.
+        near: the choices to suggest; empty for those that look like `name`.
 
     Attributes:
         what: as given.
         name: as given.
         choices: as given.
         where: as given.
-        near: the choices that look like `name`, best first.
+        near: the suggested choices, best first.
 
     >>> import supremum
     >>> supremum.get_rules("jax-64")
@@ -68,12 +71,15 @@ class UnknownNameError(SupremumError, ValueError):
     ('mixed_float16', 'mixed_bfloat16')
     """
 
-    def __init__(self, what: str, name: object, choices: Iterable[str], where: str = "") -> None:
+    def __init__(
+        self, what: str, name: object, choices: Iterable[str], where: str = "", near: tuple[str, ...] = ()
+    ) -> None:
         self.what = what
         self.name = name
         self.choices: tuple[str, ...] = tuple(choices)
         self.where = where
-        self.near: tuple[str, ...] = near_names(name if isinstance(name, str) else shown(name), self.choices)
+        looked_up = name if isinstance(name, str) else shown(name)
+        self.near: tuple[str, ...] = near or near_names(looked_up, self.choices)
         if self.near:
             hint = "did you mean " + " or ".join(map(shown, self.near)) + "?"
         else:
@@ -81,7 +87,7 @@ class UnknownNameError(SupremumError, ValueError):
         super().__init__(f"{where}{': ' if where else ''}unknown {what} {shown(name)}: {hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.what, self.name, self.choices, self.where))
+        return (type(self), (self.what, self.name, self.choices, self.where, self.near))
 
 
 class ArgumentError(SupremumError, ValueError):
@@ -130,6 +136,10 @@ class FileError(SupremumError, OSError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class MissingPackageError(SupremumError, ModuleNotFoundError):
+    """A package that is not installed; the message names the extra to install, and `name` the package."""
 
 
 class UnsupportedJaxError(SupremumError, RuntimeError):
@@ -212,7 +222,8 @@ def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:
     if len(name) > LONGEST:
         return ()
     by_lower = {choice.lower(): choice for choice in choices}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.7)
+    cutoff = 0.7 if len(name) > _SHORT else 0.6  # one wrong letter of three
+    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=cutoff)
     return tuple(by_lower[match] for match in found)
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
-from supremum.errors import UnknownDtypeError, shown
+from supremum.errors import ArgumentError, UnknownDtypeError, shown
 from supremum.public_names import public_names
 
 __all__ = ["CATEGORIES", "FORMATS", "DType", "Format", "Kind", "Nan", "as_format", "at_least_float32", "format_names"]
@@ -115,6 +115,15 @@ class Format:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_format, (self.name,)
+
+    @property
+    def short_name(self) -> str:
+        """The name in tables, with a letter instead of the word, as JAX prints dtypes in jaxprs.
+
+        >>> [as_format(name).short_name for name in ("uint8", "bfloat16", "complex64", "float8_e4m3fn", "bool")]
+        ['u8', 'bf16', 'c64', 'f8_e4m3fn', 'bool']
+        """
+        return next((self.name.replace(word, word[0]) for word in _WORDS if word in self.name), self.name)
 
     @property
     def dtype(self) -> DType:
@@ -293,7 +302,10 @@ _DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.na
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}
-_NUMPY_CODE = r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[?bBhHiIlLqQefdFD])"
+_WORDS = ("uint", "int", "float", "complex")
+_BY_ANY_NAME: dict[str, Format] = {row.short_name: row for row in FORMATS} | _BY_NAME
+# NumPy's codes: a letter, or after a byte order a letter and the size in bytes.
+_NUMPY_CODE = r"[<>=|]?[?bBhHiIlLqQefdFD]|[<>=|](b1|[iu][1248]|f[248]|c8|c16)"
 
 
 def format_names() -> tuple[str, ...]:
@@ -307,8 +319,8 @@ def format_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _format_of_name(name: str) -> Format | None:
-    if name in _BY_NAME:
-        return _BY_NAME[name]
+    if name in _BY_ANY_NAME:
+        return _BY_ANY_NAME[name]
     if name in _KIND_NAMES:
         return None  # NumPy would silently choose 64 bits
     scalar = np.sctypeDict.get(name)
@@ -322,8 +334,9 @@ def as_format(dtype: Any) -> Format:
     """Look up the format of a dtype, however it is named.
 
     Args:
-        dtype: a `Format`, a name such as `"bfloat16"` or `"f4"`, an `np.dtype`, a scalar type (`np.float32`,
-            `ml_dtypes.bfloat16`, `jnp.float32`) or a `torch.dtype`.
+        dtype: a `Format`, a name such as `"bfloat16"`, a short name such as `"bf16"`, an `np.dtype`, a scalar type
+            (`np.float32`, `ml_dtypes.bfloat16`, `jnp.float32`) or a `torch.dtype`. The number in a short name counts
+            bits: `"i8"` is int8. NumPy's codes, which count bytes, need a byte order: `"<i8"` is int64.
 
     Returns:
         The row of the table.
@@ -331,8 +344,8 @@ def as_format(dtype: Any) -> Format:
     Raises:
         UnknownDtypeError: if `dtype` names no format; both a `TypeError` and a `ValueError`.
 
-    >>> as_format("bfloat16").max_exponent, as_format(np.float16).max
-    (127, 65504.0)
+    >>> as_format("bfloat16").max_exponent, as_format(np.float16).max, as_format("i8").max
+    (127, 65504.0, 127)
     >>> as_format("flaot32")
     Traceback (most recent call last):
         ...
@@ -343,8 +356,28 @@ def as_format(dtype: Any) -> Format:
     found = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
     if found is None:
         named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None)
-        raise UnknownDtypeError("dtype", named if isinstance(named, str) else shown(dtype), format_names())
+        name = named if isinstance(named, str) else shown(dtype)
+        in_numpy = _format_of_name(f"={name}")
+        raise UnknownDtypeError("dtype", name, _BY_ANY_NAME, near=(in_numpy.short_name,) if in_numpy else ())
     return found
+
+
+def same_in_numpy(dtype: Any) -> Any:
+    """Check that NumPy reads a dtype as this library does, for functions that are written as NumPy's.
+
+    Raises:
+        ArgumentError: for a short name whose number NumPy reads as bytes; a `ValueError`.
+
+    >>> same_in_numpy("i8")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: dtype must not be 'i8', which is int8 here and int64 in NumPy; use 'int8' or 'int64'
+    """
+    here, there = (_BY_ANY_NAME.get(dtype), _format_of_name(f"={dtype}")) if isinstance(dtype, str) else (None, None)
+    if here is not None and there not in (None, here):
+        meanings = f"{here} here and {there} in NumPy"
+        raise ArgumentError(f"dtype must not be {dtype!r}, which is {meanings}; use '{here}' or '{there}'")
+    return dtype
 
 
 def at_least_float32(dtype: Any) -> DType:

@@ -15,7 +15,7 @@ from arrays.libraries import NAMES, library
 from optional_packages import import_or_skip
 from supremum import Array, PromotionError, namespace, use_rules
 from supremum.arrays import LibraryError, NarrowingError, RuntimeDtypeError, numpy_functions
-from supremum.errors import OperandError
+from supremum.errors import ArgumentError, OperandError
 from supremum.rules import rule_names
 
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
@@ -332,3 +332,20 @@ def test_result_library_is_that_of_the_arrays():
     torch = import_or_skip("torch")
     with pytest.raises(LibraryError, match="as the namespace, must be an array of jax"):
         np.concatenate([jax_array, supremum.asarray(torch.ones(2, 2))])
+
+
+def test_dtypes_that_numpy_reads_otherwise_are_refused():
+    x = supremum.asarray([1, 300])
+    for call in (
+        lambda: np.zeros_like(x, dtype="i8"),
+        lambda: np.sum(x, 0, "u4"),
+        lambda: np.astype(x, "i8"),
+        lambda: np.add.reduce(x, dtype="i8"),
+        lambda: x.sum(dtype="i8"),
+        lambda: x.astype("i8"),
+        lambda: x.astype("i8", copy=False),
+    ):
+        with pytest.raises(ArgumentError, match=r"dtype must not be '..', which is u?int. here and u?int\d\d in NumPy"):
+            call()
+    assert np.sum(x, dtype="f32").dtype == x.astype("f32").dtype == "float32"
+    assert namespace("numpy").zeros(2, dtype="i8").dtype == "int8"

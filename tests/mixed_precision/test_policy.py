@@ -57,7 +57,7 @@ def test_every_role_has_a_separate_dtype_in_any_order(order):
     ("text", "name"),
     [
         ("variable=float32,compute=float16", "mixed_float16"),
-        ("compute=half,variable=f4,output=f2,reduce=f2", "mixed_float16"),
+        ("compute=half,variable=f32,output=f16,reduce=f16", "mixed_float16"),
         ("variable=float32,compute=bfloat16,output=bfloat16", "mixed_bfloat16"),
         ("variable=int8,compute=int8", "int8"),
         ("variable=float16,compute=float16,output=float16", "float16"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
 from supremum.analysis.tables import TypeNames, rule_table, type_names
 from supremum.errors import ArgumentError
+from supremum.extras import require
 from supremum.formats import CATEGORIES, as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.render import Diagram, Mark, Node, Table, hasse_to_dot, hasse_to_svg, table_to_svg
@@ -50,11 +51,12 @@ def lattice_png(rules: RulesLike | None = None, *, types: TypeNames = "all", pat
 
     Raises:
         UnknownNameError, ArgumentError: as for `lattice_svg`.
-        ModuleNotFoundError: without matplotlib, which is in `supremum[plot]`.
+        MissingPackageError: without matplotlib, which is in `supremum[plot]`.
 
     >>> lattice_png("jax-x64", types="int8,uint8,int16")[1:4]
     b'PNG'
     """
+    require("A PNG", "matplotlib")
     from supremum.render.png import to_png  # only a PNG needs matplotlib
 
     return to_png(lattice_svg(rules, types=types, path=path))

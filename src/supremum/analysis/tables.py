@@ -50,7 +50,7 @@ def type_names(types: TypeNames) -> tuple[str, ...]:
         UnknownNameError: for an unknown name.
         OperandError: for anything other than a name or a list of names; a `TypeError`.
 
-    >>> type_names("int8, f4,float*")
+    >>> type_names("int8, f32,float*")
     ('int8', 'float32', 'float*')
     >>> type_names("float16, 1e6")
     ('float16', '1e6')

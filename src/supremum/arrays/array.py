@@ -36,7 +36,7 @@ from supremum.arrays.wrapped import (
 )
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format
+from supremum.formats import as_format, same_in_numpy
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
 
 
@@ -207,8 +207,10 @@ class Array(_Base):
             copy: whether to copy an array that has the dtype already.
 
         Raises:
+            ArgumentError: for a name such as `"i8"`, which is int8 here and int64 in NumPy.
             RuntimeDtypeError: if the library does not have the dtype.
         """
+        same_in_numpy(dtype)
         if copy is True:
             return _astype(self, dtype)
         if copy is False and as_format(dtype).dtype == self.dtype and not self.weak_type:

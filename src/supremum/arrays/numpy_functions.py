@@ -20,7 +20,7 @@ from supremum.arrays.errors import unsupported
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import OperandError
-from supremum.formats import as_format
+from supremum.formats import as_format, same_in_numpy
 
 
 class Route(NamedTuple):
@@ -376,6 +376,7 @@ class Routed(Forwarding):
 
         Raises:
             OperandError: for functions and options that the standard does not have.
+            ArgumentError: for a dtype that NumPy reads as another.
         """
         target, find, places = _places(self._function, len(args), (*options,))
         xp = namespace_in(_library_of(args) if not options else _library_of((*args, *options.values())))
@@ -392,6 +393,8 @@ class Routed(Forwarding):
             if name == "out":
                 out = value[0] if isinstance(value, tuple) else value  # NumPy's ufuncs give a tuple
                 continue
+            if name == "dtype":
+                same_in_numpy(value)
             if option is None:
                 raise OperandError(
                     f"np.{self.name} takes no {name} with an Array, as its function of the namespace has no such "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from supremum.cli.exit_codes import USAGE_ERROR, run
+from supremum.extras import missing_packages
 from supremum.public_names import public_names
 
 __all__ = ["main"]
@@ -14,9 +16,8 @@ def main() -> None:
     try:
         from supremum.cli.app import app
     except ModuleNotFoundError as missing:
-        sys.exit(f"The supremum command needs {missing.name}; install it with: pip install 'supremum[cli]'")
-    from supremum.cli.exit_codes import run
-
+        print(missing_packages("The supremum command", [missing.name or str(missing)]), file=sys.stderr)
+        sys.exit(USAGE_ERROR)
     sys.exit(run(app))
 
 

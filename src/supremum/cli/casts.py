@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from supremum.argument_checks import chosen
 from supremum.atomic_files import is_file
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.output import STANDARD_OUTPUT, Output, json_text, put_text
+from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, json_text, put_text
 from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
 
 if TYPE_CHECKING:
@@ -45,14 +44,17 @@ def casts(
     allow: Annotated[
         list[str] | None, typer.Option(help="With --fail-on: a rule set or a file pattern; repeat for several.")
     ] = None,
-    format: Annotated[str, typer.Option(help=f"One of {', '.join(_FORMATS)}.")] = "terminal",  # noqa: A002
+    format: Annotated[str | None, format_option(_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Find every cast in a function, or in the jitted functions that a script calls, and what caused it."""
+    """Find the casts of a JAX program, and their causes.
+
+    The program is a function, or the jitted functions that a script calls.
+    """
     with loading():  # JAX, which most commands do not need
         from supremum.tracing import Forbidden, ForbiddenCastError
 
-    chosen("format", format, _FORMATS)
+    format = chosen_format(format, output, _FORMATS)  # noqa: A001
     forbidden = Forbidden.of(fail_on or (), allow or ())
     if args is None and ":" in target and not target.endswith(".py"):
         raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")

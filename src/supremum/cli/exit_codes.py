@@ -19,6 +19,16 @@ USAGE_ERROR = 2
 """The exit code for a usage error."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
+CLOSED_PIPE = 141
+"""The exit code if the reader of standard output closed it, as of programs that SIGPIPE ends."""
+EXIT_CODES: dict[int, str] = {
+    0: "success; a refusal that is explained is one",
+    FAILURE: "a file cannot be written, a program raises, a cast is forbidden",
+    USAGE_ERROR: "an unknown name, a wrong argument, a missing package",
+    INTERRUPTED: "Ctrl-C",
+    CLOSED_PIPE: "standard output was closed, as by head",
+}
+"""The meaning of each exit code."""
 _MOMENT = 0.01
 
 
@@ -88,7 +98,9 @@ def run(app: Callable[..., Any]) -> int:
     except OSError as error:
         # At exit, Python would try again and print the error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not code and not isinstance(error, BrokenPipeError):  # the reader of a broken pipe closed it
+        if isinstance(error, BrokenPipeError):
+            return code or CLOSED_PIPE
+        if not code:
             print(f"supremum: standard output cannot be written: {shortened(str(error))}", file=sys.stderr)
         return code or FAILURE
     return code if isinstance(code, int) else FAILURE

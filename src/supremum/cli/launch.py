@@ -32,7 +32,10 @@ def launch(
     total: Annotated[int | None, typer.Option(help="Processes on all machines. Default: those of this one.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds for the whole run. Default: no end.")] = None,
 ) -> None:
-    """Run a script in several processes; when one fails, end the others and report which one failed and why."""
+    """Run a script in several processes that end together.
+
+    When one fails, the others are ended, and the error names the one that failed and why.
+    """
     consoles = (Console(), Console(stderr=True))
 
     @cache

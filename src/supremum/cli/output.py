@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Column, Table
 
 from supremum.argument_checks import chosen
 from supremum.atomic_files import as_path, check_writable, whole_file, writing_error
+from supremum.errors import ArgumentError, shortened
 
 STANDARD_OUTPUT = Path("-")
+_UNLIMITED = 10_000
 
 
 def checked_output(path: Path | None) -> Path | None:
@@ -33,26 +38,56 @@ def checked_output(path: Path | None) -> Path | None:
 Output = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", callback=checked_output, help="Write to this file instead; - is standard output.",
+        "-o", "--output", metavar="FILE", callback=checked_output,
+        help="Write to this file; its suffix sets the format. - is standard output.",
     ),
 ]  # fmt: skip
+SUFFIXES: dict[str, tuple[str, ...]] = {
+    "terminal": (".txt",), "json": (".json",), "markdown": (".md", ".markdown"), "html": (".html", ".htm"),
+    "svg": (".svg",), "png": (".png",), "dot": (".dot", ".gv"),
+}  # fmt: skip
+"""The suffixes of files by the format that they stand for."""
+
+
+def format_option(formats: tuple[str, ...]) -> Any:
+    """The option `--format` of a command.
+
+    Args:
+        formats: the formats of the command; the first is the default.
+    """
+    choices = f"One of {', '.join(formats)}. Default: by the suffix of the output, else {formats[0]}."
+    return typer.Option(metavar="FORMAT", help=choices)
 
 
 def chosen_format(name: str | None, output: Path | None, formats: tuple[str, ...]) -> str:
-    """The given format; otherwise that of the file's ending, or the first one.
+    """The given format; otherwise the format of the file's suffix, or the first one if it has none.
 
     Args:
         name: the name of a format, or None.
         output: the file.
-        formats: the formats, which are also the endings of files.
+        formats: the formats of the command.
 
     Raises:
         UnknownNameError: for an unknown format.
+        ArgumentError: for an unknown suffix, unless the format is given, and for a suffix that contradicts the format.
     """
     if name is not None:
-        return chosen("format", name, formats)
-    ending = "" if output is None else output.suffix.lower().removeprefix(".")
-    return ending if ending in formats else formats[0]
+        chosen("format", name, formats)
+    suffix = "" if output is None else output.suffix.lower()
+    if output is None or not suffix:
+        return name or formats[0]
+    if name is None:
+        known = {each: one for one in formats for each in SUFFIXES.get(one, ())}
+        if suffix not in known:
+            fix = "give one of them, or --format" if formats[1:] else "give one of them"
+            raise ArgumentError(f"The output must end with {', '.join(known)}, got {shortened(str(output))}; {fix}.")
+        return known[suffix]
+    meant = [one for one, suffixes in SUFFIXES.items() if suffix in suffixes and one != name]
+    if meant:
+        path, other = (shortened(str(each)) for each in (output, output.with_suffix(SUFFIXES.get(name, ("",))[0])))
+        wrong = f"--format {name} contradicts the suffix of {path}, which means {meant[0]}"
+        raise ArgumentError(f"{wrong}; leave out --format, or write to {other}.")
+    return name
 
 
 def json_text(data: Any) -> str:
@@ -77,11 +112,22 @@ def put_bytes(data: bytes, output: Path | None) -> None:
         raise writing_error(output, error) from error
 
 
+def folding_table(*headings: str) -> Table:
+    """A table whose cells are folded in narrow terminals; nothing is cut off."""
+    columns = (Column(heading, overflow="fold") for heading in headings)
+    return Table(*columns, box=SIMPLE_HEAD, show_edge=False)
+
+
 def put_drawn(draw: Callable[[Console], None], output: Path | None) -> None:
-    """Draw on the terminal, or as plain text into a file."""
-    if output is None or output == STANDARD_OUTPUT:
-        draw(Console())
-    else:
-        text = StringIO()
-        draw(Console(file=text))
-        put_text(text.getvalue(), output)
+    """Draw on the terminal, or as plain text into a file or a pipe.
+
+    Lines fit the terminal. In files and pipes each row of a table is one line, unless `COLUMNS` is set.
+    """
+    console = Console()
+    if output in (None, STANDARD_OUTPUT) and console.is_terminal:
+        draw(console)
+        return
+    text = StringIO()
+    width = console.width if "COLUMNS" in os.environ else _UNLIMITED
+    draw(Console(file=text, width=width, force_terminal=False))
+    put_text("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()), output)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from supremum import analysis
-from supremum.argument_checks import chosen
 from supremum.cli.exit_codes import loading
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, json_text, put_bytes, put_drawn, put_text
+from supremum.cli.output import (
+    STANDARD_OUTPUT,
+    Output,
+    chosen_format,
+    folding_table,
+    format_option,
+    json_text,
+    put_bytes,
+    put_drawn,
+    put_text,
+)
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shortened
 from supremum.formats import as_format
@@ -26,10 +33,12 @@ from supremum.promotion import explain as explain_decision
 from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html, table_to_markdown, table_to_svg
 from supremum.rules import HOMES, get_rules, rule_names
 
+_TEXT_FORMATS = ("terminal", "json")
 _TABLE_FORMATS = ("terminal", "json", "markdown", "html")
 _DIFF_FORMATS = ("terminal", "json", "html", "svg")
 _LATTICE_FORMATS = ("svg", "png", "dot")
 _TRIPLES = 5
+_TWO_OPERANDS: Any = typer.Option(metavar="NAME", help="An operation of two operands, such as divide.")
 # ANSI colours follow the terminal's theme; the legend explains them.
 _COLOURS = {"bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "refused": "bold red"}
 _STEP_COLOURS = {"step0": "dim", "step1": "", "step2": "cyan", "step3": "green", "step4": "yellow", "step5": "bold red"}
@@ -39,103 +48,121 @@ def explain(
     operands: Annotated[
         list[str],
         typer.Argument(
-            help="Dtypes (int8; int8[] for a 0-d array), weak kinds (float*) or Python numbers (256, 1.5, 1j, True).",
+            metavar="OPERAND",
+            help="Dtypes (int8 or i8; i8[] for a 0-d array), weak kinds (float*), Python numbers (256, 1.5, 1j, True).",
             show_default=False,
         ),
     ],
-    operation: Annotated[str | None, typer.Option(help="Name of the operation.")] = None,
+    operation: Annotated[str | None, typer.Option(metavar="NAME", help="The operation, such as add.")] = None,
     into: Annotated[
-        str | None, typer.Option(help="What the result is written into, as by +=: an array of this dtype.")
+        str | None,
+        typer.Option(metavar="DTYPE", help="What the result is written into, as by +=: an array of this dtype."),
     ] = None,
     rules: Annotated[
-        list[str] | None, typer.Option(help="Name of a rule set; repeat for several, 'all' for all.")
+        list[str] | None, typer.Option(metavar="NAME", help="A rule set; repeat for several, 'all' for all.")
     ] = None,
+    format: Annotated[str | None, format_option(_TEXT_FORMATS)] = None,  # noqa: A002
+    output: Output = None,
 ) -> None:
-    """Explain which dtype operands promote to, or why the rules refuse them and what to do."""
+    """Explain the dtype of a result, or why it is refused.
+
+    JSON has the decisions in order, each as `Decision.to_dict` makes it.
+    """
+    wanted = chosen_format(format, output, _TEXT_FORMATS)
     seen = [parse_operand(text) for text in operands]
     names = list(HOMES) if rules == ["all"] else (rules or [None])
     target = None if into is None else parse_operand(into)
     decisions = [explain_decision(*seen, operation=operation, into=target, rules=name) for name in names]
-    typer.echo("\n\n".join(map(str, decisions)))
+    if wanted == "json":
+        put_text(json_text({"decisions": [decision.to_dict() for decision in decisions]}), output)
+    else:
+        put_text("\n\n".join(map(str, decisions)) + "\n", output)
 
 
 def rules(
-    format: Annotated[str, typer.Option(help="One of terminal, json.")] = "terminal",  # noqa: A002
+    format: Annotated[str | None, format_option(_TEXT_FORMATS)] = None,  # noqa: A002
+    output: Output = None,
 ) -> None:
     """List the rule sets and their sources."""
-    chosen("format", format, ("terminal", "json"))
+    wanted = chosen_format(format, output, _TEXT_FORMATS)
     sets = {name: get_rules(name) for name in rule_names()}
-    if format == "json":
+    if wanted == "json":
         data = [{"name": name, "summary": each.summary, "source": each.source} for name, each in sets.items()]
-        typer.echo(json_text(data), nl=False)
+        put_text(json_text(data), output)
         return
-    table = Table("name", box=SIMPLE_HEAD, show_edge=False)
-    table.add_column("whose rules", overflow="fold", ratio=3)
-    table.add_column("source", overflow="fold", ratio=2)
+    table = folding_table("name", "whose rules", "source")
     for name, each in sets.items():
         summary = each.summary if name == each.name else f"what JAX's own flags say, now {each.name}"
         table.add_row(name, summary, each.source)
-    Console().print(table)
+    put_drawn(lambda console: console.print(table), output)
 
 
 def table(
-    rules: Annotated[str | None, typer.Option(help="Name of the rule set. Default: the rules in force, jax.")] = None,
-    operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands, such as divide.")] = None,
-    against: Annotated[str | None, typer.Option(help="Mark the cells that differ from this rule set's.")] = None,
+    rules: Annotated[str | None, typer.Option(metavar="NAME", help="The rule set. Default: jax.")] = None,
+    operation: Annotated[str | None, _TWO_OPERANDS] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Mark the cells that differ from this rule set's.")
+    ] = None,
     weak_as_64_bit: Annotated[
         bool, typer.Option("--weak-as-64-bit", help="Let the other rule set read Python numbers as 64-bit dtypes.")
     ] = False,
     unknown: Annotated[
-        list[str] | None, typer.Option(help="A format the other rule set is taken not to know; repeat for several.")
+        list[str] | None,
+        typer.Option(metavar="DTYPE", help="A format the other rule set is taken not to know; repeat for several."),
     ] = None,
     types: Annotated[
         str | None,
-        typer.Option(help="'standard', 'all', or names separated by commas. Default: standard, and all for json."),
+        typer.Option(
+            metavar="TYPES",
+            help="'standard', 'all', or names and numbers, separated by commas. Default: standard, and all for json.",
+        ),
     ] = None,
-    format: Annotated[str, typer.Option(help=f"One of {', '.join(_TABLE_FORMATS)}.")] = "terminal",  # noqa: A002
+    format: Annotated[str | None, format_option(_TABLE_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Print the type that every pair of types promotes to under a framework's rules."""
-    chosen("format", format, _TABLE_FORMATS)
+    """Print the dtypes to which all pairs of types promote."""
+    wanted = chosen_format(format, output, _TABLE_FORMATS)
     if against is None and (weak_as_64_bit or unknown):
         raise ArgumentError("--weak-as-64-bit and --unknown need --against, because they apply to that rule set.")
-    listed = types if types is not None else "all" if format == "json" else "standard"
+    listed = types if types is not None else "all" if wanted == "json" else "standard"
     compared = None
     if against is not None:
         compared = analysis.compare(
             rules, against, operation, listed, weak_as_64_bit=weak_as_64_bit, unknown=unknown or ()
         )
     decided = analysis.rule_table(rules, operation, listed) if compared is None else compared.left
-    if format == "terminal":
+    if wanted == "terminal":
         put_drawn(lambda console: _draw_table(decided, console, compared), output)
-    elif format == "json":
+    elif wanted == "json":
         data = decided.data()
         if compared is not None:
             data |= {"against": compared.right.data(), "differing": [list(pair) for pair in compared.differing]}
         put_text(json_text(data), output)
     else:
-        write = table_to_markdown if format == "markdown" else table_to_html
+        write = table_to_markdown if wanted == "markdown" else table_to_html
         put_text(write(decided.drawing() if compared is None else compared.drawing()), output)
 
 
 def diff(
-    first: Annotated[str | None, typer.Argument(help="Name of a rule set.", show_default=False)] = None,
-    second: Annotated[str | None, typer.Argument(help="Name of a second rule set.", show_default=False)] = None,
+    first: Annotated[str | None, typer.Argument(metavar="RULES", help="A rule set.", show_default=False)] = None,
+    second: Annotated[
+        str | None, typer.Argument(metavar="RULES", help="A second rule set.", show_default=False)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Print the distances between all rule sets instead.")] = False,
-    operation: Annotated[str | None, typer.Option(help="Name of an operation of two operands.")] = None,
+    operation: Annotated[str | None, _TWO_OPERANDS] = None,
     types: Annotated[
-        str, typer.Option(help="'standard', 'all', or names and numbers, separated by commas.")
+        str, typer.Option(metavar="TYPES", help="'standard', 'all', or names and numbers, separated by commas.")
     ] = "standard",
     triples: Annotated[
         int | None, typer.Option(min=0, help=f"How many of the triples to show. Default: {_TRIPLES}.")
     ] = None,
-    format: Annotated[  # noqa: A002
-        str | None,
-        typer.Option(help=f"One of {', '.join(_DIFF_FORMATS)}. Default: the ending of the file, else terminal."),
-    ] = None,
+    format: Annotated[str | None, format_option(_DIFF_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Print or draw the cells in which two rule sets differ, how, and the triples they group differently."""
+    """Show where and how two rule sets differ.
+
+    These are the cells of their tables, and the triples of types whose dtype depends on the grouping.
+    """
     wanted = chosen_format(format, output, _DIFF_FORMATS)
     if every:
         if first is not None:
@@ -166,23 +193,24 @@ def diff(
 
 def lattice(
     others: Annotated[list[str] | None, typer.Argument(metavar="[TYPE]...", help="More types for --path.")] = None,
-    rules: Annotated[str | None, typer.Option(help="Name of the rule set. Default: the rules in force, jax.")] = None,
-    types: Annotated[str, typer.Option(help="'standard', 'all', or names separated by commas.")] = "all",
+    rules: Annotated[str | None, typer.Option(metavar="NAME", help="The rule set. Default: jax.")] = None,
+    types: Annotated[
+        str, typer.Option(metavar="TYPES", help="'standard', 'all', or names separated by commas.")
+    ] = "all",
     path: Annotated[
         str | None, typer.Option(metavar="TYPE TYPE...", help="Highlight the lines from these types to their result.")
     ] = None,
-    format: Annotated[  # noqa: A002
-        str | None,
-        typer.Option(help=f"One of {', '.join(_LATTICE_FORMATS)}. Default: the ending of the output, else svg."),
-    ] = None,
+    format: Annotated[str | None, format_option(_LATTICE_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Draw the Hasse diagram of a framework's rules, or if they are not a lattice, their table and the reason."""
+    """Draw the order of a rule set's types.
+
+    This is its Hasse diagram, or if the rule set is not a lattice, its table and the reason.
+    """
     if others and path is None:
         raise ArgumentError(f"Types must come after an option such as --path, got {shortened(' '.join(others))} alone.")
     names = [name for text in (path or "", *(others or ())) for name in text.split(",") if name]
-    ending = output.suffix[1:].lower() if output is not None else ""
-    wanted = chosen("format", format or ending or "svg", _LATTICE_FORMATS)
+    wanted = chosen_format(format, output, _LATTICE_FORMATS)
     if wanted == "png":
         if output is None:
             raise ArgumentError("A PNG needs an output, such as -o lattice.png, or -o - for standard output.")
@@ -195,10 +223,15 @@ def lattice(
 def explore(
     output: Output = Path("explorer.html"),
     operation: Annotated[
-        list[str] | None, typer.Option(help="An operation of two operands to offer; repeat for several. Default: all.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An operation of two operands to offer; repeat for several. Default: all."),
     ] = None,
 ) -> None:
-    """Write a self-contained page that shows, compares and explains the decisions of every rule set."""
+    """Write an interactive page about all rule sets.
+
+    The page shows, compares and explains their decisions. It is one file that works offline.
+    """
+    chosen_format(None, output, ("html",))
     with loading():  # Jinja2, which most commands do not need
         from supremum.explorer import BINARY, STEPS, explorer_page
 
@@ -287,7 +320,7 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
     if compared.differing:
         # Both orders of a pair mostly differ in the same way; they share a line.
         order = {name: number for number, name in enumerate(compared.left.types)}
-        columns = Table("operands", left, right, "how", box=SIMPLE_HEAD, show_edge=False)
+        columns = folding_table("operands", left, right, "how")
         for (a, b), how in compared.differing.items():
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:

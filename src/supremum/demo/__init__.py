@@ -1,5 +1,9 @@
 """A demonstration: a digit classifier in float32, bfloat16 and float16, with and without loss scaling."""
 
+from supremum.extras import require
+
+require(__name__, "jax", "optax", "rich", "safetensors", "matplotlib", "sklearn")
+
 from supremum.demo.classifier import CASES, Report, demonstration_policy, label_of, train_classifier
 from supremum.demo.digits import Digits, load_digits
 from supremum.demo.figures import draw_training, draw_underflow

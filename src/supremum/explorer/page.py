@@ -26,6 +26,7 @@ from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
+from supremum.extras import require
 from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
@@ -71,13 +72,14 @@ def explorer_page(
 
     Raises:
         UnknownNameError: for an operation that is unknown or does not take two operands.
-        ModuleNotFoundError: without Jinja2, which `supremum[cli]` installs.
+        MissingPackageError: without Jinja2, which `supremum[cli]` installs.
 
     >>> explorer_page(operations=["sqrt"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     supremum.errors.UnknownNameError: unknown operation of two operands 'sqrt': choose from ...
     """
+    require("The explorer page", "jinja2")
     from jinja2 import Environment  # from the extra "cli"
 
     data = explorer_data(on_step, operations=operations, processes=processes)
@@ -231,12 +233,12 @@ def _steps(numbers: Sequence[int]) -> list[int]:
 
 
 def _aliases() -> dict[str, str]:
-    """The other names of formats: NumPy's names, and its codes with and without a byte order."""
+    """The other names of formats: short names, NumPy's names, and its codes."""
     builtin = [np.dtype(code) for code in np.typecodes["AllInteger"] + "?" + np.typecodes["AllFloat"]]
     codes = {code for dtype in builtin for code in (dtype.str[1:], dtype.char)}
     names = {f"{order}{code}" for code in codes for order in ("", "<", ">", "=", "|")}
     named: dict[str, str] = {}
-    for name in sorted({*names, *map(str, np.sctypeDict)}):
+    for name in sorted({*names, *map(str, np.sctypeDict), *(row.short_name for row in FORMATS)}):
         with suppress(UnknownDtypeError):
             named[name] = as_format(name).name
     return {name: format_name for name, format_name in named.items() if name != format_name}

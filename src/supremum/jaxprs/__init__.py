@@ -1,5 +1,9 @@
 """Tools for jaxprs that tracing and autocast share: walking, source positions, liveness and rewriting."""
 
+from supremum.extras import require
+
+require(__name__, "jax")
+
 from supremum.jax_compat import CALLS, CUSTOM_VMAP, WITH_RULE
 from supremum.jaxprs.equations import CAST_SCOPE as CAST_SCOPE
 from supremum.jaxprs.equations import (

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from supremum.extras import require
+
+require(__name__, "jax")
+
 from supremum.mixed_precision.all_reduce import all_reduce_gradients
 from supremum.mixed_precision.all_reduce import replica_sum as replica_sum
 from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, register_operation

@@ -190,7 +190,7 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
             is off.
         UnknownDtypeError: for anything that is not a dtype.
 
-    >>> checked_reduce_dtype("f2")
+    >>> checked_reduce_dtype("f16")
     dtype('float16')
     """
     if dtype is None:

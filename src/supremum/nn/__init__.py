@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from supremum.extras import require
+
+require(__name__, "jax")
+
 from supremum.nn import functional
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation

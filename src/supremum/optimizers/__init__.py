@@ -1,5 +1,9 @@
 """Optimizers under Keras' names, each an optax transformation, and wrappers around them."""
 
+from supremum.extras import require
+
+require(__name__, "jax", "optax")
+
 from supremum.optimizers.algorithms import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from supremum.optimizers.eager_step import RetraceWarning
 from supremum.optimizers.eager_step import across as across

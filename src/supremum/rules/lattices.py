@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from supremum.errors import ArgumentError, UnknownDtypeError, shown
-from supremum.formats import as_format, format_names
+from supremum.formats import as_format
 from supremum.lattice import Lattice
 from supremum.operands import WEAK_NAMES
 from supremum.rules.names import rule_names
@@ -106,17 +106,15 @@ def _node(name: object) -> str:
         return name
     try:
         return as_format(name).name
-    except UnknownDtypeError:
-        raise UnknownDtypeError("dtype", str(name), (*format_names(), *WEAK_NAMES)) from None
+    except UnknownDtypeError as error:
+        choices = (*error.choices, *WEAK_NAMES)
+        raise UnknownDtypeError(error.what, error.name, choices, near=error.near) from None
 
 
 def _default(weak: str, name: str) -> str:
     if weak not in WEAK_NAMES:
         raise ArgumentError(f"defaults must be for {', '.join(WEAK_NAMES)}, got {shown(weak)}")
-    try:
-        row = as_format(name)
-    except UnknownDtypeError:
-        raise UnknownDtypeError("dtype", str(name), format_names()) from None
+    row = as_format(name)
     if row.category != WEAK_NAMES[weak]:
         raise ArgumentError(f"the default of {weak} must be of category {WEAK_NAMES[weak]}, got {row}")
     return row.name

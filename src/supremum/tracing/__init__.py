@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from supremum.extras import require
+
+require(__name__, "jax")
+
 from supremum.jaxprs import Adapter, register_adapter
 from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name

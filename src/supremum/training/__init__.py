@@ -1,5 +1,9 @@
 """Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
 
+from supremum.extras import require
+
+require(__name__, "jax", "optax", "rich", "safetensors")
+
 from supremum.public_names import public_names
 from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, History, LambdaCallback, ModelCheckpoint
 from supremum.training.checkpoints import (

@@ -16,6 +16,7 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.standard import standard_backend
 from supremum.bounded_cache import Bounded
 from supremum.errors import UnknownNameError
+from supremum.extras import require
 from supremum.public_names import public_names
 
 __all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
@@ -36,7 +37,7 @@ def backend_named(name: Any) -> Backend:
 
     Raises:
         UnknownNameError: for an unknown name; the message suggests similar names.
-        ModuleNotFoundError: if the library is not installed.
+        MissingPackageError: if the library is not installed.
     """
     if isinstance(name, Backend):
         return name
@@ -47,6 +48,7 @@ def backend_named(name: Any) -> Backend:
                 return standard_backend(namespace)
     if not isinstance(name, str) or name not in _BACKENDS:
         raise UnknownNameError("array library", name, _BACKENDS)
+    require(f"The array library {name!r}", name)
     return getattr(importlib.import_module(f"supremum.arrays.backends.{name}"), _BACKENDS[name])
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 
 from supremum.argument_checks import chosen, known_keys
-from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, shown
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names, shown
 from supremum.formats import DType, Format, Kind, as_format, format_names
 from supremum.mixed_precision import loss_scales
 from supremum.mixed_precision.pytrees import cast_floating, is_floating, is_floating_dtype
@@ -97,7 +97,8 @@ def parse_policy(name: object) -> Roles:
     except UnknownDtypeError as error:
         if isinstance(name, str) and ("=" in name or "," in name):
             return _parse_text(name)
-        raise UnknownNameError("policy", error.name, policy_names()) from None
+        near = (*near_names(str(error.name), NAMED), *error.near)[:3]
+        raise UnknownNameError("policy", error.name, policy_names(), near=near) from None
     return usual_roles(dtype, dtype)
 
 
@@ -165,9 +166,9 @@ def _format_of(role: str, dtype: str, text: str) -> Format | None:
         return None
     try:
         return as_format(dtype)
-    except UnknownDtypeError:
-        choices = (_INFER, *format_names()) if role == "compute" else format_names()
-        raise UnknownNameError(f"{role} dtype", dtype, choices, f"policy {shown(text)}") from None
+    except UnknownDtypeError as error:
+        choices = (_INFER, *error.choices) if role == "compute" else error.choices
+        raise UnknownNameError(f"{role} dtype", dtype, choices, f"policy {shown(text)}", error.near) from None
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -178,7 +179,7 @@ def _listed(words: Iterable[str]) -> str:
 def canonical_name(roles: Roles) -> str:
     """Return the canonical name of roles, which `parse_policy` reads back.
 
-    >>> canonical_name(parse_policy("output=bfloat16,compute=bfloat16,variable=f4"))
+    >>> canonical_name(parse_policy("output=bfloat16,compute=bfloat16,variable=f32"))
     'mixed_bfloat16'
     """
     for name, named in NAMED.items():

@@ -12,6 +12,7 @@ from typing import Any
 
 from supremum.atomic_files import as_path, whole_file, writing_error
 from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.extras import require
 from supremum.training.callbacks.callback import Callback
 
 _NOT_METRICS = ("loss_scale", "skipped_steps")
@@ -74,7 +75,7 @@ class History:
             ArgumentError: if no epoch was trained; a `ValueError`.
             UnknownNameError: for a format that matplotlib does not write.
             FileError: if the file cannot be written; an `OSError`.
-            ImportError: without matplotlib; `pip install 'supremum[plot]'` installs it.
+            MissingPackageError: without matplotlib; `pip install 'supremum[plot]'` installs it.
         """
         if not self.epoch:
             raise ArgumentError("there is nothing to plot, because no epoch was trained")
@@ -133,6 +134,7 @@ class CSVLogger(Callback):
 
 def _drawn(history: History) -> Any:
     """Plot losses and metrics over epochs, one panel each, validation dashed, and the loss scale over steps."""
+    require("A plot", "matplotlib")
     from matplotlib.figure import Figure  # matplotlib is an optional dependency
 
     names = [name for name in history.history if not name.startswith("val_") and name not in _NOT_METRICS]

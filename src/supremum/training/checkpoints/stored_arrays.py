@@ -25,6 +25,7 @@ from safetensors.numpy import save
 from supremum.argument_checks import chosen, mapping
 from supremum.atomic_files import as_path, check_writable, whole_file, writing_error
 from supremum.errors import ArgumentError, FileError, shown
+from supremum.extras import require
 from supremum.formats import Format, Kind, as_format
 from supremum.mixed_precision import keep_64_bits
 from supremum.training.checkpoints import arrays_record
@@ -70,7 +71,7 @@ def save_arrays(
         ArgumentError: for an array that was donated, a name that UTF-8 cannot encode, or, with one file, an array that
             is spread over several processes.
         CheckpointFileError: if the path cannot be written; an `OSError`. An existing checkpoint is unchanged.
-        ImportError: for the format `"orbax"` without orbax-checkpoint.
+        MissingPackageError: for the format `"orbax"` without orbax-checkpoint.
 
     >>> import tempfile, ml_dtypes
     >>> import numpy as np
@@ -113,7 +114,7 @@ def load_arrays(
         CheckpointFileError: if the checkpoint cannot be read; an `OSError`.
         CheckpointError: for a checkpoint that is damaged, truncated, empty, from another program, or of a newer
             version.
-        ImportError: for a folder without orbax-checkpoint.
+        MissingPackageError: for a folder without orbax-checkpoint.
     """
     placed = {} if like is None else mapping("like", like, "{'kernel': kernel}")
     return load_chosen(path, lambda names, _: {name: placed.get(name) for name in names})
@@ -167,7 +168,7 @@ def check_savable(path: Path, format: str) -> None:  # noqa: A002
         format: the format.
 
     Raises:
-        ImportError: for a folder without orbax-checkpoint.
+        MissingPackageError: for a folder without orbax-checkpoint.
         CheckpointError: for a folder, if the path exists and is neither an orbax folder nor an empty folder.
         FileError: if the path cannot be written, as far as that can be known in advance.
     """
@@ -330,10 +331,8 @@ def _load_folder(folder: Path, choose: Choice) -> tuple[dict[str, Any], dict[str
 
 def _orbax() -> Any:
     """Import orbax-checkpoint, which only this format needs."""
-    try:
-        return importlib.import_module("orbax.checkpoint")
-    except ImportError as error:
-        raise ImportError("checkpoints in folders need orbax-checkpoint; pip install 'supremum[orbax]'") from error
+    require("A checkpoint in a folder", "orbax.checkpoint")
+    return importlib.import_module("orbax.checkpoint")
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -1,0 +1,124 @@
+"""The help of each command: its two names, its width, and its examples, all of which run."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from supremum.cli.app import app
+from supremum.cli.examples import EXAMPLES
+from supremum.cli.exit_codes import EXIT_CODES
+
+COMMANDS = typer.main.get_command(app).commands
+TRAIN = """
+import sys
+import jax
+import jax.numpy as jnp
+
+assert sys.argv[1:] in ([], ["--epochs", "1"]), sys.argv
+jax.jit(lambda x: x.astype("float32").sum())(jnp.ones(8, "bfloat16"))
+print("trained")
+"""
+MODEL = """
+def forward(x, w):
+    return x @ w
+"""
+SLOW = ("casts", "demo", "explore", "launch")
+RUN = [
+    pytest.param(line, id=line, marks=[pytest.mark.slow] * (command in SLOW))
+    for command, lines in EXAMPLES.items()
+    for line in lines
+]
+
+
+def run(*args, **options):
+    return CliRunner().invoke(app, args, **options)
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_help_has_two_names_and_fits_the_terminal(monkeypatch, capsys, command, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = []
+    for name in ("-h", "--help"):
+        with pytest.raises(SystemExit) as ended:
+            app([name] if command is None else [command, name], prog_name="supremum")
+        assert ended.value.code == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "\x1b" not in shown[0]
+    described, _, examples = shown[0].partition("Exit codes:" if command is None else "Examples:")
+    assert examples
+    # click does not wrap below 50 columns, nor above 80.
+    assert max(map(len, described.splitlines())) <= min(max(columns, 50), 80)
+    if columns >= 80:
+        assert "..." not in described.partition("Commands:")[2]
+        assert max(map(len, examples.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_the_examples_of_the_command(command):
+    shown = run(command, "-h", env={"COLUMNS": "40"}).stdout
+    lines = [line.strip() for line in shown.partition("Examples:\n")[2].splitlines()]
+    assert tuple(filter(None, lines)) == EXAMPLES[command]
+    assert all(line.startswith(f"supremum {command}") for line in EXAMPLES[command])
+
+
+def test_every_command_has_examples_and_every_exit_code_a_meaning():
+    assert EXAMPLES.keys() == COMMANDS.keys()
+    shown = run("-h").stdout
+    for code, meaning in EXIT_CODES.items():
+        assert f"{code:3}  {meaning}\n" in shown
+    assert [*EXIT_CODES] == [0, 1, 2, 130, 141]
+    documented = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
+    assert all(f"| {code} | {meaning} |\n" in documented for code, meaning in EXIT_CODES.items())
+
+
+def test_the_command_alone_prints_the_help_and_ends_as_a_usage_error():
+    result = run()
+    assert (result.exit_code, result.stdout) == (2, run("-h").stdout)
+
+
+@pytest.mark.parametrize("line", RUN)
+def test_examples_run(tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "model.py").write_text(MODEL)
+    result = run(*shlex.split(line)[1:])
+    # A program with a forbidden cast is what --fail-on fails for.
+    assert result.exit_code == ("--fail-on" in line), result.output
+    assert result.stdout or "-o" in line
+    words = shlex.split(line)
+    for option in ("-o", "--json"):
+        if option in words:
+            assert (tmp_path / words[words.index(option) + 1]).stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["tabel"], "supremum: unknown command 'tabel': did you mean 'table'?"),
+        (["latice"], "supremum: unknown command 'latice': did you mean 'lattice'?"),
+        (["train"], "supremum: unknown command 'train': choose from explain, table, diff, "),
+        (["table", "--rule", "jax"], "supremum table: unknown option '--rule': did you mean '--rules'?; see supremum"),
+        (["--versoin"], "supremum: unknown option '--versoin': did you mean '--version'?; see supremum -h"),
+        (["explain"], "supremum explain: Missing argument 'OPERAND'; see supremum explain -h"),
+        (["diff", "torch", "numpy", "x"], "supremum diff: Got unexpected extra argument"),
+        (["demo", "--seed", "x"], "supremum demo: Invalid value for '--seed'"),
+        (["explain", "f33"], "supremum: unknown dtype 'f33': did you mean 'f32'?"),
+        (["explain", "i8", "--operation", "ad"], "supremum: unknown operation 'ad': did you mean 'add'?"),
+        (["explain", "i8", "--into", "f8"], "supremum: unknown dtype 'f8': did you mean 'f64'?"),
+        (["table", "--rules", "jxa"], "supremum: unknown rule set 'jxa': did you mean 'jax'?"),
+        (["table", "--unknown", "bf61", "--against", "torch"], "supremum: unknown dtype 'bf61': did you mean 'bf16'?"),
+        (["lattice", "--path", "i8", "f23"], "supremum: unknown dtype 'f23': did you mean 'f32'?"),
+        (["rules", "--format", "jsno"], "supremum: unknown format 'jsno': did you mean 'json'?"),
+        (["demo", "--policy", "bf61"], "supremum: unknown policy 'bf61': did you mean 'bf16'?"),
+    ],
+)  # fmt: skip
+def test_usage_errors_are_one_line_that_suggests_near_names(args, line):
+    result = run(*args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(line), result.stderr
+    assert result.stderr.count("\n") == 1
