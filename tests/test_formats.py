@@ -1,7 +1,9 @@
 """Properties derived from the rows of the format table match ml_dtypes."""
 
 import itertools
+import re
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -29,6 +31,19 @@ def test_names_sizes_and_lookup_agree(row):
     assert row.dtype.itemsize == max(1, -(-row.bits // 8))
     assert as_format(row.name) is as_format(row.dtype) is as_format(row.dtype.type) is as_format(row) is row
     assert as_format(row.dtype.newbyteorder(">")) is row
+
+
+def test_short_names_are_unique_and_those_that_jax_prints():
+    assert len({row.short_name for row in FORMATS}) == len(FORMATS)
+    printed = {}
+    for row in FORMATS:
+        if row.name not in ("complex32", "bcomplex32"):  # JAX has no such arrays
+            with jax.enable_x64(True):
+                traced = jax.make_jaxpr(lambda x: x)(jax.ShapeDtypeStruct((2,), row.dtype))
+            printed[row] = re.search(r"a:(\w+)\[2\]", str(traced))[1]
+    assert len(printed) == len(FORMATS) - 2
+    assert {row: row.short_name for row in printed} == printed
+    assert [as_format(name).short_name for name in ("complex32", "bcomplex32")] == ["c32", "bc32"]
 
 
 def test_sign_exponent_and_mantissa_bits_add_up():

@@ -15,7 +15,7 @@ class Document:
         title: the title.
         subtitle: a smaller text next to the title.
         rows: pairs of label and text; an empty label continues the one above.
-        ok: whether the document reports success, which sets the colour of the title in HTML.
+        ok: whether the title is green in HTML; otherwise it is gray.
     """
 
     title: str
@@ -34,7 +34,7 @@ def document_to_text(document: Document) -> str:
 
 def document_to_html(document: Document) -> str:
     """The document as an HTML fragment that needs no style sheet."""
-    colour = "#2e7d32" if document.ok else "#c62828"
+    colour = "#2e7d32" if document.ok else "#6b7280"
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(label)}</th><td style="text-align:left">{escape(text)}</td></tr>'
         for label, text in document.rows
