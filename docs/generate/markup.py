@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from supremum.analysis.tables import RuleTable, short_name
-from supremum.operands import WEAK_NAMES
 from supremum.render import PALETTE, Cell
 
 
@@ -64,9 +63,8 @@ def kind_table(table: RuleTable, label: str) -> str:
 
 
 def _heading(name: str) -> str:
-    return (
-        f"{escape(short_name(name))} <small>{'Python ' if name in WEAK_NAMES else ''}{escape(name.strip('*'))}</small>"
-    )
+    short = escape(short_name(name))
+    return short if short == name else f"{short} <small>{escape(name)}</small>"
 
 
 def _cell(cell: Cell) -> str:

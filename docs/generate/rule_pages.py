@@ -5,6 +5,7 @@ from __future__ import annotations
 from generate.departing import departures_section
 from generate.markup import kind_table, markdown_table
 from generate.operation_groups import Group, operation_groups
+from generate.outcomes import sums_table
 from generate.pictures import lattice_figure
 from generate.reduction_table import reductions_section
 from generate.surprise import Surprise, outcome, written_call
@@ -13,6 +14,11 @@ from supremum.analysis.tables import rule_table
 from supremum.operations import OPERATIONS, Result
 from supremum.rules import get_rules
 from supremum.rules.names import HOMES
+
+_NUMBERS = (
+    "If the dtype of an array does not hold a Python number, the number changes its value, the result has another "
+    "dtype, or the call is refused."
+)
 
 
 def rule_pages() -> dict[str, str]:
@@ -48,6 +54,7 @@ def rule_page(name: str) -> str:
         "reason.",
         kind_table(rule_table(name), f"result_type under {name}"),
     ]
+    parts += ["## Python numbers that do not fit", _NUMBERS, sums_table([name])]
     parts += ["## Order", lattice_figure(name)]
     parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
     parts += ["## Operations", *_operations(name)]
