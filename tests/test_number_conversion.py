@@ -227,7 +227,7 @@ def test_the_explorer_converts_numbers_as_python_does(tmp_path):
             cases.append(
                 (str(value) if isinstance(value, int) else value.hex(), type(value).__name__, [s.name for s in steps])
             )
-            expected.append("" if kind_of_change is None else f", {kind_of_change} to {new_value}")
+            expected.append("" if kind_of_change is None else f"{kind_of_change} to {new_value}")
     texts = [f"{value}n" if kind == "int" else _javascript(float.fromhex(value)) for value, kind, _ in cases]
     calls = ",".join(f"[{text},{json.dumps(steps)}]" for text, (_, _, steps) in zip(texts, cases, strict=True))
     scripts = "".join((folder / "explorer" / f"{name}.js").read_text() for name in ("operands", "conversion"))

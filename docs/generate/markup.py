@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from supremum.analysis.tables import RuleTable, short_name
-from supremum.formats import as_format
-from supremum.operands import WEAK_NAMES
 from supremum.render import PALETTE, Cell
 
 
@@ -31,33 +29,33 @@ def raw_html(html: str) -> str:
     return f"```{{raw}} html\n{html}\n```"
 
 
-def style_of(answer: str) -> str:
-    """Return the key of `PALETTE` for a dtype's name or `"refused"`.
+def kind_legend(entries: Iterable[tuple[str, str]]) -> str:
+    """Return the legend of a coloured table as HTML.
 
-    >>> style_of("bfloat16"), style_of("refused")
-    ('float', 'refused')
+    Args:
+        entries: pairs of a key of `PALETTE` and its meaning.
     """
-    return answer if answer == "refused" else as_format(answer).category
+    meanings = "".join(f'<span class="kind-{style}">{escape(meaning)}</span>' for style, meaning in entries)
+    return f'<p class="kind-legend">{meanings}</p>\n'
 
 
 def kind_table(table: RuleTable, label: str) -> str:
     """Return the table of a rule set as HTML, with its legend; `kinds_css` colours it.
 
-    Cells show short names of types, which the row headings explain, to make the table fit on a page.
+    Cells have short names of types, which the row headings explain, to make the table fit on a page.
 
     Args:
         table: the table; each cell's explanation appears when you point at it.
         label: the label for screen readers.
     """
-    drawing = table.drawing(short=True)
-    legend = "".join(f'<span class="kind-{style}">{escape(meaning)}</span>' for style, meaning in drawing.legend)
+    drawing = table.drawing()
     head = "".join(f'<th scope="col" title="{escape(name)}">{escape(short_name(name))}</th>' for name in table.types)
     body = "".join(
         f'<tr><th scope="row">{_heading(name)}</th>{"".join(map(_cell, cells))}</tr>\n'
         for name, (_, cells) in zip(table.types, drawing.rows, strict=True)
     )
     return raw_html(
-        f'<p class="kind-legend">{legend}</p>\n'
+        f"{kind_legend(drawing.legend)}"
         f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
         f'<table class="kind-table codes"><thead><tr><td></td>{head}</tr></thead>\n'
         f"<tbody>\n{body}</tbody></table></div>"
@@ -65,9 +63,8 @@ def kind_table(table: RuleTable, label: str) -> str:
 
 
 def _heading(name: str) -> str:
-    return (
-        f"{escape(short_name(name))} <small>{'Python ' if name in WEAK_NAMES else ''}{escape(name.strip('*'))}</small>"
-    )
+    short = escape(short_name(name))
+    return short if short == name else f"{short} <small>{escape(name)}</small>"
 
 
 def _cell(cell: Cell) -> str:

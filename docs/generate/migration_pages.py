@@ -10,6 +10,7 @@ from generate.example import output_of, program
 from generate.exploring import both_tables, tables_link
 from generate.markup import markdown_table
 from generate.migrations import MIGRATIONS, Migration
+from generate.outcomes import sums_table
 from supremum.operands import WEAK_NAMES
 
 _OPERATIONS = (
@@ -54,6 +55,9 @@ def migration_page(move: Migration) -> str:
         _counted(move, found),
         tables_link(move.before, move.after),
         *_settings(move),
+        "## Python numbers that do not fit",
+        "What becomes of a Python number that the dtype of the array does not hold:",
+        sums_table([move.before, move.after, *(name for name, _ in move.settings)]),
         "## What changes, and what to type",
         f"These are the decisions of `{move.after}`. The last column has a cast with which the result keeps its old "
         "dtype; `a` and `b` are the operands of the first pair in the row. To keep all dtypes, put the code into "

@@ -5,14 +5,20 @@ from __future__ import annotations
 from generate.departing import departures_section
 from generate.markup import kind_table, markdown_table
 from generate.operation_groups import Group, operation_groups
+from generate.outcomes import sums_table
 from generate.pictures import lattice_figure
 from generate.reduction_table import reductions_section
-from generate.surprise import Surprise, answered, written_call
+from generate.surprise import Surprise, outcome, written_call
 from generate.surprises import SURPRISES
 from supremum.analysis.tables import rule_table
 from supremum.operations import OPERATIONS, Result
 from supremum.rules import get_rules
 from supremum.rules.names import HOMES
+
+_NUMBERS = (
+    "If the dtype of an array does not hold a Python number, the number changes its value, the result has another "
+    "dtype, or the call is refused."
+)
 
 
 def rule_pages() -> dict[str, str]:
@@ -42,10 +48,13 @@ def rule_page(name: str) -> str:
         f'Source: {rules.source}. To use it, write `with supremum.use_rules("{name}"):`. '
         f"`supremum table --rules {name}` prints the table below in a terminal.",
         "## Result types",
-        "Each cell has the `result_type` of its row and column; `-` is a refusal. `i*`, `f*` and `c*` are weak: Python "
-        "numbers and, in frameworks with weak arrays, arrays made of them. Point at a cell to see the reason.",
+        "Each cell has the `result_type` of its row and column; `-` is a refusal. A short name has a letter for the "
+        "kind and the number of bits: `u8` is uint8, `bf16` bfloat16 and `c64` complex64. `i*`, `f*` and `c*` are "
+        "weak: Python numbers and, in frameworks with weak arrays, arrays made of them. Point at a cell to see the "
+        "reason.",
         kind_table(rule_table(name), f"result_type under {name}"),
     ]
+    parts += ["## Python numbers that do not fit", _NUMBERS, sums_table([name])]
     parts += ["## Order", lattice_figure(name)]
     parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
     parts += ["## Operations", *_operations(name)]
@@ -59,7 +68,7 @@ def _surprise(rules: str, surprise: Surprise) -> str:
     call = written_call(surprise.operation, *surprise.operands)
     return "\n\n".join(
         [
-            f"`{call}` → **{answered(decision)}**",
+            f"`{call}` → **{outcome(decision)}**",
             surprise.sentence,
             f"```text\n{decision}\n```",
         ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import supremum
 from supremum import Decision
+from supremum.analysis.tables import changed_numbers
 
 _SIGNS = {
     "add": "+",
@@ -67,3 +68,12 @@ def answered(decision: Decision) -> str:
     'float32'
     """
     return "refused" if decision.result is None else str(decision.result.dtype)
+
+
+def outcome(decision: Decision) -> str:
+    """Return the answer, and what becomes of the Python numbers that change.
+
+    >>> outcome(supremum.explain("int8", 1000, operation="add", rules="jax-x32"))
+    'int8, 1000 wraps to -24'
+    """
+    return ", ".join((answered(decision), *changed_numbers(decision)))

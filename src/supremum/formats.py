@@ -92,7 +92,6 @@ class Format:
         signed: whether it has negative numbers.
         zero: whether it has a zero (and, for floats, subnormals).
         bias: exponent bias if it is not `2**(exponent - 1) - 1`.
-        code: short name for narrow tables; empty means `name`.
 
     >>> row = as_format("bfloat16")
     >>> row.bits, row.mantissa, row.eps, row.smallest_normal
@@ -111,7 +110,6 @@ class Format:
     signed: bool = True
     zero: bool = True
     bias: int | None = None
-    code: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_format, (self.name,)
@@ -240,58 +238,57 @@ class Format:
         return self.name
 
 
-def _integer(name: str, kind: Kind, bits: int, code: str = "") -> Format:
-    return Format(name, kind, bits, signed=kind is Kind.SIGNED, code=code)
+def _integer(name: str, kind: Kind, bits: int) -> Format:
+    return Format(name, kind, bits, signed=kind is Kind.SIGNED)
 
 
-def _ieee(name: str, bits: int, exponent: int, mantissa: int, code: str = "") -> Format:
-    return Format(name, Kind.FLOAT, bits, exponent, mantissa, Nan.IEEE, inf=True, code=code)
+def _ieee(name: str, bits: int, exponent: int, mantissa: int) -> Format:
+    return Format(name, Kind.FLOAT, bits, exponent, mantissa, Nan.IEEE, inf=True)
 
 
-def _complex(name: str, bits: int, exponent: int, mantissa: int, code: str = "") -> Format:
-    return Format(name, Kind.COMPLEX, bits, exponent, mantissa, Nan.IEEE, inf=True, code=code)
+def _complex(name: str, bits: int, exponent: int, mantissa: int) -> Format:
+    return Format(name, Kind.COMPLEX, bits, exponent, mantissa, Nan.IEEE, inf=True)
 
 
 def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: int | None = None) -> Format:
-    return Format(name, Kind.FLOAT, bits, exponent, mantissa, nan, bias=bias, code=name.removeprefix(f"float{bits}_"))
+    return Format(name, Kind.FLOAT, bits, exponent, mantissa, nan, bias=bias)
 
 
-# The codes of the first eighteen are those of "JAX type promotion (JEP 9407)": a letter and the size in bytes.
 FORMATS: tuple[Format, ...] = (
-    Format("bool", Kind.BOOL, 1, signed=False, code="b1"),
+    Format("bool", Kind.BOOL, 1, signed=False),
     _integer("uint1", Kind.UNSIGNED, 1),
     _integer("uint2", Kind.UNSIGNED, 2),
     _integer("uint4", Kind.UNSIGNED, 4),
-    _integer("uint8", Kind.UNSIGNED, 8, "u1"),
-    _integer("uint16", Kind.UNSIGNED, 16, "u2"),
-    _integer("uint32", Kind.UNSIGNED, 32, "u4"),
-    _integer("uint64", Kind.UNSIGNED, 64, "u8"),
+    _integer("uint8", Kind.UNSIGNED, 8),
+    _integer("uint16", Kind.UNSIGNED, 16),
+    _integer("uint32", Kind.UNSIGNED, 32),
+    _integer("uint64", Kind.UNSIGNED, 64),
     _integer("int1", Kind.SIGNED, 1),
     _integer("int2", Kind.SIGNED, 2),
     _integer("int4", Kind.SIGNED, 4),
-    _integer("int8", Kind.SIGNED, 8, "i1"),
-    _integer("int16", Kind.SIGNED, 16, "i2"),
-    _integer("int32", Kind.SIGNED, 32, "i4"),
-    _integer("int64", Kind.SIGNED, 64, "i8"),
+    _integer("int8", Kind.SIGNED, 8),
+    _integer("int16", Kind.SIGNED, 16),
+    _integer("int32", Kind.SIGNED, 32),
+    _integer("int64", Kind.SIGNED, 64),
     _finite("float4_e2m1fn", 4, 2, 1, Nan.NONE),
     _finite("float6_e2m3fn", 6, 2, 3, Nan.NONE),
     _finite("float6_e3m2fn", 6, 3, 2, Nan.NONE),
-    _ieee("float8_e3m4", 8, 3, 4, "e3m4"),
-    _ieee("float8_e4m3", 8, 4, 3, "e4m3"),
+    _ieee("float8_e3m4", 8, 3, 4),
+    _ieee("float8_e4m3", 8, 4, 3),
     _finite("float8_e4m3b11fnuz", 8, 4, 3, Nan.NEGATIVE_ZERO, bias=11),
     _finite("float8_e4m3fn", 8, 4, 3, Nan.ALL_ONES),
     _finite("float8_e4m3fnuz", 8, 4, 3, Nan.NEGATIVE_ZERO, bias=8),
-    _ieee("float8_e5m2", 8, 5, 2, "e5m2"),
+    _ieee("float8_e5m2", 8, 5, 2),
     _finite("float8_e5m2fnuz", 8, 5, 2, Nan.NEGATIVE_ZERO, bias=16),
-    Format("float8_e8m0fnu", Kind.FLOAT, 8, 8, 0, Nan.ALL_ONES, signed=False, zero=False, code="e8m0fnu"),
-    _ieee("bfloat16", 16, 8, 7, "bf"),
-    _ieee("float16", 16, 5, 10, "f2"),
-    _ieee("float32", 32, 8, 23, "f4"),
-    _ieee("float64", 64, 11, 52, "f8"),
+    Format("float8_e8m0fnu", Kind.FLOAT, 8, 8, 0, Nan.ALL_ONES, signed=False, zero=False),
+    _ieee("bfloat16", 16, 8, 7),
+    _ieee("float16", 16, 5, 10),
+    _ieee("float32", 32, 8, 23),
+    _ieee("float64", 64, 11, 52),
     _complex("bcomplex32", 32, 8, 7),
     _complex("complex32", 32, 5, 10),
-    _complex("complex64", 64, 8, 23, "c8"),
-    _complex("complex128", 128, 11, 52, "c16"),
+    _complex("complex64", 64, 8, 23),
+    _complex("complex128", 128, 11, 52),
 )
 """Every format, ordered by kind and then by width.
 

@@ -92,7 +92,7 @@ class Operand:
 
     def __str__(self) -> str:
         if self.dtype is None:
-            return self.name if self.value is None else f"{self.name} ({_shown(self.value)})"
+            return self.name if self.value is None else f"{self.name} ({number_text(self.value)})"
         if self.value is not None:
             return f"{self.name} ({self.value!r})"
         shape = "[]" if self.ndim == 0 else ""
@@ -108,7 +108,8 @@ Operands: TypeAlias = tuple[Operand, ...]
 """
 
 
-def _shown(value: Scalar) -> str:
+def number_text(value: Scalar) -> str:
+    """A Python number as it is written in explanations and tables."""
     # Python refuses to print integers of more than 4300 digits, and 400 digits are unreadable.
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"

@@ -92,13 +92,16 @@ def test_python_numbers_with_different_values_are_a_difference():
         ("131072.0", "float16"): "value",
     }
     told = {(cell["left"], cell["right"]): (cell["jax-x64"], cell["torch"]) for cell in found.data()["differences"]}
-    assert told["float16", "131072.0"] == ("float16, b overflows to inf", "float16")
+    assert told["float16", "131072.0"] == ("float16", "float16")
+    changes = [cell["changes"] for cell in found.data()["differences"] if "float16" in (cell["left"], cell["right"])]
+    assert changes == [{"jax-x64": ["131072.0 overflows to inf"]}] * 2
     assert compare("jax-x64", "numpy", "multiply", types="int8,1000").differing["int8", "1000"] == "refused"
 
 
-def test_numbers_can_be_compared_at_the_command_line():
+def test_numbers_can_be_compared_at_the_command_line(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     done = CliRunner().invoke(
         app, ["diff", "torch", "jax-x64", "--operation", "multiply", "--types", "float16,131072.0"]
     )
     assert done.exit_code == 0, done.output
-    assert "overflows to inf" in " ".join(done.output.split())
+    assert "float16, 131072.0 overflows to inf  value" in " ".join(done.output.split(" " * 2))

@@ -10,6 +10,7 @@ from pages import read
 from supremum.analysis.comparison import DIFFERENCES, compare, compare_groupings
 from supremum.analysis.tables import short_name
 from supremum.render import side_by_side_to_html, side_by_side_to_svg
+from supremum.render.table import table_block
 from supremum.rules import RuleSet
 from supremum.rules.names import HOMES
 
@@ -116,12 +117,16 @@ def test_custom_rule_sets_are_drawn():
 
 @pytest.mark.slow
 def test_a_picture_puts_large_tables_below_each_other():
-    def shape(types):
-        box = ET.fromstring(side_by_side_to_svg(compare("torch", "numpy", types=types).side_by_side())).get("viewBox")
-        return [float(number) for number in box.split()[2:]]
+    def widths(types):
+        """Return the width of the picture and of both tables."""
+        drawn = compare("torch", "numpy", types=types).side_by_side()
+        tables = (table_block(table).width for table in (drawn.left, drawn.right))
+        return float(ET.fromstring(side_by_side_to_svg(drawn)).get("width")), *tables
 
-    assert shape("standard")[0] > 1.6 * shape("standard")[1]
-    assert shape("all")[0] < 1.6 * shape("all")[1]
+    picture, left, right = widths("standard")
+    assert picture > left + right
+    picture, left, right = widths("all")
+    assert max(left, right) < picture < left + right
 
 
 def test_pages_and_pictures_fetch_nothing():

@@ -2,7 +2,6 @@
 
 import functools
 import json
-from contextlib import contextmanager
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ import pytest
 from conformance.measured import ORACLES, cells, document
 from generate.surprise import answered
 from generate.surprises import SURPRISES
+from jax_modes import jax_as
 from optional_packages import import_or_skip
 from supremum.formats import as_format
 from supremum.operations import as_operation
@@ -53,23 +53,11 @@ def test_numpy_gives_the_answer(rules, surprise):
     assert _asked(getattr(np, surprise.operation), operands) == surprise.answer
 
 
-@contextmanager
-def _jax_as(rules):
-    before = jax.config.jax_explicit_x64_dtypes
-    jax.config.update("jax_explicit_x64_dtypes", "allow" if "explicit" in rules else before)
-    mode = "strict" if "strict" in rules else "standard"
-    try:
-        with jax.enable_x64(rules in ("jax-x64", "jax-strict-x64")), jax.numpy_dtype_promotion(mode):
-            yield
-    finally:
-        jax.config.update("jax_explicit_x64_dtypes", before)
-
-
 @_of(*FOLLOWING["jax"])
 def test_jax_gives_the_answer(rules, surprise):
     # With x64 off, 64 bits can only come from NumPy arrays, unless they are explicit.
     make = np.ones if rules in ("jax-x32", "jax-strict-x32") else jnp.ones
-    with _jax_as(rules):
+    with jax_as(rules):
         operands = [make(1, as_format(each).dtype) if isinstance(each, str) else each for each in surprise.operands]
         function = getattr(jnp, surprise.operation)
         # JAX refuses Python numbers when it sees their values.
@@ -157,10 +145,10 @@ def test_what_else_the_sentences_claim():
         assert np.float32(65520).astype("float16") == np.inf
     assert np.array(1000).astype("int8") == -24
     assert float(2**53) + 1 == 2**53
-    with _jax_as("jax-x32"):
+    with jax_as("jax-x32"):
         assert bool((jnp.uint32(4294967295) < jnp.int32(0)).item())
         assert (jnp.uint32(4294967295) + jnp.int32(0)).item() == -1
-    with _jax_as("jax-x64"):
+    with jax_as("jax-x64"):
         assert jnp.power(jnp.ones(1, "int8"), jnp.full(1, -1, "int8")).dtype == "int8"
         weak = jnp.ones(1, "uint64") + jnp.ones(1, "int64")
         assert (weak + jnp.ones(1, "bfloat16")).dtype == "bfloat16"

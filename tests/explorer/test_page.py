@@ -6,13 +6,22 @@ import pytest
 
 from supremum import explain
 from supremum.analysis.comparison import compare
-from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
+from supremum.analysis.tables import (
+    ALL_TYPES,
+    STANDARD_TYPES,
+    STYLES,
+    changed_numbers,
+    rule_table,
+    short_name,
+    style_of,
+)
 from supremum.operands import parse_operand
 from supremum.rules.names import HOMES
 
 pytestmark = pytest.mark.slow
 
 RULES = set(HOMES)
+FIRST_LINE = "summary => summary.firstChild.data"
 CELL = 'td[data-pair="{},{}"]'
 # The contrast ratio of WCAG 2.2 between each piece of text and its background.
 CONTRASTS = """() => {
@@ -38,16 +47,15 @@ def typed(page, text):
     page.fill("#operands", text)
     return {
         box.query_selector("h3").inner_text(): {
-            name
-            for summary in box.query_selector_all("summary")
-            for name in summary.evaluate("e => e.firstChild.data").split(", ")
+            name for summary in box.query_selector_all("summary") for name in summary.evaluate(FIRST_LINE).split(", ")
         }
         for box in page.query_selector_all(".answer")
     }
 
 
 @pytest.mark.parametrize(
-    ("text", "operation"), [("uint8, 256", None), ("uint8 + 256", "add"), ("int8 / 2.5", "divide")]
+    ("text", "operation"),
+    [("uint8, 256", None), ("uint8 + 256", "add"), ("int8 / 2.5", "divide"), ("float16 + 1e6", "add")],
 )
 def test_every_rule_set_answers_typed_operands(open_page, text, operation):
     answers = typed(open_page(), text)
@@ -57,7 +65,35 @@ def test_every_rule_set_answers_typed_operands(open_page, text, operation):
     for shown, names in answers.items():
         for name in names:
             decision = explain(*operands, operation=operation, rules=name)
-            assert shown == (str(decision.result) if decision else "refused")
+            expected = str(decision.result) if decision else "refused"
+            assert shown == ", ".join((expected, *changed_numbers(decision)))
+
+
+@pytest.mark.parametrize(
+    "text", ["int8 + 1000", "uint8 + 256", "float16 + 1e6", "float32 + 16777217", "1e39j, float32"]
+)
+def test_a_changed_number_has_a_color_of_its_own_and_a_refusal_is_not_an_error(open_page, text):
+    page, styles = open_page(), set()
+    typed(page, text)
+    operands = [parse_operand(word) for word in re.split(r"[ +,]+", text)]
+    for box in page.query_selector_all(".answer"):
+        names = {name for each in box.query_selector_all("summary") for name in each.evaluate(FIRST_LINE).split(", ")}
+        style = box.query_selector("h3").get_attribute("class")
+        operation = page.input_value("#operation")
+        assert {style} == {style_of(explain(*operands, operation=operation, rules=name)) for name in names}
+        styles.add(style)
+        lines = [each.text_content() for each in box.query_selector_all("dd .changed")]
+        assert bool(lines) == (style == "changed")
+        changes = [each.partition(" to ")[2] for each in box.query_selector("h3").inner_text().split(", ")[1:]]
+        assert {line.partition(" to ")[2] for line in lines} == set(changes)
+    assert "changed" in styles
+    colours = {
+        name: page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}')")
+        for name in STYLES
+    }
+    assert len(set(colours.values())) == len(STYLES)
+    legend = page.inner_text("#legend")
+    assert all(meaning in legend for meaning in STYLES.values())
 
 
 def test_operands_may_have_common_separators(open_page):

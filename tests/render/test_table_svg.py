@@ -44,7 +44,7 @@ def test_cells_have_their_style_classes_and_marked_cells_come_last():
 
 
 def test_cells_do_not_overlap_and_fit_their_texts():
-    decided = rule_table("numpy", types="all").drawing(short=True)
+    decided = rule_table("numpy", types="all").drawing()
     block = table_block(decided)
     root = ET.fromstring(f'<svg xmlns="{SVG[1:-1]}">{block.body}</svg>')
     boxes = [[float(each.get(name)) for name in ("x", "y", "width", "height")] for each in root.iter(f"{SVG}rect")]

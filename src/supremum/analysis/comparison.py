@@ -7,9 +7,18 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from supremum.analysis.tables import RuleTable, TypeNames, is_number, join_of, result_name, rule_table, type_names
+from supremum.analysis.tables import (
+    RuleTable,
+    TypeNames,
+    changed_numbers,
+    is_number,
+    join_of,
+    result_name,
+    rule_table,
+    type_names,
+)
 from supremum.argument_checks import flag, iterable
-from supremum.decisions import Decision, letter
+from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
@@ -101,16 +110,12 @@ class Comparison:
         """The description of a difference between these two, such as `"wider in numpy"`."""
         return DIFFERENCES[how].meaning.format(left=self.left.rules, right=self.right.rules)
 
-    def drawing(self, *, short: bool = False) -> Table:
-        """The left table for `supremum.render`, with the differing cells marked.
-
-        Args:
-            short: whether to write types in the short codes of the table in JAX type promotion (JEP 9407).
-        """
-        return self._drawn(self.left, short=short, note=f", {self.summary} from {self.right.rules}")
+    def drawing(self) -> Table:
+        """The left table for `supremum.render`, with the differing cells marked."""
+        return self._drawn(self.left, note=f", {self.summary} from {self.right.rules}")
 
     def side_by_side(self, triples: Groupings | None = None, *, shown: int = 5) -> SideBySide:
-        """Both tables for `supremum.render.side_by_side`, in short codes, with the differing cells marked.
+        """Both tables for `supremum.render.side_by_side`, with the differing cells marked.
 
         Args:
             triples: the triples whose dtype depends on the grouping, to list below.
@@ -121,7 +126,7 @@ class Comparison:
         ('jax-x64 and numpy, result_type: 2 of 4 cells differ', {'wider in numpy': 2})
         """
         title = f"{self.left.rules} and {self.right.rules}, {self.left.operation}: {self.summary}"
-        left, right = (self._drawn(table, short=True) for table in (self.left, self.right))
+        left, right = (self._drawn(table) for table in (self.left, self.right))
         if triples is None:
             return SideBySide(title, left, right)
         notes = tuple(
@@ -130,24 +135,22 @@ class Comparison:
         )
         return SideBySide(title, left, right, "Triples whose dtype depends on the grouping", notes)
 
-    def _drawn(self, table: RuleTable, *, short: bool, note: str = "") -> Table:
+    def _drawn(self, table: RuleTable, *, note: str = "") -> Table:
         marks = {pair: Mark(how, DIFFERENCES[how].symbol, self.meaning(how)) for pair, how in self.differing.items()}
         hints = {
             pair: f"{self.left.decisions[pair]}\n\n{self.right.decisions[pair]}\n\n{mark.meaning}"
             for pair, mark in marks.items()
         }
-        return table.drawing(short=short, marks=marks, hints=hints, note=note)
+        return table.drawing(marks=marks, hints=hints, note=note)
 
     def data(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
-        cells = [
-            {"left": a, "right": b, "how": how}
-            | {
-                each.rules: (told if how == "value" else result_name)(each.decisions[a, b])
-                for each in (self.left, self.right)
-            }
-            for (a, b), how in self.differing.items()
-        ]
+        cells: list[dict[str, Any]] = []
+        for (a, b), how in self.differing.items():
+            decisions = {each.rules: each.decisions[a, b] for each in (self.left, self.right)}
+            changes = {rules: list(of) for rules, each in decisions.items() if (of := changed_numbers(each))}
+            cell = {"left": a, "right": b, "how": how} | {rules: result_name(of) for rules, of in decisions.items()}
+            cells.append(cell | ({"changes": changes} if changes else {}))
         return {
             "rules": [self.left.rules, self.right.rules],
             "operation": self.left.operation,
@@ -157,18 +160,6 @@ class Comparison:
             "counts": self.counts,
             "differences": cells,
         }
-
-
-def told(decision: Decision) -> str:
-    """The dtype of a result, and the values that its Python numbers get.
-
-    >>> from supremum.operands import as_operand
-    >>> int8, number = as_operand("int8"), as_operand(1000)
-    >>> told(get_rules("torch").decide("add", (int8, number)))
-    'int8, b wraps to -24'
-    """
-    changes = (f"{letter(change.position)} {change}" for change in decision.number_changes)
-    return ", ".join((result_name(decision) or "refused", *changes))
 
 
 def difference(left: Decision, right: Decision) -> str | None:

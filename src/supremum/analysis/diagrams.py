@@ -152,7 +152,7 @@ def _table(rules: RuleSet, found: NoLattice, path: Sequence[str], sentence: str)
     marks = {pair: _ASKED for pair in table.decisions if pair in asked}
     # Full explanations would make a file of megabytes; the first line of each tells the result.
     hints = {pair: str(decision).partition("\n")[0] for pair, decision in table.decisions.items()}
-    drawn = table.drawing(short=True, marks=marks, hints=hints)
+    drawn = table.drawing(marks=marks, hints=hints)
     rows = tuple((name, cells) for name, (_, cells) in zip(found.types, drawn.rows, strict=True))
     places = "the only place" if found.count == 1 else f"one of {found.count} places"
     why = f"{in_words(found.counterexample)}; {places} where no order agrees with the rules."

@@ -11,7 +11,7 @@ from supremum.decisions import Decision
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
 from supremum.lattice import Join
-from supremum.operands import WEAK_NAMES, as_operand, parse_operand
+from supremum.operands import WEAK_NAMES, as_operand, number_text, parse_operand
 from supremum.operations import TABLED, as_operation
 from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, RulesLike, get_rules
@@ -76,6 +76,44 @@ def result_name(decision: Decision) -> str | None:
     return None if decision.result is None else decision.result.name
 
 
+STYLES: dict[str, str] = {
+    **{category: category for category in CATEGORIES},
+    "changed": "a number changes its value",
+    "refused": "refused (-)",
+}
+"""The classes that color decisions, keys of `PALETTE`, and their meanings in legends."""
+
+
+def style_of(decision: Decision) -> str:
+    """The class of a decision, a key of `STYLES`.
+
+    >>> operands = as_operand("int8"), as_operand(1000)
+    >>> [style_of(get_rules(name).decide("add", operands)) for name in ("numpy-legacy", "jax-x64", "numpy")]
+    ['integer', 'changed', 'refused']
+    """
+    if decision.result is None:
+        return "refused"
+    return "changed" if decision.number_changes else as_format(decision.result.dtype).category
+
+
+def changed_numbers(decision: Decision) -> tuple[str, ...]:
+    """What becomes of each Python number that the conversion to the result's dtype changes.
+
+    >>> changed_numbers(get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000))))
+    ('1000 wraps to -24',)
+    """
+    return tuple(f"{number_text(change.value)} {change}" for change in decision.number_changes)
+
+
+def told(decision: Decision) -> str:
+    """The dtype of a result, and what becomes of its Python numbers.
+
+    >>> told(get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000))))
+    'int8, 1000 wraps to -24'
+    """
+    return ", ".join((result_name(decision) or "refused", *changed_numbers(decision)))
+
+
 def join_of(rules: RuleSet) -> Join:
     """The decisions of a rule set as a function of two names; the function returns None for a refusal."""
     return lambda a, b: result_name(rules.decide(None, (as_operand(a), as_operand(b))))
@@ -102,52 +140,59 @@ class RuleTable:
     decisions: dict[tuple[str, str], Decision]
 
     def data(self) -> dict[str, Any]:
-        """The table as plain data for JSON; a refusal is None."""
+        """The table as plain data for JSON; a refusal is None.
+
+        `"changes"` has the pairs for which a Python number changes its value.
+        """
+        changes = {pair: changed_numbers(decision) for pair, decision in self.decisions.items()}
         return {
             "rules": self.rules,
             "operation": self.operation,
             "types": list(self.types),
             "table": {a: {b: result_name(self.decisions[a, b]) for b in self.types} for a in self.types},
+            "changes": [{"left": a, "right": b, "numbers": list(of)} for (a, b), of in changes.items() if of],
         }
 
     def drawing(
         self,
         *,
-        short: bool = False,
         marks: Mapping[tuple[str, str], Mark] | None = None,
         hints: Mapping[tuple[str, str], str] | None = None,
         note: str = "",
     ) -> Table:
-        """The table for `supremum.render`.
+        """The table for `supremum.render`, with short names of types.
 
         Args:
-            short: whether to write types in the short codes of the table in JAX type promotion (JEP 9407).
             marks: the marks of pairs that stand out.
             hints: the hints of pairs; the default is their decision.
             note: text to add to the title.
         """
-        written = {name: short_name(name) if short else name for name in (*ALL_TYPES, *self.types)}
 
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
             mark, hint = (marks or {}).get((a, b)), (hints or {}).get((a, b)) or str(decision)
-            if decision.result is None:
-                return Cell("-", "refused", hint, mark)
-            return Cell(written[decision.result.name], as_format(decision.result.dtype).category, hint, mark)
+            name = result_name(decision)
+            text = "-" if name is None else ", ".join((short_name(name), *changed_numbers(decision)))
+            return Cell(text, style_of(decision), hint, mark)
 
-        rows = tuple((written[a], tuple(cell(a, b) for b in self.types)) for a in self.types)
+        columns = tuple(map(short_name, self.types))
+        rows = tuple((short_name(a), tuple(cell(a, b) for b in self.types)) for a in self.types)
         used = {each.style for _, cells in rows for each in cells}
-        legend = tuple((style, style) for style in (*CATEGORIES, "refused") if style in used)
-        title = f"{self.operation} under {self.rules}{note}"
-        named = tuple((written[name], name) for name in self.types if written[name] != name)
-        return Table(title, tuple(written[name] for name in self.types), rows, legend, named)
+        legend = tuple((style, meaning) for style, meaning in STYLES.items() if style in used)
+        results = filter(None, map(result_name, self.decisions.values()))
+        named = {short_name(name): _full_name(name) for name in (*self.types, *results) if short_name(name) != name}
+        return Table(f"{self.operation} under {self.rules}{note}", columns, rows, legend, tuple(named.items()))
 
 
 def short_name(name: str) -> str:
-    """The code of a type for narrow tables, such as `f*` or `u1`; its name if it has none."""
+    """The name of a type in tables, such as `u8` or `f*`; a number is its own name."""
     if is_number(name):
         return name
-    return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).code or name
+    return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).short_name
+
+
+def _full_name(name: str) -> str:
+    return f"{name} (weak)" if name in WEAK_NAMES else name
 
 
 def rule_table(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +28,6 @@ from supremum.cli.output import (
 )
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shortened
-from supremum.formats import as_format
 from supremum.operands import parse_operand
 from supremum.operations import as_operation
 from supremum.promotion import explain as explain_decision
@@ -40,7 +41,9 @@ _LATTICE_FORMATS = ("svg", "png", "dot")
 _TRIPLES = 5
 _TWO_OPERANDS: Any = typer.Option(metavar="NAME", help="An operation of two operands, such as divide.")
 # ANSI colours follow the terminal's theme; the legend explains them.
-_COLOURS = {"bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "refused": "bold red"}
+_COLOURS = {
+    "bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "changed": "yellow", "refused": "dim",
+}  # fmt: skip
 _STEP_COLOURS = {"step0": "dim", "step1": "", "step2": "cyan", "step3": "green", "step4": "yellow", "step5": "bold red"}
 
 
@@ -251,36 +254,54 @@ def explore(
 
 
 def _draw_table(decided: analysis.RuleTable, console: Console, compared: analysis.Comparison | None) -> None:
-    """Draw a table on a console, in short codes with a legend; marked cells are reversed.
+    """Draw a table on a console with a legend; marked cells are reversed, and columns that do not fit come below.
 
     Args:
         decided: the table.
         console: the console.
         compared: a comparison, to mark the cells that differ; None for no marks.
     """
-    drawn = decided.drawing(short=True) if compared is None else compared.drawing(short=True)
+    drawn = decided.drawing() if compared is None else compared.drawing()
     texts = [[label, *(cell.text for cell in cells)] for label, cells in drawn.rows]
     widths = [max(map(len, column)) for column in zip(["", *drawn.columns], *texts, strict=True)]
-    lines = [Text(drawn.title, style="bold"), Text()]
-    head = (f"{name:<{width}}" for name, width in zip(["", *drawn.columns], widths, strict=True))
-    lines.append(Text(" ".join(head), style="bold"))
+    lines = [Text(drawn.title, style="bold")]
     # Without colours, a mark needs a character.
     mark = "" if console.color_system or compared is None else "!"
-    for label, cells in drawn.rows:
-        line = Text(f"{label:<{widths[0]}}", style="bold")
-        for cell, width in zip(cells, widths[1:], strict=True):
-            style = f"not bold {_COLOURS[cell.style]}{' reverse' if cell.marked else ''}"
-            line.append(mark if mark and cell.marked else " ")
-            line.append(f"{cell.text:<{width}}", style=style)
-        lines.append(line)
+    for columns in _fitting(widths, console.width if console.is_terminal else sys.maxsize):
+        head = (f"{drawn.columns[place]:<{widths[place + 1]}}" for place in columns)
+        lines += [Text(), Text(" ".join(("".ljust(widths[0]), *head)), style="bold")]
+        for label, cells in drawn.rows:
+            line = Text(f"{label:<{widths[0]}}", style="bold")
+            for place in columns:
+                cell = cells[place]
+                line.append(mark if mark and cell.marked else " ")
+                style = f"not bold {_COLOURS[cell.style]}{' reverse' if cell.marked else ''}"
+                line.append(f"{cell.text:<{widths[place + 1]}}", style=style)
+            lines.append(line)
     lines += [Text(), Text("  ").join(Text(meaning, style=_COLOURS[style]) for style, meaning in drawn.legend)]
-    codes = [f"{analysis.short_name(name)} {name}" for name in decided.types if analysis.short_name(name) != name]
-    lines.append(Text(", ".join(codes), style="dim"))
+    lines.append(Text(", ".join(f"{short} {name}" for short, name in drawn.full_names), style="dim"))
     if mark:
         lines.append(Text(f"! differs from {compared.right.rules}" if compared is not None else ""))
     for line in lines:
         line.rstrip()
         console.print(line, soft_wrap=True, highlight=False)
+
+
+def _fitting(widths: Sequence[int], room: int) -> list[range]:
+    """The columns of a table in groups that fit next to the row labels.
+
+    Args:
+        widths: the width of the row labels, and of each column.
+        room: the width of the console.
+    """
+    groups: list[range] = []
+    start, used = 0, widths[0]
+    for place, width in enumerate(widths[1:]):
+        if used + 1 + width > room and place > start:
+            groups.append(range(start, place))
+            start, used = place, widths[0]
+        used += 1 + width
+    return [*groups, range(start, len(widths) - 1)]
 
 
 def _put_distances(found: analysis.Distances, wanted: str, output: Path | None) -> None:
@@ -325,7 +346,7 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:
                 continue
-            results = [_shown(rules.decisions[a, b], how) for rules in (compared.left, compared.right)]
+            results = [_shown(rules.decisions[a, b]) for rules in (compared.left, compared.right)]
             columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *results, how)
         console.print(columns)
     console.print("\nTriples whose dtype depends on the grouping:", style="bold")
@@ -335,9 +356,5 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             console.print(f"    ({a}, {b}), {c}", highlight=False)
 
 
-def _shown(decision: Decision, how: str) -> str:
-    if decision.result is None:
-        return f"[{_COLOURS['refused']}]refused[/]"
-    if how == "value":
-        return analysis.told(decision)
-    return f"[{_COLOURS[as_format(decision.result.dtype).category]}]{decision.result.name}[/]"
+def _shown(decision: Decision) -> Text:
+    return Text(analysis.told(decision), style=_COLOURS[analysis.style_of(decision)])

@@ -56,10 +56,18 @@ class Decided {
       fill[String.fromCharCode(3 + i)] = operand.name;
       fill[String.fromCharCode(7 + i)] = climbed[i].join(" -> ");
     });
+    const changes = [];
     const filled = this.data.texts[text]
-      .replace(/\x0e(\d):([^\x0f]*)\x0f/g, (_, place, steps) => changeText(operands[place].value, steps.split(","), this.data.conversions))
+      .replace(/\x0e(\d):([^\x0f]*)\x0f/g, (_, place, steps) => {
+        const { value } = operands[place];
+        const change = changeText(value, steps.split(","), this.data.conversions);
+        if (change) changes.push(`${numberText(value)} ${change}`);
+        return change && `, ${change}`;
+      })
       .replace(/[\x01-\x08]/g, (mark) => fill[mark]);
-    return { rules: rulesName, operation, result, name, dtype, account, category, filled, paths: climbed.filter((path) => path.length > 1) };
+    const outcome = [account, ...changes].join(", ");
+    const style = changes.length ? "changed" : category;
+    return { rules: rulesName, operation, result, name, dtype, account, outcome, style, filled, paths: climbed.filter((path) => path.length > 1) };
   }
 
   // What to type for an answer that is not here.

@@ -81,6 +81,5 @@ function changeText(value, names, conversions) {
   const hows = parts.map((part, i) => howChanged(part, found[i], rows.at(-1)));
   const how = HOWS.find((each) => hows.includes(each));
   if (!how) return "";
-  const shown = isComplex ? complexText(...found) : typeof found[0] === "bigint" ? String(found[0]) : floatText(found[0]);
-  return `, ${how} to ${shown}`;
+  return `${how} to ${numberText(isComplex ? found : found[0])}`;
 }

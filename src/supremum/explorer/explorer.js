@@ -2,6 +2,7 @@
 "use strict";
 
 const find = (id) => document.getElementById(id);
+const CHANGE = new RegExp(`^(.*?)((?:${HOWS.join("|")}) to .*)?$`);
 const CHOICES = { operation: "result_type", against: "", types: "standard" };
 
 // An element with attributes and children; texts become text and never markup.
@@ -17,8 +18,10 @@ function explanation(filled) {
   const list = make("dl");
   for (const line of filled.split("\n")) {
     const [label, text] = line.split("\t");
+    const [, before, change] = /^[ab]$/.test(label) ? CHANGE.exec(text) : [, text];
     // An arrow is not to be broken at its hyphen.
-    const parts = text.split(/(->)/).map((part) => (part === "->" ? make("span", { class: "arrow" }, part) : part));
+    const parts = before.split(/(->)/).map((part) => (part === "->" ? make("span", { class: "arrow" }, part) : part));
+    if (change) parts.push(make("span", { class: "changed" }, change));
     list.append(make("dt", {}, label), make("dd", {}, ...parts));
   }
   return list;
@@ -114,9 +117,9 @@ class Page {
       return;
     }
     const answers = [...this.decided.rules.keys()].map((name) => this.decided.answer(name, operation, operands));
-    const groups = grouped(answers, ({ account }) => account).sort((a, b) => (a[0].result === 0) - (b[0].result === 0) || b.length - a.length);
+    const groups = grouped(answers, ({ outcome }) => outcome).sort((a, b) => (a[0].result === 0) - (b[0].result === 0) || b.length - a.length);
     find("answers").replaceChildren(...groups.map((group) => answerElement(this.decided, group, operands)));
-    find("spoken").textContent = groups.map((group) => `${group[0].account}: ${group.map(({ rules }) => rules).join(", ")}`).join("; ");
+    find("spoken").textContent = groups.map((group) => `${group[0].outcome}: ${group.map(({ rules }) => rules).join(", ")}`).join("; ");
   }
 
   // What to do about a question that the page has no answers to.
@@ -146,8 +149,8 @@ class Page {
 }
 
 function answerElement(decided, group, operands) {
-  const [{ account, category }] = group;
-  const box = make("div", { class: "answer" }, make("h3", { class: category }, account));
+  const [{ outcome, style }] = group;
+  const box = make("div", { class: "answer" }, make("h3", { class: style }, outcome));
   const accounts = grouped(group, ({ filled }) => filled);
   for (const alike of accounts) {
     const names = alike.map(({ rules }) => rules).join(", ");

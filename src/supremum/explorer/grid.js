@@ -9,9 +9,7 @@ class Grid {
     const { data } = decided;
     const places = new Map([...data.formats, ...data.kinds].map((name, place) => [name, place]));
     this.types = data.types.map(([name, code, isStandard]) => ({ name, code, isStandard, written: name, typed: name, sort: "named", place: places.get(name) }));
-    const category = new Map(data.results.map(([name, , , category]) => [name, category]));
     this.codes = new Map(data.types.map(([name, code]) => [name, code])).set("-", "-");
-    this.categories = category;
     table.addEventListener("keydown", (event) => this.move(event));
     table.addEventListener("focusin", ({ target }) => this.enter(target.closest("td[tabindex]")));
     table.addEventListener("mouseover", ({ target }) => this.explain(target.closest("td[tabindex]")));
@@ -43,8 +41,8 @@ class Grid {
 
   drawCell(a, b, counts) {
     const one = this.decided.answer(this.left, this.operation, [a, b]);
-    const cell = make("td", { tabindex: "-1", class: one.category, "data-pair": `${a.name},${b.name}` }, this.codes.get(one.name));
-    let label = `${a.name}, ${b.name}: ${one.account}`;
+    const cell = make("td", { tabindex: "-1", class: one.style, "data-pair": `${a.name},${b.name}` }, this.codes.get(one.name));
+    let label = `${a.name}, ${b.name}: ${one.outcome}`;
     if (this.right) {
       const other = this.decided.answer(this.right, this.operation, [a, b]);
       const how = this.decided.difference(one.result, other.result, this.left, this.right);
@@ -52,8 +50,8 @@ class Grid {
       if (how) {
         counts.set(how.name, { ...how, count: (counts.get(how.name)?.count ?? 0) + 1 });
         cell.append(make("small", {}, `${how.symbol}\u2009${this.codes.get(other.name)}`));
-        cell.classList.replace(one.category, other.category);
-        label += `; ${how.meaning}: ${other.account}`;
+        cell.classList.replace(one.style, other.style);
+        label += `; ${how.meaning}: ${other.outcome}`;
       }
     }
     cell.setAttribute("aria-label", label);
@@ -107,9 +105,9 @@ class Grid {
     const names = [this.left, this.right].filter((name, i, all) => name && all.indexOf(name) === i);
     const parts = names.flatMap((name) => {
       const answer = this.decided.answer(name, this.operation, pair);
-      const { account, category, filled, paths } = answer;
+      const { outcome, style, filled, paths } = answer;
       const ways = paths.map((path) => make("ol", { class: "path", "aria-label": `Way of ${path[0]} in the lattice` }, ...path.map((node) => make("li", {}, node))));
-      const head = make("h4", {}, `${name}: `, make("span", { class: `mono ${category}` }, account));
+      const head = make("h4", {}, `${name}: `, make("span", { class: `mono ${style}` }, outcome));
       return [head, explanation(filled), ...whereFixesAre(this.decided, answer, pair), ...ways];
     });
     this.detail.replaceChildren(make("h3", {}, `${this.operation}(${pair.map(({ name }) => name).join(", ")})`), ...parts);

@@ -37,7 +37,9 @@ function complexText(real, imaginary) {
   return `(${short(real)}${/^-/.test(second) ? "" : "+"}${second}j)`;
 }
 
-function integerText(value) {
+function numberText(value) {
+  if (Array.isArray(value)) return complexText(...value);
+  if (typeof value === "number") return floatText(value);
   const bits = (value < 0n ? -value : value).toString(2).length;
   return bits > LONGEST_SHOWN ? `an integer of ${bits} bits` : String(value);
 }
@@ -84,11 +86,11 @@ class Parser {
   parseNumber(text) {
     if (INTEGER_TEXT.test(text)) {
       const value = BigInt(text.replaceAll("_", "").replace(/^\+/, ""));
-      return { sort: "integers", place: classOf(this.integers, value), name: "int*", written: `int* (${integerText(value)})`, typed: text, value };
+      return { sort: "integers", place: classOf(this.integers, value), name: "int*", written: `int* (${numberText(value)})`, typed: text, value };
     }
     if (FLOAT_TEXT.test(text)) {
       const value = floatOf(text);
-      return { sort: "floats", place: this.floatClass(value), name: "float*", written: `float* (${floatText(value)})`, typed: text, value };
+      return { sort: "floats", place: this.floatClass(value), name: "float*", written: `float* (${numberText(value)})`, typed: text, value };
     }
     const bare = /^\(.*\)$/.test(text) ? text.slice(1, -1) : text;
     const parts = bare && bare !== "+" && bare !== "-" ? COMPLEX_TEXT.exec(bare) : null;
@@ -97,7 +99,8 @@ class Parser {
     const real = parts[1] === undefined ? 0 : floatOf(parts[1]);
     const imaginary = /j$/i.test(bare) ? floatOf(parts[2] + (parts[3] ?? "1")) : 0;
     const place = [this.floatClass(real), this.floatClass(imaginary)];
-    return { sort: "complex", place, name: "complex*", written: `complex* (${complexText(real, imaginary)})`, typed: text, value: [real, imaginary] };
+    const value = [real, imaginary];
+    return { sort: "complex", place, name: "complex*", written: `complex* (${numberText(value)})`, typed: text, value };
   }
 
   parseName(text) {

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, difference, short_name
+from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, STYLES, difference, short_name
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
 from supremum.extras import require
-from supremum.formats import CATEGORIES, FORMATS, Format, Nan, as_format
+from supremum.formats import FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
 from supremum.render import PALETTE
@@ -86,16 +86,16 @@ def explorer_page(
     folder = files("supremum.explorer")
     template = Environment(autoescape=True).from_string((folder / "template.html.j2").read_text("utf-8"))
     packed = zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), 9)
-    kinds = (*data["categories"], "refused")
     return template.render(
         data=base64.b64encode(packed).decode(),
         examples=_EXAMPLES,
-        kinds=kinds,
         operations=data["operations"],
-        palette={style: PALETTE[style] for style in kinds},
+        palette={style: PALETTE[style] for style in STYLES},
         rules=data["rules"],
         script="\n".join((folder / name).read_text("utf-8") for name in _SCRIPTS),
+        short_names={short: name for name, short, is_standard in data["types"] if is_standard and short != name},
         style=(folder / "explorer.css").read_text("utf-8"),
+        styles=STYLES,
         version=version("supremum"),
     )
 
@@ -139,7 +139,6 @@ def explorer_data(
         "kinds": [*WEAK_NAMES, "False", "True"],
         "types": [(name, short_name(name), name in STANDARD_TYPES) for name in ALL_TYPES],
         "aliases": _aliases(),
-        "categories": CATEGORIES,
         "conversions": conversions(),
         "operators": OPERATORS,
         "operations": [(name, OPERATIONS[name].result.value) for name in (QUESTION, *operations)],

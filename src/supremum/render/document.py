@@ -15,7 +15,7 @@ class Document:
         title: the title.
         subtitle: a smaller text next to the title.
         rows: pairs of label and text; an empty label continues the one above.
-        ok: whether the document reports success, which sets the colour of the title in HTML.
+        ok: whether the title is green in HTML; otherwise it is gray.
 
     >>> print(document_to_text(Document("model", "2 layers", (("dense", "12"), ("norm", "4")))))
     model   [2 layers]
@@ -48,9 +48,9 @@ def document_to_html(document: Document) -> str:
 
     >>> page = document_to_html(Document("a < b", "refused", (("a", "int8"),), ok=False))
     >>> page.split("</b>")[0]
-    '<div><b style="color:#c62828">a &lt; b'
+    '<div><b style="color:#6b7280">a &lt; b'
     """
-    colour = "#2e7d32" if document.ok else "#c62828"
+    colour = "#2e7d32" if document.ok else "#6b7280"
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(label)}</th><td style="text-align:left">{escape(text)}</td></tr>'
         for label, text in document.rows

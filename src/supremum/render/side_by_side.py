@@ -9,7 +9,7 @@ from supremum.render.svg import Block, beside, lines, picture, stacked, text_wid
 from supremum.render.table import Table, framed, grid, key, mark_sentences, names_sentence, table_block
 
 _GAP = 24.0
-_WIDEST = 2000.0
+_WIDEST = 2200.0
 """The width in px above which a picture puts the tables below each other."""
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from html import escape
 
 PALETTE: dict[str, tuple[str, str]] = {
-    "bool": ("#eceff1", "#37474f"),
+    "bool": ("#f5f0dc", "#45401f"),
     "integer": ("#dbeafe", "#1e3a5f"),
     "float": ("#dcfce7", "#14532d"),
     "complex": ("#f3e8ff", "#4c1d73"),
-    "refused": ("#fee2e2", "#7f1d1d"),
+    "changed": ("#ffcf8f", "#7a4100"),
+    "refused": ("#dfe3e8", "#3a4149"),
     "step0": ("#ffffff", "#16181d"),
     "step1": ("#fff4e0", "#2b2216"),
     "step2": ("#ffe6bd", "#402c10"),

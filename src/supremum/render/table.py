@@ -158,6 +158,7 @@ def table_to_markdown(table: Table) -> str:
     for label, cells in table.rows:
         texts = (_markdown(cell.text, bold=cell.marked) for cell in cells)
         written.append(f"| {_markdown(label, bold=bool(label))} |" + "|".join(f" {text} " for text in texts) + "|")
+    written += ["", *map(_markdown, names_sentence(table))] if table.full_names else []
     return "\n".join(written) + "\n"
 
 
