@@ -6,8 +6,9 @@ import os
 import pytest
 
 NAMES = {
-    "array_api_strict": "array-api-strict", "einops": "einops", "flax": "Flax", "keras": "Keras", "orbax": "Orbax",
-    "playwright": "Playwright", "scipy": "SciPy", "sklearn": "scikit-learn", "torch": "PyTorch",
+    "array_api_strict": "array-api-strict", "einops": "einops", "flax": "Flax", "haiku": "Haiku", "jmp": "jmp",
+    "keras": "Keras", "orbax": "Orbax", "playwright": "Playwright", "scipy": "SciPy", "sklearn": "scikit-learn",
+    "torch": "PyTorch",
 }  # fmt: skip
 
 
