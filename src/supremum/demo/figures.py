@@ -18,8 +18,8 @@ from supremum.formats import as_format
 # The colours of Okabe and Ito, which colour-blind readers can distinguish. Later curves are thinner, so that all curves
 # are visible where they coincide.
 _STYLES: dict[str, tuple[str, float]] = {
-    "float32": ("#E69F00", 6),
-    "bfloat16": ("#56B4E9", 3.5),
+    "float32": ("#000000", 6),
+    "bfloat16": ("#0072B2", 3.5),
     REMEDY: ("#009E73", 1.5),
     UNSCALED: ("#D55E00", 2),
     NARROW_WEIGHTS: ("#CC79A7", 2),
