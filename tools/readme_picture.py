@@ -43,7 +43,8 @@ def document(epochs: int) -> dict[str, Any]:
     found: dict[str, Any] = {"steps": [], "runs": {}}
     for label in ORDER:
         report = demo.train_classifier(digits, case, label, seed=0, epochs=epochs)
-        steps, losses = demo.smoothed_losses(case, report)
+        steps, weighted = demo.smoothed_losses(report.history.loss)
+        losses = weighted / case.weight
         chosen = np.linspace(0, len(steps) - 1, _POINTS).astype(int)
         found["steps"] = [int(step) for step in steps[chosen]]
         found["runs"][label] = {

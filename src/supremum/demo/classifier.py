@@ -33,6 +33,9 @@ class Case:
         epochs: the default number of epochs.
         network: makes the network.
         steps_per_execution: the number of steps to send to the device at once.
+
+    >>> CASES["digits"].summary
+    'a convolutional network in float32 and in mixed precision'
     """
 
     summary: str
@@ -86,7 +89,13 @@ CASES: dict[str, Case] = {
         network=convolutions,
     ),
 }
-"""The cases of `supremum demo --case`."""
+"""The cases of `supremum demo --case`.
+
+>>> list(CASES), CASES["underflow"].weight
+(['underflow', 'digits'], 1e-06)
+>>> list(CASES["underflow"].runs)
+['float32', 'float16, not scaled', 'float16, loss scaled', 'bfloat16', 'float16 weights too']
+"""
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,12 @@ class Report:
         variable_bytes: the bytes of all variables, including running statistics.
         seed: the seed of weights and shuffling.
         history: the history of the training.
+
+    >>> history = History([0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1])
+    >>> before, after = np.float32([0.5, 0.25]), np.float32([0.5, 0.26])
+    >>> report = Report("float32", Policy("float32"), 0.97, None, before, after, 8, seed=0, history=history)
+    >>> report.moved, report.figures()["final_loss"]
+    (0.5, 0.5)
     """
 
     label: str

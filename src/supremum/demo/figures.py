@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,17 @@ def underflow_caption(case: Case, reports: Mapping[str, Report], gradients: Floa
         case: the case.
         reports: the runs by name.
         gradients: the magnitudes that `first_gradients` returns.
+
+    >>> from supremum.demo import CASES
+    >>> from supremum.training import History
+    >>> history = History([0], {"loss": [1e-6]}, [2e-6, 1e-6], [1.0, 1.0], [False, False], [0.1])
+    >>> weights, gradients = np.float32([0.5, 0.25]), np.float32([1e-9, 1e-7])
+    >>> reports = {
+    ...     label: Report(label, policy, 0.9, None, weights, weights * 2, 8, seed=0, history=history)
+    ...     for label, policy in CASES["underflow"].runs.items()
+    ... }
+    >>> underflow_caption(CASES["underflow"], reports, gradients)["bfloat16"]
+    'It has the range of float32 and needs no loss scale. 90 % are right.'
     """
     lost, saved = underflowing(gradients), 1 - underflowing(gradients, SCALE.initial_loss_scale)
     right = {name: f"{100 * report.test_accuracy:.0f} %" for name, report in reports.items()}
@@ -67,6 +78,20 @@ def draw_underflow(path: Path, case: Case, reports: Mapping[str, Report], gradie
         case: the case.
         reports: the runs by name.
         gradients: the magnitudes that `first_gradients` returns.
+
+    >>> from supremum.demo import CASES
+    >>> from supremum.training import History
+    >>> history = History([0], {"loss": [1e-6]}, [2e-6, 1e-6], [1.0, 1.0], [False, False], [0.1])
+    >>> weights, gradients = np.float32([0.5, 0.25]), np.float32([1e-9, 1e-7])
+    >>> reports = {
+    ...     label: Report(label, policy, 0.9, None, weights, weights * 2, 8, seed=0, history=history)
+    ...     for label, policy in CASES["underflow"].runs.items()
+    ... }
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     draw_underflow(Path(folder, "underflow.png"), CASES["underflow"], reports, gradients)
+    ...     Path(folder, "underflow.png").read_bytes()[1:4]
+    b'PNG'
     """
     from matplotlib.figure import Figure  # without pyplot there is no global state, and no window for any backend
 
@@ -92,14 +117,16 @@ def draw_underflow(path: Path, case: Case, reports: Mapping[str, Report], gradie
         raise writing_error(path, error) from error
 
 
-def smoothed_losses(case: Case, report: Report) -> tuple[Any, Any]:
-    """The positions and values of the running mean of the losses, without the weight of the loss.
+def smoothed_losses(losses: Sequence[float]) -> tuple[Any, Any]:
+    """The positions and values of the running mean of losses over 45 steps.
 
     Args:
-        case: the case.
-        report: the run.
+        losses: the loss of each step.
+
+    >>> positions, means = smoothed_losses([1.0] * 45 + [2.0])
+    >>> positions.tolist(), [round(float(mean), 3) for mean in means]
+    ([23.0, 24.0], [1.0, 1.022])
     """
-    losses = np.asarray(report.history.loss) / case.weight
     # Partial windows would bend the ends towards zero.
     window = min(_SMOOTHING, len(losses))
     means = np.convolve(losses, np.ones(window) / window, mode="valid")
@@ -109,7 +136,8 @@ def smoothed_losses(case: Case, report: Report) -> tuple[Any, Any]:
 def _draw_losses(axis: Any, case: Case, reports: Mapping[str, Report]) -> None:
     ends: dict[str, float] = {}
     for name, (colour, width) in _STYLES.items():
-        steps, means = smoothed_losses(case, reports[name])
+        steps, weighted = smoothed_losses(reports[name].history.loss)
+        means = weighted / case.weight
         axis.plot(steps, means, color=colour, linewidth=width, solid_capstyle="round")
         ends[name] = means[-1]
     axis.set_title(f"Loss, running mean of {_SMOOTHING} steps", loc="left")

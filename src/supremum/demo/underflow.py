@@ -19,6 +19,11 @@ def first_gradients(digits: Digits, case: Case, *, seed: int) -> Floats:
         digits: the data.
         case: the network and the weight of the loss.
         seed: the seed of the network's weights.
+
+    >>> from supremum.demo import CASES, load_digits
+    >>> magnitudes = first_gradients(load_digits(), CASES["underflow"], seed=0)
+    >>> bool(magnitudes.max() < 1e-6), underflowing(magnitudes) > 0.99
+    (True, True)
     """
     model, loss = case.network(Policy("float32")), weighted_loss(case.weight)
     x, y = digits.x_train[:BATCH], digits.y_train[:BATCH]
