@@ -69,7 +69,6 @@ _UNNAMED = (
     "supremum.arrays.namespaces.Namespace",
     "supremum.bounded_cache.K",
     "supremum.bounded_cache.V",
-    "supremum.demo.classifier.Case",
     "supremum.mixed_precision.autocasting.settings.Settings",
     "supremum.mixed_precision.autocasting.transform.R",
     "supremum.nn.module_tree.M",

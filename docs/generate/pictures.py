@@ -15,6 +15,15 @@ _WHEN = "@media (prefers-color-scheme: dark)"
 _SWITCHED = {"light": "@media not all", "dark": "@media all"}
 
 
+def themed(picture: str) -> dict[str, str]:
+    """Return a picture that follows the reader's theme as one in light and one in dark.
+
+    Args:
+        picture: the SVG.
+    """
+    return {theme: picture.replace(_WHEN, media) for theme, media in _SWITCHED.items()}
+
+
 def lattice_files() -> dict[str, str]:
     """Return the pictures of the rule sets that are lattices, by path."""
     drawn = {
@@ -23,9 +32,9 @@ def lattice_files() -> dict[str, str]:
         if not isinstance(order_of(name, "standard"), NoLattice)
     }
     return {
-        f"static/lattices/{name}-{theme}.svg": picture.replace(_WHEN, media)
+        f"static/lattices/{name}-{theme}.svg": text
         for name, picture in drawn.items()
-        for theme, media in _SWITCHED.items()
+        for theme, text in themed(picture).items()
     }
 
 

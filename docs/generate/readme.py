@@ -7,6 +7,10 @@ import re
 from pathlib import Path
 
 _PROGRAM = re.compile(r"examples/(.+\.py)")
+_PICTURE = re.compile(
+    r'<picture>\n  <source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\n'
+    r'  <img src="(?P<light>[^"]+)" alt="(?P<alt>[^"]+)">\n</picture>'
+)
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 _PAGES = {
     "README.md": "generated/start.md",
@@ -58,7 +62,29 @@ def readme_pages(root: Path) -> dict[str, str]:
             ("CONTRIBUTING.md", "contributing.md"),
         )
     }
-    return pages | {"start.md": pages["start.md"].replace("# Supremum\n", "# Start here\n", 1)}
+    start = switched(pages["start.md"], "generated/start.md").replace("# Supremum\n", "# Start here\n", 1)
+    return pages | {"start.md": start}
+
+
+def switched(text: str, page: str) -> str:
+    """Return a text whose pictures follow the theme of the site, which readers can switch.
+
+    Args:
+        text: Markdown.
+        page: the text's page on the site, from docs/.
+    """
+
+    def images(match: re.Match[str]) -> str:
+        return "\n\n".join(
+            f"```{{image}} {_from_page(match[theme], page)}\n:alt: {match['alt']}\n:class: only-{theme}\n```"
+            for theme in ("light", "dark")
+        )
+
+    return _PICTURE.sub(images, text)
+
+
+def _from_page(source: str, page: str) -> str:
+    return posixpath.relpath(posixpath.relpath(source, "docs"), posixpath.dirname(page) or ".")
 
 
 def examples_page(root: Path) -> str:

@@ -101,11 +101,6 @@ def test_drawings_contain_the_explanation_of_each_cell():
         (["table", "--rules", "jaxx64"], "supremum: unknown rule set 'jaxx64': did you mean 'jax-x64'"),
         (["table", "--types", "flaot32"], "supremum: unknown dtype 'flaot32': did you mean 'float32'?"),
         (["table", "--format", "jsn"], "supremum: unknown format 'jsn': did you mean 'json'?"),
-        (
-            ["demo", "--policy", "mixed_flaot16"],
-            "supremum: unknown policy 'mixed_flaot16': did you mean 'mixed_float16'",
-        ),
-        (["demo", "--policy", "int32"], "supremum: The policy of the demonstration must be one of float32"),
         (["demo", "--case", "underfow"], "supremum: unknown case 'underfow': did you mean 'underflow'?"),
         (["table", "--unknown", "bfloat16"], "supremum: --weak-as-64-bit and --unknown need --against"),
         (["diff", "jax-x64", "nunpy"], "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
@@ -113,7 +108,6 @@ def test_drawings_contain_the_explanation_of_each_cell():
         (["explain", "int8", "uint9"], "supremum: unknown dtype 'uint9': did you mean"),
         (["explain", "int8", "--operation", "add"], "supremum: add takes 2 operands, got 1"),
         (["rules", "--format", "yaml"], "supremum: unknown format 'yaml'"),
-        (["demo", "--weight", "0.1"], "supremum: --weight must be above 0, at most 1, and used with --case underflow"),
     ],
 )
 def test_a_usage_error_is_one_line_with_exit_code_2(run, tmp_path, args, message):
@@ -204,29 +198,30 @@ def test_a_missing_package_is_named_in_the_error(run, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_demo_writes_its_picture_and_figures(run, tmp_path):
-    result = run(
-        "demo", "--epochs", "2", "--policy", "float32", "--policy", "mixed_float16", "--seed", "3", "--json", "f/d.json"
-    )
+def test_a_demo_prints_the_caption_and_writes_its_picture_and_figures(run, tmp_path):
+    result = run("demo", "--epochs", "2", "--seed", "3", "--json", "f/d.json")
     assert result.exit_code == 0, result.output
-    assert "Picture: out/demo/training.png" in result.stdout
-    assert (tmp_path / "out/demo/training.png").read_bytes().startswith(b"\x89PNG")
-    runs = json.loads((tmp_path / "f/d.json").read_text())["runs"]
-    assert [r["policy"] for r in runs] == ["float32", "mixed_float16"]
-    assert [r["loss_scale"] for r in runs] == [None, 32768.0]
-    assert all(r["seed"] == 3 and r["epochs"] == 2 and r["skipped_steps"] == 0 for r in runs)
+    assert "Picture: out/demo/underflow.png" in result.stdout
+    assert 'Policy("mixed_float16")' in result.stdout
+    assert (tmp_path / "out/demo/underflow.png").read_bytes().startswith(b"\x89PNG")
+    data = json.loads((tmp_path / "f/d.json").read_text())
+    assert list(data) == ["underflow", "digits"]
+    assert 0.99 < data["underflow"]["underflowing_gradients"] < 1
+    runs = [*data["underflow"]["runs"], *data["digits"]["runs"]]
+    policies = ["float32", "mixed_float16", "mixed_float16", "mixed_bfloat16", "float16", "float32", "mixed_float16"]
+    assert [r["policy"] for r in runs] == policies
+    assert [r["loss_scaling"] for r in runs] == [False, False, True, False, True, False, True]
+    assert [r["weights_moved"] == 0 for r in runs] == [False, True, False, False, False, False, False]
+    assert all(r["seed"] == 3 and r["epochs"] == 2 and r["steps"] == 44 for r in runs)
     assert all(0 < r["test_accuracy"] <= 1 and r["variable_bytes"] > 0 and r["seconds_per_epoch"] > 0 for r in runs)
 
 
 @pytest.mark.slow
-def test_the_underflow_case_prints_shares_per_layer(run, tmp_path):
-    result = run("demo", "--case", "underflow", "--epochs", "1", "--json", "d.json")
+def test_a_demo_of_one_case_writes_json_alone_to_standard_output(run, tmp_path):
+    result = run("demo", "--case", "digits", "--epochs", "1", "--json", "-")
     assert result.exit_code == 0, result.output
-    assert "Gradient entries that are zero" in result.stdout
-    data = json.loads((tmp_path / "d.json").read_text())
-    assert [r["loss_scaling"] for r in data["runs"]] == [False, False, True]
-    assert data["zero_gradient_entries"]["layers"]["conv"]["float16"] == 1
-    assert (tmp_path / "out/demo/underflow.png").stat().st_size > 10_000
+    assert list(json.loads(result.stdout)) == ["digits"]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -238,8 +233,8 @@ def test_a_run_that_fails_leaves_no_half_written_file(run, tmp_path, monkeypatch
         raise OSError("disk full")
 
     monkeypatch.setattr(Figure, "savefig", fails)
-    result = run("demo", "--epochs", "1", "--policy", "float32", "--json", "d.json")
-    assert (result.exit_code, result.stderr) == (1, "supremum: out/demo/training.png: cannot be written: disk full\n")
+    result = run("demo", "--case", "underflow", "--epochs", "1", "--json", "d.json")
+    assert (result.exit_code, result.stderr) == (1, "supremum: out/demo/underflow.png: cannot be written: disk full\n")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

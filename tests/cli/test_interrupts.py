@@ -11,7 +11,7 @@ import pytest
 COMMANDS = {
     "table": ["table"],
     "casts": ["casts", "program.py"],
-    "demo": ["demo", "--epochs", "500", "--policy", "float32"],
+    "demo": ["demo", "--epochs", "500"],
     "explore": ["explore"],
     "launch": ["launch", "program.py"],
 }

@@ -23,7 +23,7 @@ COMMANDS = typer.main.get_command(app).commands
 WORK = {
     "casts": ["program.py"],
     # These two take long, but fail before they begin.
-    "demo": ["--policy", "nothing"],
+    "demo": ["--case", "nothing"],
     "explore": ["--operation", "nothing"],
     "diff": ["jax-x64", "numpy", "--types", "int8"],
     "explain": ["int8"],

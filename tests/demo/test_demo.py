@@ -1,13 +1,15 @@
 """Measurements of the demonstration's claims."""
 
+import numpy as np
 import pytest
 
 from supremum import demo
-from supremum.demo.classifier import SCALE, demonstration_policy
-from supremum.errors import ArgumentError
+from supremum.demo.classifier import NARROW_WEIGHTS, REMEDY, SCALE, UNSCALED
+from supremum.formats import as_format
 from supremum.mixed_precision import Policy
 
 SEEDS = range(5)
+UNDERFLOW, DIGITS = demo.CASES["underflow"], demo.CASES["digits"]
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +17,18 @@ def digits():
     return demo.load_digits()
 
 
-def train(digits, case, policy, scale, seed, epochs=None):
-    chosen = demo.CASES[case]
-    settings = demonstration_policy(policy, scale)
-    return demo.train_classifier(
-        digits, settings, chosen, seed=seed, epochs=epochs or chosen.epochs, weight=chosen.weight
-    )
+@pytest.fixture(scope="module")
+def underflow(digits):
+    """The runs of the case, by name."""
+    return {
+        label: demo.train_classifier(digits, UNDERFLOW, label, seed=0, epochs=UNDERFLOW.epochs)
+        for label in UNDERFLOW.runs
+    }
+
+
+@pytest.fixture(scope="module")
+def gradients(digits):
+    return demo.first_gradients(digits, UNDERFLOW, seed=0)
 
 
 def test_the_digits_have_a_fixed_split(digits):
@@ -31,60 +39,67 @@ def test_the_digits_have_a_fixed_split(digits):
     assert (demo.load_digits().y_test == digits.y_test).all()
 
 
+def test_the_remedy_is_the_policy_that_the_caption_names():
+    for case in demo.CASES.values():
+        assert case.runs[REMEDY] == Policy("mixed_float16", SCALE)
+    assert UNDERFLOW.runs[UNSCALED] == Policy("mixed_float16", None)
+    assert list(DIGITS.runs) == ["float32", REMEDY]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_policy_reaches_97_percent_within_a_point_of_the_others(digits, seed):
-    reports = [train(digits, "policies", policy, scale, seed) for policy, scale in demo.CASES["policies"].runs]
-    accuracies = [report.test_accuracy for report in reports]
-    assert [report.policy.name for report in reports] == ["float32", "mixed_bfloat16", "mixed_float16"]
-    assert min(accuracies) >= 0.97
-    assert max(accuracies) - min(accuracies) <= 0.01
-    assert len({report.variable_bytes for report in reports}) == 1  # variables are float32 under all three
-
-
-@pytest.mark.slow
-def test_float16_needs_loss_scaling_to_train_on_a_small_loss(digits):
-    exact, stalled, scaled = (train(digits, "underflow", *run, seed=0) for run in demo.CASES["underflow"].runs)
-    assert [report.label for report in (exact, stalled, scaled)] == [
-        "float32",
-        "mixed_float16, unscaled",
-        "mixed_float16",
-    ]
-    assert stalled.test_accuracy < 0.3
-    assert min(stalled.history.loss[-22:]) > 0.5 * stalled.history.loss[0]
-    assert abs(exact.test_accuracy - scaled.test_accuracy) <= 0.01
-    assert exact.test_accuracy >= 0.97
-
-
-@pytest.mark.slow
-def test_float16_weights_lose_small_steps(digits):
-    """Micikevicius and others, 2017, "Mixed Precision Training", section 3.1."""
-    runs = demo.CASES["master-weights"].runs
-    exact, mixed, narrow = (train(digits, "master-weights", *run, seed=0, epochs=250) for run in runs)
-    assert [report.label for report in (exact, mixed, narrow)] == ["float32", "mixed_float16", "float16"]
-    assert exact.variable_bytes == mixed.variable_bytes == 2 * narrow.variable_bytes
+def test_mixed_precision_reaches_97_percent_within_a_point_of_float32(digits, seed):
+    exact, mixed = (
+        demo.train_classifier(digits, DIGITS, label, seed=seed, epochs=DIGITS.epochs) for label in DIGITS.runs
+    )
+    assert min(exact.test_accuracy, mixed.test_accuracy) >= 0.97
     assert abs(exact.test_accuracy - mixed.test_accuracy) <= 0.01
-    assert exact.test_accuracy > 0.8
-    assert narrow.test_accuracy < exact.test_accuracy - 0.25
-    assert narrow.history.skipped_steps == 0
+    assert exact.variable_bytes == mixed.variable_bytes  # variables are float32 under both
 
 
 @pytest.mark.slow
-def test_smaller_weights_give_more_zeros_unless_scaled(digits):
-    found = demo.measure_underflow(digits, weight=1e-6)
-    assert set(found.layers) == {"conv", "conv_1", "batch_norm", "batch_norm_1", "dense"}
-    assert found.weights[1.0].float16 == 0
-    shares = [shares.float16 for shares in found.weights.values()]
-    assert list(found.weights) == sorted(demo.UNDERFLOW_WEIGHTS, reverse=True)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-    assert 0 < found.weights[1e-5].float16 < 0.2
-    assert all(s.float32 == 0 and s.float16_scaled < 0.01 for s in (*found.layers.values(), *found.weights.values()))
+def test_float16_learns_nothing_from_a_small_loss_unless_it_is_scaled(underflow):
+    exact, stalled, scaled = (underflow[label] for label in ("float32", UNSCALED, REMEDY))
+    assert stalled.moved == 0
+    assert stalled.test_accuracy < 0.2
+    assert abs(exact.test_accuracy - scaled.test_accuracy) <= 0.01
+    assert exact.test_accuracy >= 0.8
 
 
-def test_demonstration_policies_scale_fast_and_wrong_ones_raise():
-    assert demonstration_policy("mixed_float16", "auto").loss_scale == SCALE
-    assert demonstration_policy("mixed_float16", None).loss_scale is None
-    assert demonstration_policy("float32", "auto") == Policy("float32")
-    with pytest.raises(ArgumentError, match="The policy of the demonstration must be one of"):
-        demonstration_policy("int32", "auto")
+@pytest.mark.slow
+def test_bfloat16_needs_no_loss_scale(underflow):
+    assert underflow["bfloat16"].policy.loss_scale is None
+    assert abs(underflow["bfloat16"].test_accuracy - underflow["float32"].test_accuracy) <= 0.01
+
+
+@pytest.mark.slow
+def test_float16_weights_lose_small_steps(underflow):
+    """Micikevicius and others, 2017, "Mixed Precision Training", section 3.1."""
+    exact, narrow = underflow["float32"], underflow[NARROW_WEIGHTS]
+    assert exact.variable_bytes == 2 * narrow.variable_bytes
+    assert narrow.test_accuracy < exact.test_accuracy - 0.4
+    assert narrow.moved < exact.moved / 2
+    # Adam's steps are about as long as the learning rate.
+    spacing = np.spacing(np.abs(narrow.initial_weights).astype("float16")).astype("float32")
+    moved = narrow.initial_weights != narrow.final_weights
+    assert moved[spacing / 2 > 2 * UNDERFLOW.learning_rate].mean() < 0.05
+    assert moved[spacing / 2 < UNDERFLOW.learning_rate].mean() > 0.85
+
+
+@pytest.mark.slow
+def test_gradients_of_a_small_loss_underflow_unless_they_are_scaled(gradients):
+    assert np.all(gradients > 0)
+    assert 0.99 < demo.underflowing(gradients) < 1
+    assert demo.underflowing(gradients, SCALE.initial_loss_scale) < 0.01
+    assert demo.underflowing(np.float32([2.9e-8, 3.1e-8])) == 0.5
+    assert as_format("float16").smallest_subnormal / 2 == pytest.approx(3e-8, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_caption_has_the_figures_of_the_runs(underflow, gradients):
+    caption = demo.underflow_caption(UNDERFLOW, underflow, gradients)
+    assert list(caption) == [UNSCALED, REMEDY, "bfloat16", NARROW_WEIGHTS, "the remedy"]
+    for label in list(caption)[:-1]:
+        assert f" {100 * underflow[label].test_accuracy:.0f} % " in f" {caption[label]} "
+    assert f"{100 * underflow[NARROW_WEIGHTS].moved:.0f} % of the weights move" in caption[NARROW_WEIGHTS]
+    assert f"{100 * demo.underflowing(gradients):.3g} % of the gradients are below 3e-8" in caption[UNSCALED]

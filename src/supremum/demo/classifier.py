@@ -1,4 +1,4 @@
-"""A small convolutional network, trained under one policy."""
+"""A small classifier, trained under one policy."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from supremum import nn
-from supremum.demo.digits import Digits
-from supremum.errors import ArgumentError
-from supremum.mixed_precision import DynamicLossScale, HardwareWarning, LossScale, Policy
-from supremum.optimizers import SGD, Adam, Optimizer
+from supremum.demo.digits import Digits, Floats
+from supremum.mixed_precision import DynamicLossScale, HardwareWarning, Policy
+from supremum.optimizers import Adam
 from supremum.training import History, Sequential, SparseCategoricalCrossentropy
 
-POLICIES: tuple[str, ...] = ("float32", "mixed_bfloat16", "mixed_float16")
-# Training without float32 variables is worse, which is worth showing. Other formats do not suit this network.
-_TRAINABLE = (*POLICIES, "bfloat16", "float16")
 # By default the scale rises after 2,000 good steps, which is longer than a demonstration.
 SCALE = DynamicLossScale(increment_period=50)
 BATCH = 64
@@ -26,30 +23,31 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Case:
-    """A demonstration that can be trained.
+    """A network, how it is trained, and the policies to train it under.
 
     Args:
         summary: a description in a sentence.
-        runs: pairs of policy and loss scale, `"auto"` for that of the policy, in the order to run them.
+        runs: the policies by the name of the run, in the order to run them.
         weight: the weight of the loss.
-        optimizer: makes the optimizer from that weight.
+        learning_rate: the learning rate of Adam.
         epochs: the default number of epochs.
         network: makes the network.
-        picture: the name of the file for the picture.
         steps_per_execution: the number of steps to send to the device at once.
+
+    >>> CASES["digits"].summary
+    'a convolutional network in float32 and in mixed precision'
     """
 
     summary: str
-    runs: tuple[tuple[str, LossScale | str | None], ...]
+    runs: Mapping[str, Policy]
     weight: float
-    optimizer: Callable[[float], Optimizer]
+    learning_rate: float
     epochs: int
     network: Callable[[Policy], Sequential]
-    picture: str
     steps_per_execution: int = 1
 
 
-def network(policy: Policy) -> Sequential:
+def convolutions(policy: Policy) -> Sequential:
     """Two blocks of convolution, batch normalisation, ReLU and pooling, and a dense layer on top."""
     layers: list[nn.Layer] = []
     for filters in (16, 32):
@@ -58,61 +56,46 @@ def network(policy: Policy) -> Sequential:
 
 
 def perceptron(policy: Policy) -> Sequential:
-    """Two dense layers with ReLU, and one on top, without normalisation, which would hide how weights move."""
-    layers: list[nn.Layer] = [nn.Flatten()]
-    for _ in range(2):
-        layers += [nn.Dense(256), nn.ReLU()]
-    return Sequential([*layers, nn.Dense(10)], dtype=policy)
+    """A hidden layer, without normalisation, which would hide how weights move."""
+    return Sequential([nn.Flatten(), nn.Dense(512), nn.ReLU(), nn.Dense(10)], dtype=policy)
 
 
+UNSCALED, REMEDY, NARROW_WEIGHTS = "float16, not scaled", "float16, loss scaled", "float16 weights too"
+"""The runs of the case `"underflow"` that fail, and the one with the remedy."""
 CASES: dict[str, Case] = {
-    "policies": Case(
-        "one network under three dtype policies",
-        tuple((policy, "auto") for policy in POLICIES),
-        1.0,
-        lambda _: Adam(3e-3),
-        15,
-        network,
-        "training.png",
-    ),
+    # The loss is small, as those of long sequences and of one task among several are. The learning rate is common for
+    # fine-tuning; a step is then smaller than half the distance between most neighbouring weights in float16.
     "underflow": Case(
-        "a loss with a small weight, which float16 gradients survive only when it is scaled",
-        (("float32", None), ("mixed_float16", None), ("mixed_float16", "auto")),
-        1e-6,
-        lambda weight: SGD(0.2 / weight),
-        10,
-        network,
-        "underflow.png",
-    ),
-    # Each step changes a weight by less than half a unit in the last place of float16, which float16 weights lose.
-    "master-weights": Case(
-        "small steps, which float16 weights round away and float32 weights add up",
-        (("float32", None), ("mixed_float16", DynamicLossScale()), ("float16", DynamicLossScale())),
-        1.0,
-        lambda _: SGD(5e-4),
-        700,
-        perceptron,
-        "master-weights.png",
+        "a small loss and small steps, which float16 cannot hold without help",
+        {
+            "float32": Policy("float32"),
+            UNSCALED: Policy("mixed_float16", None),
+            REMEDY: Policy("mixed_float16", SCALE),
+            "bfloat16": Policy("mixed_bfloat16"),
+            NARROW_WEIGHTS: Policy("float16", SCALE),
+        },
+        weight=1e-6,
+        learning_rate=1e-5,
+        epochs=60,
+        network=perceptron,
         steps_per_execution=22,
+    ),
+    "digits": Case(
+        "a convolutional network in float32 and in mixed precision",
+        {"float32": Policy("float32"), REMEDY: Policy("mixed_float16", SCALE)},
+        weight=1.0,
+        learning_rate=3e-3,
+        epochs=12,
+        network=convolutions,
     ),
 }
 """The cases of `supremum demo --case`.
 
 >>> list(CASES), CASES["underflow"].weight
-(['policies', 'underflow', 'master-weights'], 1e-06)
->>> [policy for policy, _ in CASES["policies"].runs]
-['float32', 'mixed_bfloat16', 'mixed_float16']
+(['underflow', 'digits'], 1e-06)
+>>> list(CASES["underflow"].runs)
+['float32', 'float16, not scaled', 'float16, loss scaled', 'bfloat16', 'float16 weights too']
 """
-
-
-def label_of(policy: Policy) -> str:
-    """The name of a policy, and whether its loss scaling is turned off.
-
-    >>> label_of(Policy("mixed_float16")), label_of(Policy("mixed_float16", None))
-    ('mixed_float16', 'mixed_float16, unscaled')
-    """
-    turned_off = policy.loss_scale is None and Policy(policy.name).loss_scale is not None
-    return f"{policy}, unscaled" if turned_off else policy.name
 
 
 @dataclass(frozen=True)
@@ -120,43 +103,50 @@ class Report:
     """The results of one training run.
 
     Args:
+        label: the name of the run.
         policy: the policy.
         test_accuracy: the share of test digits that are classified correctly.
         loss_scale: the scale after the last step; None without scaling.
+        initial_weights: the trainable weights before the training, in one row.
+        final_weights: the trainable weights after the training.
         variable_bytes: the bytes of all variables, including running statistics.
-        seconds_per_epoch: the median time of an epoch, without compilation.
         seed: the seed of weights and shuffling.
         history: the history of the training.
 
-    >>> history = History([0], {"loss": [0.5]}, [0.5], [1.0], [False], [0.1])
-    >>> report = Report(Policy("float32"), 0.97, None, 4096, 0.1, seed=0, history=history)
-    >>> report.label, report.figures()["final_loss"]
-    ('float32', 0.5)
+    >>> history = History([0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1])
+    >>> before, after = np.float32([0.5, 0.25]), np.float32([0.5, 0.26])
+    >>> report = Report("float32", Policy("float32"), 0.97, None, before, after, 8, seed=0, history=history)
+    >>> report.moved, report.figures()["final_loss"]
+    (0.5, 0.5)
     """
 
+    label: str
     policy: Policy
     test_accuracy: float
     loss_scale: float | None
+    initial_weights: Floats
+    final_weights: Floats
     variable_bytes: int
-    seconds_per_epoch: float
     seed: int
     history: History
 
     @property
-    def label(self) -> str:
-        """The name of the run in tables and pictures."""
-        return label_of(self.policy)
+    def moved(self) -> float:
+        """The share of weights that the training changed."""
+        return float(np.mean(self.final_weights != self.initial_weights))
 
     def figures(self) -> dict[str, Any]:
         """The results as plain data for JSON."""
         return {
+            "run": self.label,
             "policy": self.policy.name,
             "loss_scaling": self.policy.loss_scale is not None,
             "test_accuracy": self.test_accuracy,
+            "weights_moved": self.moved,
             "skipped_steps": self.history.skipped_steps,
             "loss_scale": self.loss_scale,
             "variable_bytes": self.variable_bytes,
-            "seconds_per_epoch": self.seconds_per_epoch,
+            "seconds_per_epoch": self.history.seconds_per_epoch,
             "seed": self.seed,
             "epochs": len(self.history.seconds),
             "steps": len(self.history.loss),
@@ -164,39 +154,44 @@ class Report:
         }
 
 
+def weighted_loss(weight: float) -> Callable[[Any, Any], jax.Array]:
+    """The cross entropy of logits, times a weight."""
+    loss = SparseCategoricalCrossentropy(from_logits=True)
+    return lambda y_true, y_pred: loss(y_true, y_pred) * weight
+
+
 def train_classifier(
     digits: Digits,
-    policy: Policy,
     case: Case,
+    label: str,
     *,
     seed: int,
     epochs: int,
-    weight: float,
     on_epoch: Callable[[int, Mapping[str, float]], None] | None = None,
 ) -> Report:
     """Train the network from scratch and measure it.
 
     Args:
         digits: the data.
-        policy: the dtypes and the loss scale.
-        case: the network and the optimizer.
+        case: the network and how it is trained.
+        label: the name of the run, a key of `case.runs`.
         seed: the seed of weights and shuffling.
         epochs: the number of epochs.
-        weight: the weight of the loss; the learning rate is divided by it.
         on_epoch: called after every epoch with its number, from 0, and its results.
     """
-    model, loss = case.network(policy), SparseCategoricalCrossentropy(from_logits=True)
-
-    def weighted(y_true: Any, y_pred: Any) -> jax.Array:
-        return loss(y_true, y_pred) * weight
-
-    model.compile(
-        case.optimizer(weight), weighted, ["accuracy"],
-        steps_per_execution=case.steps_per_execution, seed=seed,
-    )  # fmt: skip
+    policy = case.runs[label]
+    # Adam's steps do not depend on the weight of the loss if its epsilon is weighted, too.
+    optimizer = Adam(case.learning_rate, epsilon=1e-7 * case.weight)
     with warnings.catch_warnings():
         # The demonstration compares how policies learn on any machine; their speed does not matter here.
         warnings.simplefilter("ignore", HardwareWarning)
+        model = case.network(policy)
+        nn.initialize(model, digits.x_train[:1], seed=seed)
+        model.compile(
+            optimizer, weighted_loss(case.weight), ["accuracy"],
+            steps_per_execution=case.steps_per_execution, seed=seed,
+        )  # fmt: skip
+        before = _weights(model)
         history = model.fit(
             digits.x_train, digits.y_train, batch_size=BATCH, epochs=epochs,
             steps_per_epoch=len(digits.x_train) // BATCH,  # a smaller last batch would have to be compiled too
@@ -204,31 +199,18 @@ def train_classifier(
         )  # fmt: skip
         test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0)
     return Report(
+        label=label,
         policy=policy,
         test_accuracy=test["accuracy"],
         loss_scale=history.history.get("loss_scale", [None])[-1],
+        initial_weights=before,
+        final_weights=_weights(model),
         variable_bytes=sum(variable.nbytes for variable in model.variables.values()),
-        seconds_per_epoch=history.seconds_per_epoch,
         seed=seed,
         history=history,
     )
 
 
-def demonstration_policy(name: str, loss_scale: LossScale | str | None) -> Policy:
-    """The policy of a run. If the policy scales by default, its scale rises soon enough for a demonstration.
-
-    Args:
-        name: name of the policy.
-        loss_scale: `"auto"` for the default of the policy, or a loss scale.
-
-    Raises:
-        UnknownNameError: for an unknown policy.
-        ArgumentError: for a policy that the network cannot be trained under.
-
-    >>> demonstration_policy("mixed_float16", "auto").loss_scale.increment_period
-    50
-    """
-    policy = Policy(name, loss_scale)
-    if policy.name not in _TRAINABLE:
-        raise ArgumentError(f"The policy of the demonstration must be one of {', '.join(_TRAINABLE)}, got {policy}.")
-    return Policy(name, SCALE) if loss_scale == "auto" and policy.loss_scale is not None else policy
+def _weights(model: Sequential) -> Floats:
+    trainable, _ = nn.split_variables(model)
+    return np.concatenate([np.asarray(value, np.float32).ravel() for value in trainable.values()])
