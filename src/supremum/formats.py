@@ -215,7 +215,7 @@ def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: 
 
 
 # The codes of the first eighteen are those of "JAX type promotion (JEP 9407)": a letter and the size in bytes.
-FORMATS: tuple[Format, ...] = (
+_ROWS = (
     Format("bool", Kind.BOOL, 1, signed=False, code="b1"),
     _integer("uint1", Kind.UNSIGNED, 1),
     _integer("uint2", Kind.UNSIGNED, 2),
@@ -251,8 +251,14 @@ FORMATS: tuple[Format, ...] = (
     _complex("complex64", 64, 8, 23, "c8"),
     _complex("complex128", 128, 11, 52, "c16"),
 )
-"""Every format, ordered by kind and then by width."""
-_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in FORMATS}
+# Older versions of ml_dtypes do not have every format.
+_DTYPE_BY_NAME: dict[str, DType] = {
+    row.name: np.dtype(getattr(ml_dtypes, row.name, row.name))
+    for row in _ROWS
+    if hasattr(ml_dtypes, row.name) or row.name in np.sctypeDict
+}
+FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_BY_NAME)
+"""Every format that the installed NumPy and ml_dtypes have, ordered by kind and then by width."""
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}
@@ -262,6 +268,15 @@ _NUMPY_CODE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248]|c8|c16|[?bBhHiIlLqQefdFD
 def format_names() -> tuple[str, ...]:
     """The names of all formats, in the order of the table."""
     return tuple(_BY_NAME)
+
+
+def is_available(name: str) -> bool:
+    """Whether the installed NumPy or ml_dtypes has the format of this name.
+
+    >>> is_available("bfloat16"), is_available("float80")
+    (True, False)
+    """
+    return name in _BY_NAME
 
 
 @lru_cache(maxsize=4096)
@@ -302,7 +317,10 @@ def as_format(dtype: Any) -> Format:
     found = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
     if found is None:
         named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None)
-        raise UnknownDtypeError("dtype", named if isinstance(named, str) else shown(dtype), format_names())
+        given = named if isinstance(named, str) else shown(dtype)
+        is_absent = given.removeprefix("torch.") in {row.name for row in _ROWS}
+        where = f"the installed ml_dtypes {ml_dtypes.__version__} is too old" if is_absent else ""
+        raise UnknownDtypeError("dtype", given, format_names(), where)
     return found
 
 
