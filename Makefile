@@ -5,6 +5,10 @@
 # make test-rest    builds the documentation and runs the slow tests and those that depend on XLA's optimizations
 # make test-newest  runs the tests of make test that depend on JAX's version, with the newest Python on this machine and
 #                   the newest JAX, Flax and Equinox
+# make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of
+#                   this machine
+# make dist         builds sdist and wheel with the finished explorer page, dist/
+# make release-check  builds sdist and wheel, installs them with each extra, runs the README and checks all links
 # make torch        installs PyTorch; the tests then compare its rule set with it
 # make browser      installs Debian's Chromium; the slow tests then open the generated pages in it
 # make coverage     prints the line coverage of make test and of make test-all
@@ -35,7 +39,7 @@ NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
 
 .PHONY: run install torch browser test test-all test-rest test-slow test-xla test-newest lint types layering docs tests
-.PHONY: conformance coverage bench clean
+.PHONY: test-versions dist release-check conformance coverage bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -99,6 +103,15 @@ test-xla: $(DEVELOPED)
 # This uses a separate environment without PyTorch. CI is empty, because with CI set a missing PyTorch fails the tests.
 test-newest:
 	CI= SUPREMUM_SHARE=2 $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
+
+test-versions: $(DEVELOPED)
+	$(BIN)/python tools/check_versions.py $(VERSIONS)
+
+dist: $(DEVELOPED)
+	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m uv build --quiet
+
+release-check: $(DEVELOPED)
+	$(BIN)/python tools/release_check.py
 
 # make test-all compares gradients of layers with Flax's in some combinations of dtypes, and tries the fixes of some
 # refusals of each kind. This target does so for all of them.

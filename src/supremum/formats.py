@@ -254,7 +254,7 @@ def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: 
     return Format(name, Kind.FLOAT, bits, exponent, mantissa, nan, bias=bias)
 
 
-FORMATS: tuple[Format, ...] = (
+_ROWS = (
     Format("bool", Kind.BOOL, 1, signed=False),
     _integer("uint1", Kind.UNSIGNED, 1),
     _integer("uint2", Kind.UNSIGNED, 2),
@@ -290,12 +290,18 @@ FORMATS: tuple[Format, ...] = (
     _complex("complex64", 64, 8, 23),
     _complex("complex128", 128, 11, 52),
 )
-"""Every format, ordered by kind and then by width.
+# Older versions of ml_dtypes do not have every format.
+_DTYPE_BY_NAME: dict[str, DType] = {
+    row.name: np.dtype(getattr(ml_dtypes, row.name, row.name))
+    for row in _ROWS
+    if hasattr(ml_dtypes, row.name) or row.name in np.sctypeDict
+}
+FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_BY_NAME)
+"""Every format that the installed NumPy and ml_dtypes have, ordered by kind and then by width.
 
 >>> [row.name for row in FORMATS if row.kind is Kind.FLOAT and row.bits == 16]
 ['bfloat16', 'float16']
 """
-_DTYPE_BY_NAME: dict[str, DType] = {row.name: np.dtype(getattr(ml_dtypes, row.name, row.name)) for row in FORMATS}
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
 _KIND_NAMES = {"int", "float", "complex"}
@@ -312,6 +318,15 @@ def format_names() -> tuple[str, ...]:
     (('bool', 'uint1', 'uint2', 'uint4', 'uint8'), 34)
     """
     return tuple(_BY_NAME)
+
+
+def is_available(name: str) -> bool:
+    """Whether the installed NumPy or ml_dtypes has the format of this name.
+
+    >>> is_available("bfloat16"), is_available("float80")
+    (True, False)
+    """
+    return name in _BY_NAME
 
 
 @lru_cache(maxsize=4096)
@@ -354,8 +369,10 @@ def as_format(dtype: Any) -> Format:
     if found is None:
         named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None)
         name = named if isinstance(named, str) else shown(dtype)
+        is_absent = name.removeprefix("torch.") in {row.name for row in _ROWS}
+        where = f"the installed ml_dtypes {ml_dtypes.__version__} is too old" if is_absent else ""
         in_numpy = _format_of_name(f"={name}")
-        raise UnknownDtypeError("dtype", name, _BY_ANY_NAME, near=(in_numpy.short_name,) if in_numpy else ())
+        raise UnknownDtypeError("dtype", name, _BY_ANY_NAME, where, near=(in_numpy.short_name,) if in_numpy else ())
     return found
 
 

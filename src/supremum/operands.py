@@ -165,7 +165,8 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return _of_format(as_format(value))
     except UnknownDtypeError as error:
         if isinstance(value, str):
-            raise UnknownDtypeError(error.what, error.name, error.choices, which, error.near) from None
+            where = ": ".join(filter(None, (which, error.where)))
+            raise UnknownDtypeError(error.what, error.name, error.choices, where, error.near) from None
         raise OperandError(_not_an_operand(value, dtype, which)) from error
 
 

@@ -25,6 +25,7 @@ from supremum import explain, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS
 from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.formats import FORMATS
 from supremum.operands import Operand
 from supremum.rules.rule_set import LatticeRuleSet
 
@@ -94,7 +95,7 @@ def _only(arrays, names):
 
 
 def test_rule_sets_refuse_the_formats_that_the_other_tests_skip():
-    assert len(FORMAT_OF) == len(ARRAYS) == 34
+    assert len(FORMAT_OF) == len(ARRAYS) == len(FORMATS)
     assert {name for name in RULE_SETS if _shape_matters(name)} == set(LOOKS_AT_SHAPES)
     skipped = 0
     for rules in RULE_SETS:

@@ -11,7 +11,7 @@ from jax import lax
 
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.tracing import ForbiddenCastError, casts, forbid_casts
-from supremum.tracing.pytest_plugin import forbid_casts_fixture  # noqa: F401
+from supremum_pytest import forbid_casts_fixture  # noqa: F401
 
 X, Y, Z = jnp.ones(3, jnp.bfloat16), jnp.ones(3), jnp.arange(3)
 

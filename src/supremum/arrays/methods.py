@@ -10,7 +10,7 @@ import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.dispatch import Deferred, Forwarding
-from supremum.arrays.numpy_functions import Routed
+from supremum.arrays.numpy_functions import ROUTES, Routed
 
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -28,6 +28,14 @@ class _Method(Routed):
             raise
 
 
+def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:  # before NumPy 2.4, functions in C have no signature; the table has their names in order
+        names = [*ROUTES[name].arguments, *ROUTES[name].options]
+        return inspect.Signature([inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names])
+
+
 def method(name: str) -> Callable[..., Any]:
     """The method with the name of a function of NumPy, and with its arguments after the first.
 
@@ -38,7 +46,7 @@ def method(name: str) -> Callable[..., Any]:
 
     def call(self: Any, /, *args: Any, **options: Any) -> None: ...
 
-    plain = inspect.signature(function)
+    plain = _signature(function, name)
     first, *rest = plain.parameters.values()
     self = first.replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
     call.__annotations__ = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -232,13 +233,28 @@ def explore(
 ) -> None:
     """Write an interactive page about all rule sets.
 
-    The page shows, compares and explains their decisions. It is one file that works offline.
+    The page shows, compares and explains their decisions. It is one file that works offline. In a terminal, it also
+    opens in the browser.
     """
     chosen_format(None, output, ("html",))
-    with loading():  # Jinja2, which most commands do not need
-        from supremum.explorer import BINARY, STEPS, explorer_page
+    with loading():  # this takes a while, and most commands do not need it
+        from supremum.explorer import BINARY, finished_page
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
+    finished = finished_page()
+    is_finished = operations == BINARY and finished.is_file()
+    page = finished.read_text("utf-8") if is_finished else _computed_page(operations)
+    put_text(page, output)
+    if output is None or output == STANDARD_OUTPUT:
+        return
+    typer.echo(f"{output}: {len(page.encode()):,} bytes")
+    if sys.stdout.isatty():
+        webbrowser.open(output.resolve().as_uri())
+
+
+def _computed_page(operations: Sequence[str]) -> str:
+    from supremum.explorer import STEPS, explorer_page
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<20}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -247,10 +263,7 @@ def explore(
         def show(rules: str) -> None:
             progress.update(task, advance=1, description=f"asked {rules}")
 
-        page = explorer_page(show, operations=operations, processes=min(os.cpu_count() or 1, STEPS))
-    put_text(page, output)
-    if output != STANDARD_OUTPUT:
-        typer.echo(f"{output}: {len(page.encode()):,} bytes")
+        return explorer_page(show, operations=operations, processes=min(os.cpu_count() or 1, STEPS))
 
 
 def _draw_table(decided: analysis.RuleTable, console: Console, compared: analysis.Comparison | None) -> None:

@@ -3,6 +3,7 @@
 from supremum.explorer.page import BINARY as BINARY
 from supremum.explorer.page import STEPS as STEPS
 from supremum.explorer.page import explorer_page
+from supremum.explorer.page import finished_page as finished_page
 from supremum.public_names import public_names
 
 __all__ = ["explorer_page"]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from importlib.metadata import version
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import pairwise
 from multiprocessing import active_children, get_context
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ from supremum.operations import OPERATIONS, TABLED
 from supremum.render import PALETTE
 from supremum.rules import FOLLOWS_JAX, HOMES, canonical_name, get_rules
 from supremum.signals import without_interrupts
+from supremum.version import __version__
 
 Table = tuple[tuple[int, ...], ...]
 """The cell of each pair of operands, row by row."""
@@ -96,8 +97,17 @@ def explorer_page(
         short_names={short: name for name, short, is_standard in data["types"] if is_standard and short != name},
         style=(folder / "explorer.css").read_text("utf-8"),
         styles=STYLES,
-        version=version("supremum"),
+        version=__version__,
     )
+
+
+def finished_page() -> Traversable:
+    """The file of the page that a release contains; a checkout has none, and then the file does not exist.
+
+    The page depends on JAX's flags, which decide what the rules `"jax"` mean, and on the formats that the installed
+    ml_dtypes has, so both are part of the name.
+    """
+    return files("supremum.explorer") / f"finished-{canonical_name(FOLLOWS_JAX)}-{len(FORMATS)}-formats.html"
 
 
 def explorer_data(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format, is_available
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import Operand, Operands, Scalar, as_operand
@@ -47,7 +47,7 @@ _BARE_UNSIGNED = ("uint1", "uint2", "uint4", "uint16", "uint32", "uint64")
 _FLOAT8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 _SHELL = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
 """Dtypes that tensors can have but almost no function supports."""
-_KNOWN = frozenset((*_ORDER.nodes, *_BARE_UNSIGNED, *_FLOAT8, *_SHELL))
+_KNOWN = frozenset(filter(is_available, (*_ORDER.nodes, *_BARE_UNSIGNED, *_FLOAT8, *_SHELL)))
 _COMPLEX_OF = {"float16": "complex32", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
 """`toComplexType`; its keys are also the dtypes that `torch.set_default_dtype` accepts."""
 
@@ -241,14 +241,15 @@ class TorchRules(RuleSet):
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [self._name_of(operand) for operand in operands]
-        unknown = sorted(set(names) - _KNOWN)
-        if unknown:
-            return Verdict.refuse(f"torch has no {', '.join(unknown)}")
+        if unknown := sorted(set(names) - _KNOWN):
+            return _refuse_unknown(unknown)
         broadcasts = operation.name in _BROADCASTS_FIRST
         ranks = [_Rank.DIMENSIONED if broadcasts else _rank(operand) for operand in operands]
         met = _common_type(list(zip(ranks, names, strict=True)))
         if met.name is None:
             return Verdict.refuse(*met.reason)
+        if met.name not in _KNOWN:
+            return _refuse_unknown([met.name])
         shell = next((name for name in _SHELL if name in (met.name, *names)), None)
         if shell is not None and not _accepts_shell(operation, operands, names, met.name):
             return Verdict.refuse(_shell_objection(shell))
@@ -344,6 +345,13 @@ def _accepts_shell(operation: Operation, operands: Operands, names: list[str], c
     if operation.name == "pow":  # a power of 1 only fills, whatever the exponents
         return operands[0].is_python_scalar and operands[0].value == 1 and common not in _SHELL
     return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
+
+
+def _refuse_unknown(names: list[str]) -> Verdict:
+    absent = [name for name in names if name in _ORDER.nodes]
+    if absent:
+        return Verdict.refuse(f"the installed ml_dtypes has no {', '.join(absent)}")
+    return Verdict.refuse(f"torch has no {', '.join(names)}")
 
 
 def _shell_objection(name: str) -> str:

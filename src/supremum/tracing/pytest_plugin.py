@@ -1,29 +1,5 @@
-"""A pytest fixture; `pytest_plugins = ["supremum.tracing.pytest_plugin"]` in a conftest.py enables it."""
+"""The pytest fixture `forbid_casts`, for a conftest.py from before pytest found it by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
-import pytest
-
-from supremum.tracing.forbid import Allowed, forbid_casts
-
-
-@pytest.fixture(name="forbid_casts")
-def forbid_casts_fixture() -> Callable[..., Any]:
-    """A function that calls another and raises if it casts: `forbid_casts(step, state, batch)`.
-
-    `kinds=` and `allow=` work as in `supremum.tracing.forbid_casts`; the other arguments go to the function.
-    """
-
-    def call(
-        function: Callable[..., Any],
-        *args: Any,
-        kinds: Iterable[str] = ("promotion",),
-        allow: Allowed | Iterable[Allowed] = (),
-        **kwargs: Any,
-    ) -> Any:
-        return forbid_casts(*kinds, allow=allow)(function)(*args, **kwargs)
-
-    return call
+from supremum_pytest import forbid_casts_fixture as forbid_casts_fixture
