@@ -138,7 +138,8 @@ def casts(
             gone = forbidden.baseline.gone([each.report for each in recorded])
             if gone:
                 typer.echo(
-                    f"supremum: {gone} casts of {baseline} are gone: write it again with --write-baseline", err=True
+                    f"supremum: casts of {baseline} that are gone: {gone}; write it again with --write-baseline",
+                    err=True,
                 )
         return
     typer.echo(problem, err=True)
@@ -150,7 +151,7 @@ def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
 
     written = Baseline.of([each.report for each in recorded], path.parent)
     written.write(path)
-    typer.echo(f"supremum: wrote {sum(written.counts.values())} casts to {path}", err=True)
+    typer.echo(f"supremum: {path} written, casts: {sum(written.counts.values())}", err=True)
 
 
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:

@@ -104,7 +104,9 @@ class CastClassifier:
             operands=_described(texts, atoms),
             scope=site.path,
             operation=site.equation.primitive.name,
-            fix=fix_of(decision, _promoted(intent, texts), source, target) if kind == "promotion" else "",
+            fix=fix_of(decision, _promoted(intent, texts), source, target, in_place=intent.in_place)
+            if kind == "promotion"
+            else "",
             decision=decision if kind == "promotion" else None,
             library=_library(origin, kind),
         )
@@ -141,7 +143,7 @@ class CastClassifier:
             return None
         if not has_cast(decision, source, target):
             return None
-        fix = fix_of(decision, [text for _, text in rows], source, target)
+        fix = fix_of(decision, [text for _, text in rows], source, target, in_place=intent.in_place)
         return HiddenPromotion(maker, self._sources.text(maker), fix)
 
     def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
@@ -276,7 +278,9 @@ def _described(texts: Sequence[str], atoms: Sequence[Any]) -> tuple[str, ...]:
     return tuple(described)
 
 
-def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, target: DType) -> str:
+def fix_of(
+    decision: Decision | None, texts: Sequence[str], source: DType, target: DType, *, in_place: bool = False
+) -> str:
     """What to write instead of a promotion: an explicit cast, or casts of the other operands to the narrower dtype.
 
     Args:
@@ -284,6 +288,7 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
         texts: the source text of each operand; a different number of texts means that they are unknown.
         source: the dtype that is promoted.
         target: the dtype that it is promoted to.
+        in_place: whether the result is written into the first operand, whose cast then needs a statement of its own.
 
     >>> from supremum import explain
     >>> decided = explain("bfloat16", "float32", rules="jax")
@@ -293,12 +298,18 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
     operands = () if decision is None else decision.operands
     pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
     arrays = [(text, operand.dtype) for text, operand in pairs if not operand.is_python_scalar]
-    widened = [as_method(text, target, source) for text, dtype in arrays if dtype == source]
-    narrow = [as_method(text, source, dtype) for text, dtype in arrays if dtype != source]
+    stored = texts[0] if in_place and texts else None
+    widened = [_cast(text, target, source, stored) for text, dtype in arrays if dtype == source]
+    narrow = [_cast(text, source, dtype, stored) for text, dtype in arrays if dtype != source]
     # A cast to another category would drop fractions.
     same_category = all(operand.category == as_format(source).category for operand in operands)
     stay = f"{OR}{' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
     return f"{' and '.join(widened) or as_method('', target, source)} to compute in {target}{stay}"
+
+
+def _cast(text: str, target: DType, source: DType | None, stored: str | None) -> str:
+    cast = as_method(text, target, source)
+    return f"{text} = {cast}" if text and text == stored else cast
 
 
 def as_method(text: str, target: DType, source: DType | None = None) -> str:

@@ -182,6 +182,7 @@ class SourceIntent:
         called: the source text of the called function.
         operands: the source texts of an operator's operands, or of the arrays that a function of JAX is called with.
         numbers: for each of these, the number literal as an operand; None for other expressions.
+        in_place: whether it is an operator that writes its result into the first operand, as `+=` does.
         makes_arrays: for each of these, whether it calls NumPy or JAX, which make arrays and scalars with a dtype.
     """
 
@@ -193,6 +194,7 @@ class SourceIntent:
     called: str = ""
     operands: tuple[str, ...] = ()
     numbers: tuple[Operand | None, ...] = ()
+    in_place: bool = False
     makes_arrays: tuple[bool, ...] = ()
 
 
@@ -216,7 +218,14 @@ def source_intent(node: Node | None, source: Source) -> SourceIntent:
         texts, numbers = tuple(map(source.text, operands)), tuple(map(_number, operands))
         arrays = tuple(_makes_array(each, source) for each in operands)
         operation = _OPERATORS.get(type(operator))
-        return SourceIntent("operator", operation, operands=texts, numbers=numbers, makes_arrays=arrays)
+        return SourceIntent(
+            "operator",
+            operation,
+            operands=texts,
+            numbers=numbers,
+            in_place=isinstance(node, ast.AugAssign),
+            makes_arrays=arrays,
+        )
     return SourceIntent("index" if isinstance(node, ast.Subscript) else "other")
 
 

@@ -280,7 +280,10 @@ def _promotion_in(error: BaseException) -> str | None:
     lines.append(f"    operands: {', '.join(shown)}")
     for cast in decision.casts:
         if cast.changes and cast.source is not None:
-            lines.append(f"    fix: {fix_of(decision, texts, cast.source, cast.target)}")
+            position = positions[-1]
+            intent = source_intent(sources.node(position), sources.source(position.file))
+            fix = fix_of(decision, texts, cast.source, cast.target, in_place=intent.in_place)
+            lines.append(f"    fix: {fix}")
             break
     return "\n".join(lines)
 
