@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import os
+
+    from supremum.tracing.baseline import Baseline
     from supremum.tracing.forbid import Allowed
 
 
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 def forbid_casts_fixture() -> Callable[..., Any]:
     """A function that calls another and raises if it casts: `forbid_casts(step, state, batch)`.
 
-    `kinds=` and `allow=` work as in `supremum.tracing.forbid_casts`; the other arguments go to the function.
+    `kinds=`, `allow=` and `baseline=` work as in `supremum.tracing.forbid_casts`; the other arguments go to the
+    function.
     """
     from supremum.tracing import forbid_casts  # needs JAX, and only tests that use the fixture wait for it
 
@@ -28,8 +32,9 @@ def forbid_casts_fixture() -> Callable[..., Any]:
         *args: Any,
         kinds: Iterable[str] = ("promotion",),
         allow: Allowed | Iterable[Allowed] = (),
+        baseline: Baseline | str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> Any:
-        return forbid_casts(*kinds, allow=allow)(function)(*args, **kwargs)
+        return forbid_casts(*kinds, allow=allow, baseline=baseline)(function)(*args, **kwargs)
 
     return call

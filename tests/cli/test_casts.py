@@ -42,7 +42,7 @@ SCRIPT = """
     print("done")
 """
 MODULE = """
-    import jax.numpy as jnp
+    import jax, jax.numpy as jnp
 
 
     def mix(x, w, scale):
@@ -51,6 +51,14 @@ MODULE = """
 
     def wrong(x):
         return x + jnp.ones(3)
+
+
+    def forward(params, x, key):
+        return x @ params['w'] + params['b']
+
+
+    def make_args():
+        return {'w': jnp.ones((8, 4), 'bfloat16'), 'b': jnp.ones(4)}, jnp.ones(8), jax.random.key(0)
 
 
     class Layer:
@@ -132,9 +140,14 @@ def test_errors_of_the_program_are_shown_as_python_does(run):
         (["mixing:mixx", "--args", "f32[2]"], "did you mean 'mix'?"),
         (["mixin:mix", "--args", "f32[2]"], "There is no module mixin here"),
         (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'float31'"),
-        (["mixing:mix", "--args", "f32[2"], "must be arrays such as f32[8,128] or numbers"),
+        (["mixing:mix", "--args", "f32[2"], "Arguments must be arrays such as f32[8,128] or key[], numbers"),
         (["train.py", "--fail-on", "promotoin"], "did you mean 'promotion'?"),
         (["train.py", "--format", "xml"], "unknown format"),
+        (["train.py", "--class", "promotoin"], "did you mean 'promotion'?"),
+        (["train.py", "--baseline", "a.json", "--write-baseline", "b.json"], "give one of them"),
+        (["train.py", "--write-baseline", "-"], "must be a file"),
+        (["mixing:mix", "--args", "f32[2]"], "mix(x, w, scale) cannot be called with 1 argument: missing a required"),
+        (["mixing:mix", "--args", "1, 2, 3, 4"], "mix(x, w, scale) cannot be called with 4 arguments: too many"),
     ],
 )
 def test_a_usage_error_is_one_line_with_exit_code_2(run, arguments, message):
@@ -144,9 +157,109 @@ def test_a_usage_error_is_one_line_with_exit_code_2(run, arguments, message):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_html_is_written_to_a_file(run, tmp_path):
-    assert run("mixing:mix", "--args", "bf16[8], f32[8], 1", "--format", "html", "-o", "casts.html").exit_code == 0
-    assert "<td" in (tmp_path / "casts.html").read_text()
+def test_the_format_follows_from_the_ending_of_the_file(run, tmp_path):
+    call = ("mixing:mix", "--args", "bf16[8], f32[8], 1")
+    for ending, start in (("html", "<!doctype html>"), ("json", "{"), ("txt", "mix(")):
+        assert run(*call, "-o", f"casts.{ending}").exit_code == 0
+        assert (tmp_path / f"casts.{ending}").read_text().lstrip().startswith(start)
+    assert run(*call, "-o", "casts.txt", "--format", "html").exit_code == 0
+    assert "<!doctype html>" in (tmp_path / "casts.txt").read_text()
+
+
+def test_arguments_are_pytrees_keys_or_made_by_a_function(run):
+    result = run("mixing:forward", "--args", "{'w': bf16[8, 4], 'b': f32[4]}, f32[8], key[]")
+    assert result.exit_code == 0, result.stderr
+    assert "x @ params['w']" in result.stdout
+    assert result.stdout.startswith("forward({'w': bf16[8, 4], 'b': f32[4]}, f32[8], key[]): ")
+    made = run("mixing:forward", "--args", "mixing:make_args")
+    assert made.exit_code == 0, made.stderr
+    assert made.stdout.replace("mixing:make_args", "").endswith(result.stdout.partition("): ")[2])
+    failing = run("mixing:forward", "--args", "mixing:forward")
+    assert failing.exit_code == 1
+    assert "TypeError: forward() missing 3 required positional arguments" in failing.stderr
+    assert run("mixing:forward", "--args", "mixing:nothing").exit_code == 1
+
+
+def test_filters_choose_casts_by_class_path_and_library(run):
+    def kinds(*options):
+        result = run("train.py", "--format", "json", *options, "--", "2")
+        assert result.exit_code == 0, result.stderr
+        functions = json.loads(result.stdout.removeprefix("done\n"))["functions"]
+        return sorted({cast["class"] for each in functions for cast in each["casts"]})
+
+    assert kinds() == ["explicit", "promotion"]
+    assert kinds("--class", "explicit") == ["explicit"]
+    assert kinds("--class", "explicit", "--class", "promotion") == ["explicit", "promotion"]
+    assert kinds("--path", "*/train.py") == ["explicit", "promotion"]
+    assert kinds("--path", "*/other.py") == []
+    result = run("mixing:Layer.call", "--args", "bf16[8]", "--library", "jax")
+    assert result.stdout.startswith("Layer.call(bf16[8]): 2 casts")
+    result = run("mixing:Layer.call", "--args", "bf16[8]", "--library", "jaxx")
+    assert result.exit_code == 2
+    assert "did you mean 'jax'?" in result.stderr
+    # A filter also applies to --fail-on.
+    assert run("train.py", "--fail-on", "promotion", "--path", "*/other.py", "--", "2").exit_code == 0
+
+
+def test_a_baseline_lets_only_new_casts_fail(run, tmp_path):
+    call = ("mixing:mix", "--args", "bf16[8], f32[8], 0.5")
+    missing = run(*call, "--baseline", "casts.json")
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith("supremum: There is no baseline casts.json; write it with: ")
+    assert not (tmp_path / "casts.json").exists()
+    written = run(*call, "--write-baseline", "casts.json")
+    assert (written.exit_code, written.stderr) == (0, "supremum: casts.json written, casts: 1\n")
+    assert json.loads((tmp_path / "casts.json").read_text())["casts"][0]["file"] == "mixing.py"
+    assert run(*call, "--baseline", "casts.json").exit_code == 0
+    # Lines move, and a cast is added.
+    moved = "\n\n# moved\n" + (tmp_path / "mixing.py").read_text()
+    (tmp_path / "mixing.py").write_text(moved)
+    sys.modules.pop("mixing")
+    assert run(*call, "--baseline", "casts.json").exit_code == 0
+    (tmp_path / "mixing.py").write_text(moved.replace("x * w * scale", "x * w * scale + (x - w)"))
+    sys.modules.pop("mixing")
+    new = run(*call, "--baseline", "casts.json")
+    assert new.exit_code == 1
+    assert "1 forbidden cast:" in new.stderr
+    assert "mixing.py:9: x - w" in new.stderr
+    assert run(*call, "--baseline", "casts.json", "--fail-on", "explicit").exit_code == 0
+    (tmp_path / "mixing.py").write_text(moved.replace("x * w * scale", "x"))
+    sys.modules.pop("mixing")
+    gone = run(*call, "--baseline", "casts.json")
+    assert gone.exit_code == 0
+    assert "supremum: casts of casts.json that are gone: 1; write" in gone.stderr
+    (tmp_path / "casts.json").write_text("{")
+    corrupt = run(*call, "--baseline", "casts.json")
+    assert corrupt.exit_code == 1
+    assert "casts.json must be a baseline in JSON" in corrupt.stderr
+    assert len(corrupt.stderr.splitlines()) == 1
+
+
+def test_no_baseline_is_written_for_a_program_that_failed(run, tmp_path):
+    for program in ("broken.py", "ends.py"):
+        assert run(program, "--write-baseline", "casts.json").exit_code == 1
+    (tmp_path / "empty.py").write_text("print(1)\n")
+    result = run("empty.py", "--write-baseline", "casts.json")
+    assert result.exit_code == 1
+    assert "called no jitted function" in result.stderr
+    assert not (tmp_path / "casts.json").exists()
+
+
+def test_github_annotations_are_printed(run):
+    call = ("mixing:mix", "--args", "bf16[8], f32[8], 0.5", "--format", "github")
+    annotation = (
+        "::error file=mixing.py,line=6,title=promotion%3A bfloat16 to float32::x * w%0Abfloat16 -> float32%0A"
+        "fix: x.astype('float32') to compute in float32, or w.astype('bfloat16') to stay in bfloat16\n"
+    )
+    assert run(*call).stdout == annotation.replace("::error", "::warning")
+    failed = run(*call, "--fail-on", "promotion")
+    assert (failed.exit_code, failed.stdout) == (1, annotation)
+    # What the program prints is not in the way.
+    assert (
+        run("train.py", "--format", "github", "--", "2")
+        .stdout.replace("done\n", "")
+        .startswith("::warning file=train.py,")
+    )
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import replace
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,13 +19,21 @@ from rich.console import Console
 
 from supremum.atomic_files import is_file
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, json_text, put_text
+from supremum.cli.output import (
+    STANDARD_OUTPUT,
+    Output,
+    checked_output,
+    chosen_format,
+    format_option,
+    json_text,
+    put_text,
+)
 from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
 
 if TYPE_CHECKING:
-    from supremum.tracing import Recorded
+    from supremum.tracing import Cast, Recorded
 
-_FORMATS = ("terminal", "json", "html")
+_FORMATS = ("terminal", "json", "html", "github")
 
 
 def casts(
@@ -36,13 +44,38 @@ def casts(
         list[str] | None, typer.Argument(help="Arguments of the script, after --.", show_default=False)
     ] = None,
     args: Annotated[
-        str | None, typer.Option(help="Arguments of the function, such as 'f32[8,128], bf16[128], 0.5'.")
+        str | None,
+        typer.Option(
+            help="Arguments of the function, such as 'f32[8,128], {\"w\": bf16[128]}, key[], 0.5'; or a function "
+            "that makes them, as module:make_args."
+        ),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--class", help="Look only at casts of this class; repeat for several.")
+    ] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path", help="Look only at casts in files that match, such as '*/model.py'; repeat for several."
+        ),
+    ] = None,
+    libraries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--library", help="Look only at casts in lines of this package, such as flax; repeat for several."
+        ),
     ] = None,
     fail_on: Annotated[
         list[str] | None, typer.Option(help="A class of casts to fail on, with exit code 1; repeat for several.")
     ] = None,
     allow: Annotated[
         list[str] | None, typer.Option(help="With --fail-on: a rule set or a file pattern; repeat for several.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Fail only on casts that this file does not have; on promotions by default.")
+    ] = None,
+    write_baseline: Annotated[
+        Path | None, typer.Option(callback=checked_output, help="Write the casts of today to this file.")
     ] = None,
     format: Annotated[str | None, format_option(_FORMATS)] = None,  # noqa: A002
     output: Output = None,
@@ -52,41 +85,74 @@ def casts(
     The program is a function, or the jitted functions that a script calls.
     """
     with loading():  # JAX, which most commands do not need
-        from supremum.tracing import Forbidden, ForbiddenCastError
+        from supremum.tracing import CastReport, Forbidden, ForbiddenCastError
 
-    format = chosen_format(format, output, _FORMATS)  # noqa: A001
-    forbidden = Forbidden.of(fail_on or (), allow or ())
+    wanted = chosen_format(format, output, _FORMATS)
+    if baseline is not None and write_baseline is not None:
+        raise ArgumentError("--baseline compares with a file and --write-baseline writes it; give one of them.")
+    if write_baseline == STANDARD_OUTPUT:
+        raise ArgumentError("--write-baseline must be a file, because its entries are relative to its folder.")
+    failing = tuple(fail_on or (("promotion",) if baseline is not None else ()))
+    forbidden = Forbidden.of(failing, allow or (), baseline)
+    CastReport(()).select(kinds=kinds or ())  # an unknown class is an error before the program runs
     if args is None and ":" in target and not target.endswith(".py"):
         raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
     # A report for other programs must not contain what the traced program prints.
     is_printed = output in (None, STANDARD_OUTPUT)
-    with _printing_to_errors() if is_printed and format != "terminal" else nullcontext():
+    with _printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
         if args is None:
             recorded, error = _of_script(target, script_arguments or [])
         else:
             recorded, error = _of_function(target, args)
+    known = sorted({cast.library for each in recorded for cast in each.report} - {""})
+    for library in libraries or ():
+        chosen("library that casts", library, known)
+    is_filtered = bool(kinds or files or libraries)
+    if is_filtered:
+        choice: Any = {"kinds": kinds or (), "files": files or (), "libraries": libraries or ()}
+        recorded = [replace(each, report=each.report.select(**choice)) for each in recorded]
+    found = tuple(cast for each in recorded for cast in forbidden.among(each.report))
     console = Console()
-    if format == "terminal" and is_printed and console.is_terminal:
+    if wanted == "terminal" and is_printed and console.is_terminal:
         for each in recorded:
             console.print(f"\n{each}", style="bold", markup=False, highlight=False)
             console.print(each.report)
     else:
-        put_text(_written(recorded, format), output)
-    found = tuple(cast for each in recorded for cast in each.report if cast in forbidden)
+        put_text(_written(recorded, wanted, found), output)
     if error is not None:
         problem = _shown(error)
-    elif fail_on and not recorded:
-        problem = f"supremum: --fail-on checked nothing: {shortened(target)} called no jitted function"
+    elif (failing or write_baseline is not None) and not recorded:
+        option = (
+            "--write-baseline" if write_baseline is not None else "--baseline" if baseline is not None else "--fail-on"
+        )
+        problem = f"supremum: {option} checked nothing: {shortened(target)} called no jitted function"
     elif found:
         problem = str(ForbiddenCastError(found))
     else:
+        if write_baseline is not None:
+            _write_baseline(recorded, write_baseline)
+        elif forbidden.baseline is not None and not is_filtered:
+            gone = forbidden.baseline.gone([each.report for each in recorded])
+            if gone:
+                typer.echo(
+                    f"supremum: casts of {baseline} that are gone: {gone}; write it again with --write-baseline",
+                    err=True,
+                )
         return
     typer.echo(problem, err=True)
     raise typer.Exit(FAILURE)
 
 
+def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
+    from supremum.tracing import Baseline
+
+    written = Baseline.of([each.report for each in recorded], path.parent)
+    written.write(path)
+    typer.echo(f"supremum: {path} written, casts: {sum(written.counts.values())}", err=True)
+
+
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.tracing import Recorded, parse_arguments
+    from supremum.tracing import Recorded, check_call, made_arguments, parse_arguments
     from supremum.tracing import casts as casts_in
 
     module_name, _, path = target.partition(":")
@@ -94,7 +160,8 @@ def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException 
         raise ArgumentError(
             f"With --args, the target must be module:function, such as train:loss, got {shown(target)}."
         )
-    arguments = parse_arguments(args)
+    make = made_arguments(args)
+    arguments = parse_arguments(args) if make is None else ()
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     found, error = _tried(lambda: importlib.import_module(module_name))
@@ -107,9 +174,13 @@ def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException 
             raise UnknownNameError("function", name, [each for each in dir(inside) if not each.startswith("_")])
     if error is not None:
         return [], error
+    if make is not None:
+        arguments, error = _tried(make)
+        if error is not None:
+            return [], error
+    check_call(path, found, arguments)
     report, error = _tried(lambda: casts_in(found)(*arguments))
-    recorded = [Recorded(path, tuple(part.strip() for part in args.split(", ")), report)] if report is not None else []
-    return recorded, error
+    return ([] if report is None else [Recorded(path, (args.strip(),), report)]), error
 
 
 def _tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -157,14 +228,18 @@ def _printing_to_errors() -> Generator[None]:
         os.close(kept)
 
 
-def _written(recorded: Sequence[Recorded], format: str) -> str:  # noqa: A002
+def _written(recorded: Sequence[Recorded], format: str, found: Sequence[Cast]) -> str:  # noqa: A002
+    from supremum.tracing import casts_page, github_annotations
+
     if format == "json":
         functions = [
             {"function": each.name, "arguments": list(each.arguments)} | each.report.to_dict() for each in recorded
         ]
         return json_text({"functions": functions})
     if format == "html":
-        return "\n".join(f"<h2>{escape(each.name)}</h2>\n{each.report.to_html()}" for each in recorded) + "\n"
+        return casts_page({str(each): each.report for each in recorded})
+    if format == "github":
+        return "".join(github_annotations(each.report.casts, found, Path.cwd()) for each in recorded)
     if not recorded:
         return "no jitted function was called\n"
     return "\n\n".join(f"{each}: {each.report}" for each in recorded) + "\n"

@@ -37,6 +37,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum casts model:forward --args 'f32[8,128], bf16[128]'",
         "supremum casts train.py -o casts.html",
         "supremum casts train.py --fail-on promotion --allow tf-rfc-safe",
+        "supremum casts train.py --write-baseline casts.json",
+        "supremum casts train.py --baseline casts.json --format github",
     ),
     "demo": (
         "supremum demo",

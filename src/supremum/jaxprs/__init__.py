@@ -27,6 +27,7 @@ from supremum.jaxprs.positions import EXPLICIT_ENTRIES as EXPLICIT_ENTRIES
 from supremum.jaxprs.positions import OURS as OURS
 from supremum.jaxprs.positions import USER as USER
 from supremum.jaxprs.positions import Frames, Position, frames_of, user_place
+from supremum.jaxprs.positions import installed_file as installed_file
 from supremum.jaxprs.positions import owner_of as owner_of
 from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value

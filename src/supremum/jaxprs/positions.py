@@ -178,17 +178,29 @@ def owner_of(file: str) -> str:
         return BETWEEN
     if _under(file, _OURS):
         return OURS
-    for root in _SITES:
-        if _under(file, root):
-            return _package(file[len(root) + 1 :])
-    for part in _INSTALLED:
-        _, found, inside = file.rpartition(f"/{part}/")
-        if found:
-            return _package(inside)
+    inside = installed_file(file)
+    if inside is not None:
+        return _package(inside)
     if any(_under(file, root) for root in _PYTHON):
         return BETWEEN
     # Wrappers that libraries generate at run time, and Python's frozen modules.
     return BETWEEN if file.startswith("<") and not file.startswith(_TYPED_IN) else USER
+
+
+def installed_file(file: str) -> str | None:
+    """The path of a file within Python's folder of packages; None for a file that lies elsewhere.
+
+    >>> installed_file("/usr/lib/python3.11/site-packages/flax/linen/linear.py")
+    'flax/linen/linear.py'
+    """
+    for root in _SITES:
+        if _under(file, root):
+            return file[len(root) + 1 :]
+    for part in _INSTALLED:
+        _, found, inside = file.rpartition(f"/{part}/")
+        if found:
+            return inside
+    return None
 
 
 def _package(inside: str) -> str:

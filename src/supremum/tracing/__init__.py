@@ -11,21 +11,28 @@ require(__name__, "jax")
 from supremum.jaxprs import Adapter, register_adapter
 from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
+from supremum.tracing.annotations import github_annotations as github_annotations
+from supremum.tracing.arguments import check_call as check_call
+from supremum.tracing.arguments import made_arguments as made_arguments
+from supremum.tracing.arguments import parse_arguments as parse_arguments
+from supremum.tracing.baseline import Baseline
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
+from supremum.tracing.cast import Cast, HiddenPromotion
+from supremum.tracing.causes import Cause
 from supremum.tracing.find_casts import Recorded as Recorded
 from supremum.tracing.find_casts import casts, casts_of
-from supremum.tracing.find_casts import parse_arguments as parse_arguments
 from supremum.tracing.find_casts import record_jitted as record_jitted
 from supremum.tracing.forbid import Forbidden as Forbidden
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
-from supremum.tracing.report import Cast, CastReport, CastTotal, Explanation
+from supremum.tracing.page import casts_page
+from supremum.tracing.report import CastReport, CastTotal, Explanation
 from supremum.tracing.value_types import SourcePlace, ValueType
 from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 
 __all__ = [
-    "Adapter", "CarryMismatch", "Cast", "CastReport", "CastTotal", "Explanation", "ForbiddenCastError", "SourcePlace",
-    "ValueType", "WeakReport", "WeakValue", "carry_mismatches", "casts", "casts_of", "forbid_casts", "register_adapter",
-    "weak_types",
+    "Adapter", "Baseline", "CarryMismatch", "Cast", "CastReport", "CastTotal", "Cause", "Explanation",
+    "ForbiddenCastError", "HiddenPromotion", "SourcePlace", "ValueType", "WeakReport", "WeakValue", "carry_mismatches",
+    "casts", "casts_of", "casts_page", "forbid_casts", "register_adapter", "weak_types",
 ]  # fmt: skip
 
 

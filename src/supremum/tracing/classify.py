@@ -8,11 +8,11 @@ class is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jax.extend.core import Literal as Number
@@ -22,13 +22,14 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import primitives as p
 from supremum.jax_compat import type_text
-from supremum.jaxprs import CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, Position, Site, aval_of, scopes_of
+from supremum.jaxprs import BETWEEN, CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, Position, Site, aval_of, scopes_of
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
+from supremum.tracing.cast import OR, Cast, CastClass, HiddenPromotion
 from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources, source_intent
 from supremum.tracing.origins import Origin, Origins
-from supremum.tracing.report import Cast, CastClass
 
+T = TypeVar("T")
 _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
@@ -67,7 +68,7 @@ class CastClassifier:
         """
         source, origin = operand.dtype, self._origins.of(site)
         place = origin.place
-        intent, atoms, decision = NO_SOURCE, (), None
+        intent, atoms, texts, decision = NO_SOURCE, (), (), None
         kind: CastClass = "autocast"
         reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
         if CAST_SCOPE not in scopes_of(site.equation):
@@ -80,6 +81,7 @@ class CastClassifier:
                     intent, origin = of_user, replace(origin, maker=user)
             elif maker is not None:
                 intent = self._intent_at(maker)
+            texts = _texts(intent, atoms)
             called = origin.site.equation.primitive is p.jit_p
             decision = _decision(intent, atoms, source, target, literals=called)
             numbers = [atom for atom in atoms if isinstance(atom, Number) and aval_of(atom).weak_type]
@@ -99,12 +101,50 @@ class CastClassifier:
             line=0 if place is None else place.line,
             expression="" if place is None else self._sources.text(place),
             path=tuple((position, self._sources.text(position)) for position in origin.path),
-            operands=_described(intent, atoms),
+            operands=_described(texts, atoms),
             scope=site.path,
             operation=site.equation.primitive.name,
-            fix=fix_of(decision, intent.operands, source, target) if kind == "promotion" else "",
+            fix=fix_of(decision, _promoted(intent, texts), source, target, in_place=intent.in_place)
+            if kind == "promotion"
+            else "",
             decision=decision if kind == "promotion" else None,
+            library=_library(origin, kind),
         )
+
+    def hidden(self, site: Site, widened: Callable[[Any], bool], source: DType) -> HiddenPromotion | None:
+        """Find out whether the user's expression would promote if its operands had not been widened before.
+
+        Args:
+            site: the equation.
+            widened: tells whether an operand was widened.
+            source: the dtype that the widened operands would have.
+        """
+        origin = self._origins.of(site)
+        maker = origin.maker
+        if maker is None or maker.owner != USER:
+            return None
+        intent = self._intent_at(maker)
+        atoms = self._origins.operands(origin.site)
+        texts = _promoted(intent, _texts(intent, atoms))
+        atoms = _promoted(intent, atoms)
+        if not texts or not any(map(widened, atoms)):
+            return None
+        target = next(aval_of(atom).dtype for atom in atoms if widened(atom))
+        # A number in the program was a Python number, unless the source shows that it has a dtype.
+        arrays = _promoted(intent, intent.makes_arrays)
+        is_number = [isinstance(atom, Number) and not array for atom, array in zip(atoms, arrays, strict=True)]
+        rows = [(atom, text) for atom, text, skip in zip(atoms, texts, is_number, strict=True) if not skip]
+        operands = [
+            replace(as_operand(atom.aval), dtype=source) if widened(atom) else as_operand(atom.aval) for atom, _ in rows
+        ]
+        try:
+            decision = get_rules("jax").decide(intent.operation, operands)
+        except (ArgumentError, OperandError):
+            return None
+        if not has_cast(decision, source, target):
+            return None
+        fix = fix_of(decision, [text for _, text in rows], source, target, in_place=intent.in_place)
+        return HiddenPromotion(maker, self._sources.text(maker), fix)
 
     def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
         """Whether the user's operator causes the cast, and the methods of the operands only forward it.
@@ -175,8 +215,7 @@ def _decision(
     """
     if not any(getattr(atom.aval, "dtype", None) == source for atom in atoms):
         return None
-    if intent.operation == "where" and len(atoms) == 3:
-        atoms = atoms[1:]  # the condition is not promoted
+    atoms = _promoted(intent, atoms)
     # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there.
     plain = [atom for atom in atoms if not isinstance(atom, Number)]
     is_clear = intent.kind == "operator" or intent.operation or literals
@@ -212,10 +251,25 @@ def _operands(atoms: Sequence[Any], numbers: Sequence[Operand | None], *, weak: 
     return tuple(operands)
 
 
-def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
-    texts = intent.operands if len(intent.operands) == len(atoms) else ("",) * len(atoms)
+def _library(origin: Origin, kind: CastClass) -> str:
+    if kind != "library":
+        return ""
+    return BETWEEN if origin.maker is None or origin.maker.owner == USER else origin.maker.owner
+
+
+def _promoted(intent: SourceIntent, operands: Sequence[T]) -> Sequence[T]:
+    """The operands that promote; the condition of a `where` does not."""
+    return operands[1:] if intent.operation == "where" and len(operands) == 3 else operands
+
+
+def _texts(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
+    """The source text of each operand; empty if they are unknown."""
+    return intent.operands if len(intent.operands) == len(atoms) else ()
+
+
+def _described(texts: Sequence[str], atoms: Sequence[Any]) -> tuple[str, ...]:
     described: list[str] = []
-    for atom, text in zip(atoms, texts, strict=True):
+    for atom, text in zip(atoms, texts or ("",) * len(atoms), strict=True):
         if isinstance(atom, Number):
             described.append(text or str(np.asarray(atom.val)))
         else:
@@ -224,7 +278,9 @@ def _described(intent: SourceIntent, atoms: Sequence[Any]) -> tuple[str, ...]:
     return tuple(described)
 
 
-def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, target: DType) -> str:
+def fix_of(
+    decision: Decision | None, texts: Sequence[str], source: DType, target: DType, *, in_place: bool = False
+) -> str:
     """What to write instead of a promotion: an explicit cast, or casts of the other operands to the narrower dtype.
 
     Args:
@@ -232,6 +288,7 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
         texts: the source text of each operand; a different number of texts means that they are unknown.
         source: the dtype that is promoted.
         target: the dtype that it is promoted to.
+        in_place: whether the result is written into the first operand, whose cast then needs a statement of its own.
 
     >>> from supremum import explain
     >>> decided = explain("bfloat16", "float32", rules="jax")
@@ -241,15 +298,28 @@ def fix_of(decision: Decision | None, texts: Sequence[str], source: DType, targe
     operands = () if decision is None else decision.operands
     pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
     arrays = [(text, operand.dtype) for text, operand in pairs if not operand.is_python_scalar]
-    widened = [_cast(text, source, target) for text, dtype in arrays if dtype == source]
-    narrow = [_cast(text, dtype, source) for text, dtype in arrays if dtype != source]
+    stored = texts[0] if in_place and texts else None
+    widened = [_cast(text, target, source, stored) for text, dtype in arrays if dtype == source]
+    narrow = [_cast(text, source, dtype, stored) for text, dtype in arrays if dtype != source]
     # A cast to another category would drop fractions.
     same_category = all(operand.category == as_format(source).category for operand in operands)
-    stay = f", or {' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
-    return f"{' and '.join(widened) or _cast('', source, target)} to compute in {target}{stay}"
+    stay = f"{OR}{' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
+    return f"{' and '.join(widened) or as_method('', target, source)} to compute in {target}{stay}"
 
 
-def _cast(text: str, source: DType | None, target: DType) -> str:
+def _cast(text: str, target: DType, source: DType | None, stored: str | None) -> str:
+    cast = as_method(text, target, source)
+    return f"{text} = {cast}" if text and text == stored else cast
+
+
+def as_method(text: str, target: DType, source: DType | None = None) -> str:
+    """The source text of a cast.
+
+    Args:
+        text: the source text of the operand; empty if unknown.
+        target: the dtype to cast to.
+        source: the dtype of the operand, to name it if its text is unknown.
+    """
     if not text:
         return f".astype('{target}') on the {source} operand"
     return f"{text if _PLAIN.fullmatch(text) else f'({text})'}.astype('{target}')"

@@ -180,8 +180,10 @@ class SourceIntent:
         dtype: that dtype, if it can be read without running the call.
         of_jax: whether a call is known to call a function of JAX.
         called: the source text of the called function.
-        operands: the source texts of an operator's operands.
+        operands: the source texts of an operator's operands, or of the arrays that a function of JAX is called with.
         numbers: for each of these, the number literal as an operand; None for other expressions.
+        in_place: whether it is an operator that writes its result into the first operand, as `+=` does.
+        makes_arrays: for each of these, whether it calls NumPy or JAX, which make arrays and scalars with a dtype.
     """
 
     kind: str
@@ -192,6 +194,8 @@ class SourceIntent:
     called: str = ""
     operands: tuple[str, ...] = ()
     numbers: tuple[Operand | None, ...] = ()
+    in_place: bool = False
+    makes_arrays: tuple[bool, ...] = ()
 
 
 NO_SOURCE = SourceIntent("")
@@ -212,7 +216,16 @@ def source_intent(node: Node | None, source: Source) -> SourceIntent:
         operator = node.ops[0] if isinstance(node, ast.Compare) else node.op
         operands = operand_nodes(node)
         texts, numbers = tuple(map(source.text, operands)), tuple(map(_number, operands))
-        return SourceIntent("operator", _OPERATORS.get(type(operator)), operands=texts, numbers=numbers)
+        arrays = tuple(_makes_array(each, source) for each in operands)
+        operation = _OPERATORS.get(type(operator))
+        return SourceIntent(
+            "operator",
+            operation,
+            operands=texts,
+            numbers=numbers,
+            in_place=isinstance(node, ast.AugAssign),
+            makes_arrays=arrays,
+        )
     return SourceIntent("index" if isinstance(node, ast.Subscript) else "other")
 
 
@@ -262,16 +275,43 @@ def _call(node: ast.Call, source: Source) -> SourceIntent:
             inner = _call(ast.Call(argument.args[0], argument.args[1:], argument.keywords), source)
             if inner.names_dtype:
                 return inner
-    return SourceIntent("call", _operation(called, name), of_jax=of_jax, called=source.text(node.func))
+    operands = _array_arguments(node) if of_jax else ()
+    return SourceIntent(
+        "call",
+        _operation(called, name),
+        of_jax=of_jax,
+        called=source.text(node.func),
+        operands=tuple(map(source.text, operands)),
+        makes_arrays=tuple(_makes_array(each, source) for each in operands),
+    )
+
+
+def _array_arguments(node: ast.Call) -> tuple[ast.expr, ...]:
+    """The positional arguments of a call that may be arrays; the elements of a list, as `jnp.stack` takes one."""
+    given = [each for each in operand_nodes(node) if not isinstance(literal_of(each), str)]
+    if len(given) == 1 and isinstance(given[0], (ast.List, ast.Tuple)):
+        given = given[0].elts
+    return () if any(isinstance(each, ast.Starred) for each in given) else tuple(given)
 
 
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def _makes_array(node: ast.expr, source: Source) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = source.value(node.func)
+    return called is not UNRESOLVED and _package_of(called) in (BETWEEN, "numpy")
+
+
 def _is_of_jax(called: Any) -> bool:
+    return _package_of(called) == BETWEEN
+
+
+def _package_of(called: Any) -> str:
     module = getattr(called, "__module__", None) or getattr(type(called), "__module__", "")
-    return isinstance(module, str) and module.partition(".")[0] == BETWEEN
+    return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def _operation(called: Any, name: str) -> str | None:

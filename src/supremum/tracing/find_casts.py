@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -14,23 +13,19 @@ import numpy as np
 from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, as_format
 from supremum.jax_compat import parameter, type_text
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Liveness, aval_of, lifted, walk
 from supremum.promotion import explain
-from supremum.tracing.classify import CastClassifier
+from supremum.tracing.cast import Cast, HiddenPromotion
+from supremum.tracing.classify import CastClassifier, as_method
 from supremum.tracing.expressions import known_dtype
-from supremum.tracing.report import Cast, CastReport, largest_first
+from supremum.tracing.report import CastReport
+from supremum.tracing.sizes import largest_first
+from supremum.tracing.widening import WideningFlow
 
 _SHOWN = 6
-_KINDS = {"bf": "bfloat", "f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex"}
-_SHORT = re.compile(r"(bf|f|i|s|u|c)(\d.*)")
-_ARRAY = re.compile(r"([A-Za-z]\w*)\[([\d\s,]*)\]")
-# XLA counts the elements of an array in 64 bits.
-_DIGITS = 18
-_SEPARATOR = re.compile(r",(?![^\[]*\])")
 
 
 def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
@@ -107,13 +102,45 @@ def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
-    classifier, liveness = CastClassifier(), Liveness()
+    classifier, liveness, flow = CastClassifier(), Liveness(), WideningFlow()
     found: list[Cast] = []
+    hidden: dict[int, dict[HiddenPromotion, None]] = {}
     for site in walk(program):
         times = site.trips if liveness.used(site) else 0
-        found += [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
+        here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
+        found += here
+        first = flow.visit(site, here)
+        if first is not None and times != 0 and _same_category(found[first]):
+            promotion = classifier.hidden(site, flow.is_widened, found[first].source)
+            if promotion is not None:
+                hidden.setdefault(first, {})[promotion] = None
+    return CastReport(_with_causes(found, flow, hidden))
+
+
+def _same_category(cast: Cast) -> bool:
+    return as_format(cast.source).category == as_format(cast.target).category
+
+
+def _with_causes(
+    found: Sequence[Cast], flow: WideningFlow, hidden: Mapping[int, Iterable[HiddenPromotion]]
+) -> tuple[Cast, ...]:
+    """The casts, those that move the most bytes first, each with the cast that it follows from."""
+    causes = [flow.cause(number) for number in range(len(found))]
+    asked = {number: found[by] for number, by in flow.asked_for.items()}
+    elsewhere = {cause for number, cause in enumerate(causes) if found[number].place != found[cause].place}
+    roots: dict[int, Cast] = {}
+    for number in {*causes}:
+        cast = found[number]
+        fix = cast.fix
+        if not fix and number in elsewhere and cast.expression and _same_category(cast):
+            fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
+        roots[number] = replace(cast, fix=fix, asked_for=asked.get(number), hides=tuple(hidden.get(number, ())))
+    casts = [
+        roots[number] if number == cause else replace(found[number], cause=roots[cause])
+        for number, cause in enumerate(causes)
+    ]
     # The sort is stable: casts that move as many bytes stay in program order.
-    return CastReport(tuple(sorted(found, key=lambda cast: largest_first(cast.total_bytes))))
+    return tuple(sorted(casts, key=lambda cast: largest_first(cast.total_bytes)))
 
 
 def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
@@ -214,36 +241,3 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
-
-
-def parse_arguments(text: str) -> tuple[Any, ...]:
-    """Parse the arguments to trace a function with.
-
-    Args:
-        text: arrays as JAX prints them, `f32[8,128]` or `float32[8,128]`, and numbers, separated by commas.
-
-    Raises:
-        ArgumentError: for anything else.
-        UnknownDtypeError: for an unknown dtype.
-
-    >>> parse_arguments("bf16[8,128], f32[], 0.5")
-    (ShapeDtypeStruct(shape=(8, 128), dtype=bfloat16), ShapeDtypeStruct(shape=(), dtype=float32), 0.5)
-    """
-    parts = [part.strip() for part in _SEPARATOR.split(text)]
-    return tuple(_parse(part) for part in parts if part)
-
-
-def _parse(text: str) -> Any:
-    found = _ARRAY.fullmatch(text)
-    if found is None:
-        for number in (int, float, complex):
-            with suppress(ValueError):
-                return number(text)
-        raise ArgumentError(f"Arguments must be arrays such as f32[8,128] or numbers, got {shown(text)}.")
-    name, shape = found.groups()
-    short = _SHORT.fullmatch(name)
-    dtype = as_format(name if short is None else _KINDS[short.group(1)] + short.group(2)).dtype
-    lengths = [length.strip() for length in shape.split(",") if length.strip()]
-    if any(len(length) > _DIGITS for length in lengths):
-        raise ArgumentError(f"The lengths of an array must have at most {_DIGITS} digits, got {shown(text)}.")
-    return jax.ShapeDtypeStruct(tuple(map(int, lengths)), dtype)

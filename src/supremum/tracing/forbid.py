@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import ChainMap
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -20,10 +21,12 @@ from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownD
 from supremum.jaxprs import BETWEEN, USER, Position, position_of
 from supremum.operands import as_operand
 from supremum.rules import RuleSet, RulesLike, get_rules, rule_names
+from supremum.tracing.baseline import Baseline, as_baseline
+from supremum.tracing.cast import CLASSES, Cast
 from supremum.tracing.classify import fix_of, has_cast
 from supremum.tracing.expressions import UNRESOLVED, Sources, operand_nodes, source_intent, value_of
 from supremum.tracing.find_casts import casts
-from supremum.tracing.report import CLASSES, Cast, CastReport
+from supremum.tracing.report import CastReport
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,7 +62,9 @@ class ForbiddenCastError(SupremumError, TypeError):
         return (type(self), (self.casts, str(self)))
 
 
-def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbidding:
+def forbid_casts(
+    *kinds: str, allow: Allowed | Iterable[Allowed] = (), baseline: Baseline | str | os.PathLike[str] | None = None
+) -> Forbidding:
     """Raise if a program casts; the error shows the lines that cast and what to write instead.
 
     As a decorator it checks the program of a function before the function runs, once for each combination of shapes
@@ -70,9 +75,11 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
         kinds: the classes of casts to forbid: `"promotion"`, `"explicit"`, `"library"`, `"autocast"`, `"unknown"`, or
             `"all"`. Without any, promotions are forbidden.
         allow: exceptions: a rule set or its name, to allow its promotions; classes; file name patterns.
+        baseline: the casts that are known already, or the file with them; only others are refused.
 
     Raises:
         UnknownNameError: for any other name.
+        FileError: if the file of the baseline is missing or is not a baseline.
 
     >>> import jax.numpy as jnp
     >>> @forbid_casts()
@@ -86,33 +93,42 @@ def forbid_casts(*kinds: str, allow: Allowed | Iterable[Allowed] = ()) -> Forbid
     supremum.tracing.forbid.ForbiddenCastError: 1 forbidden cast:
       ...
     """
-    return Forbidding(Forbidden.of(kinds or ("promotion",), allow))
+    return Forbidding(Forbidden.of(kinds or ("promotion",), allow, baseline))
 
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """The casts that are forbidden; `cast in forbidden` tests one.
+    """The casts that are forbidden.
 
     Args:
         kinds: the forbidden classes.
         rules: rule sets; a promotion is allowed if one of them makes the same one.
         files: shell patterns; casts in matching files are allowed.
+        baseline: the casts that are known already and allowed.
     """
 
     kinds: frozenset[str]
     rules: tuple[RuleSet, ...] = ()
     files: tuple[str, ...] = ()
+    baseline: Baseline | None = None
 
     @classmethod
-    def of(cls, kinds: Iterable[str], allow: Allowed | Iterable[Allowed]) -> Forbidden:
+    def of(
+        cls,
+        kinds: Iterable[str],
+        allow: Allowed | Iterable[Allowed],
+        baseline: Baseline | str | os.PathLike[str] | None = None,
+    ) -> Forbidden:
         """Parse the arguments of `forbid_casts`.
 
         Args:
             kinds: classes, or `"all"`.
             allow: exceptions: rule sets, classes, and file name patterns, which contain a dot, a slash or a star.
+            baseline: the casts that are known already, or the file with them.
 
         Raises:
             UnknownNameError: for any other name.
+            FileError: if the file of the baseline is missing or is not a baseline.
 
         >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
         ['autocast', 'library', 'promotion', 'unknown']
@@ -133,9 +149,21 @@ class Forbidden:
                 files.append(each)
             else:
                 raise UnknownNameError("class, rule set or file pattern", each, (*CLASSES, *rule_names()))
-        return cls(frozenset(wanted), tuple(rules), tuple(files))
+        known = None if baseline is None else as_baseline(baseline)
+        return cls(frozenset(wanted), tuple(rules), tuple(files), known)
+
+    def among(self, report: Iterable[Cast]) -> tuple[Cast, ...]:
+        """The forbidden casts of a program, roots before the casts that follow from them.
+
+        Args:
+            report: the casts of the program.
+        """
+        casts = sorted(report, key=lambda cast: cast.cause is not None)
+        new = casts if self.baseline is None else self.baseline.new(casts)
+        return tuple(cast for cast in new if cast in self)
 
     def __contains__(self, cast: Cast) -> bool:
+        """Whether a cast is forbidden unless the baseline knows it."""
         if cast.kind not in self.kinds or cast.times == 0:
             return False
         if any(fnmatch(cast.file, pattern) for pattern in self.files):
@@ -177,14 +205,14 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         Raises:
             ForbiddenCastError: if it has forbidden casts.
         """
-        if found := tuple(cast for cast in report if cast in self._forbidden):
+        if found := self._forbidden.among(report):
             raise ForbiddenCastError(found)
 
     def __enter__(self) -> Forbidding:
         if self._forbidden != Forbidden(frozenset({"promotion"})):
             raise ArgumentError(
                 "As a context manager, forbid_casts() takes no arguments and refuses all promotions; to use other "
-                "classes or allow=, decorate the function: forbid_casts(...)(function)"
+                "classes, allow= or baseline=, decorate the function: forbid_casts(...)(function)"
             )
         strict = jax.numpy_dtype_promotion("strict")
         strict.__enter__()
@@ -221,6 +249,8 @@ def _message(casts: tuple[Cast, ...]) -> str:
         if cast.operands:
             lines.append(f"    operands: {', '.join(cast.operands)}")
         lines += [f"    called from {at} ({at.function}): {text}" for at, text in reversed(cast.path[:-1])]
+        if cast.cause is not None:
+            lines.append(f"    follows from {cast.cause.where}: {cast.cause.expression}")
         if cast.fix:
             lines.append(f"    fix: {cast.fix}")
     if len(casts) > _SHOWN:
@@ -257,7 +287,10 @@ def _promotion_in(error: BaseException) -> str | None:
     lines.append(f"    operands: {', '.join(shown)}")
     for cast in decision.casts:
         if cast.changes and cast.source is not None:
-            lines.append(f"    fix: {fix_of(decision, texts, cast.source, cast.target)}")
+            position = positions[-1]
+            intent = source_intent(sources.node(position), sources.source(position.file))
+            fix = fix_of(decision, texts, cast.source, cast.target, in_place=intent.in_place)
+            lines.append(f"    fix: {fix}")
             break
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from supremum.jax_compat import primitives as p
 from supremum.jaxprs import USER, Frames, Position, Site, frames_of, is_backward
 
 # Primitives that change only the shape or the dtype: the result is still the same operand.
-_RESHAPES = (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.convert_element_type_p)
+RESHAPES = (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.convert_element_type_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class _Function:
             users = [user for user in near if self.frames(user).positions == here]
             if found := next((equations[user] for user in users if len(equations[user].invars) > 1), None):
                 return found
-            reshapes = [user for user in users if equations[user].primitive in _RESHAPES]
+            reshapes = [user for user in users if equations[user].primitive in RESHAPES]
             if uses is None or not reshapes:
                 return None
             index = reshapes[0]
@@ -146,7 +146,7 @@ class _Function:
         """An operand before the same expression cast and reshaped it."""
         while isinstance(atom, Var) and (index := self._maker.get(atom)) is not None:
             equation = self.jaxpr.eqns[index]
-            if equation.primitive not in _RESHAPES or self.frames(index).positions != here:
+            if equation.primitive not in RESHAPES or self.frames(index).positions != here:
                 break
             atom = equation.invars[0]
         return atom

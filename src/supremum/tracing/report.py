@@ -3,128 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
-from supremum.decisions import Decision, OperandCast
+from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError
-from supremum.formats import DType, as_format
-from supremum.jaxprs import Position
 from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text
+from supremum.tracing.cast import CLASSES, DELIBERATE, Cast
+from supremum.tracing.causes import Cause, causes_of, plural
+from supremum.tracing.sizes import largest_first, plain, shown
 
-CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
-CLASSES: tuple[CastClass, ...] = get_args(CastClass)
-"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
-these is known."""
 _HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
 _WIDTH = 60
 """The longest expression that plain text shows, in characters."""
 _SHOWN = 40
 # ANSI colours follow the terminal's theme.
 _COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "autocast": "blue", "unknown": "yellow"}
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A conversion of a value from one dtype to another.
-
-    Args:
-        source: the dtype before.
-        target: the dtype after.
-        shape: the shape of the value; symbolic sizes are expressions.
-        weak: whether the value before was weak, like a Python number.
-        times: how often the cast runs when the program runs once: 0 if nothing depends on it (JAX then drops it); None
-            if only the run can tell.
-        kind: `"promotion"` if the user's expression mixes dtypes, `"explicit"` if it asks for the cast, `"library"`
-            inside JAX or an installed package, `"autocast"` if `autocast` inserted it, or `"unknown"`.
-        reason: why the cast is in that class.
-        file: the file of the user's expression. If no user code led there, a library's file, or empty.
-        line: the line in that file.
-        expression: the source text, on one line.
-        path: the user's calls that led to the cast, outermost first, each with its text. The last one is the
-            expression.
-        operands: the operands of the expression, with dtype and shape.
-        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`.
-        operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
-        fix: for a promotion, what to write instead.
-        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
-
-    >>> import jax.numpy as jnp
-    >>> from supremum.tracing import casts
-    >>> cast = casts(lambda x, w: x * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))[0]
-    >>> cast.kind, cast.source, cast.target, cast.bytes, cast.expression
-    ('promotion', dtype(bfloat16), dtype('float32'), 24, 'x * w')
-    """
-
-    source: DType
-    target: DType
-    shape: tuple[int, ...]
-    weak: bool
-    times: int | None
-    kind: CastClass
-    reason: str
-    file: str
-    line: int
-    expression: str
-    path: tuple[tuple[Position, str], ...]
-    operands: tuple[str, ...]
-    scope: str
-    operation: str
-    fix: str
-    decision: Decision | None = field(repr=False, compare=False)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes read and written by one run."""
-        return math.prod(self.shape) * (self.source.itemsize + self.target.itemsize)
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of all runs; an unknown number of runs counts as one."""
-        return self.bytes * (1 if self.times is None else self.times)
-
-    @property
-    def widening(self) -> bool:
-        """Whether the target dtype has more bits."""
-        return as_format(self.target).bits > as_format(self.source).bits
-
-    @property
-    def lossy(self) -> bool:
-        """Whether the target dtype cannot represent every value of the source dtype."""
-        return OperandCast(self.source, self.target).lossy
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The cast as plain data for JSON."""
-        return {
-            "from": str(self.source),
-            "to": str(self.target),
-            "shape": [plain(length) for length in self.shape],
-            "weak": self.weak,
-            "bytes": plain(self.bytes),
-            "times": None if self.times is None else plain(self.times),
-            "class": self.kind,
-            "reason": self.reason,
-            "file": self.file,
-            "line": self.line,
-            "expression": self.expression,
-            "path": [
-                {"file": at.file, "line": at.line, "function": at.function, "expression": text}
-                for at, text in self.path
-            ],
-            "operands": list(self.operands),
-            "scope": self.scope,
-            "operation": self.operation,
-            "fix": self.fix,
-        }
+_ROLES = {"head": "bold", "text": "", "fix": "green"}
+_COLUMNS = 80
+_SHOWN_CAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +138,67 @@ class CastReport:
             raise ArgumentError(f"There is no cast {index}: this report has {len(self.casts)} casts, numbered from 0.")
         return Explanation(self.casts[index])
 
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The expressions that widened first, most bytes first, each with the casts that follow from it.
+
+        >>> import jax.numpy as jnp
+        >>> from supremum.tracing import casts
+        >>> program = lambda x, scale, w: (x * scale) @ w
+        >>> (cause,) = casts(program)(jnp.ones(4, "bfloat16"), jnp.float32(2), jnp.ones((4, 4), "bfloat16")).causes
+        >>> cause.first.expression, [cast.expression for cast in cause.follow]
+        ('x * scale', ['(x * scale) @ w'])
+        """
+        return causes_of(self.casts)[0]
+
+    @property
+    def others(self) -> CastReport:
+        """The casts without a cause: steps of libraries, and, last, the casts that the program asks for."""
+        return CastReport(causes_of(self.casts)[1])
+
+    def select(
+        self, *, kinds: Iterable[str] = (), files: Iterable[str] = (), libraries: Iterable[str] = ()
+    ) -> CastReport:
+        """Only the casts of some classes, files and libraries.
+
+        Args:
+            kinds: classes; all if empty.
+            files: shell patterns of file names, such as `"*/model.py"`; all if empty.
+            libraries: names of packages whose lines cast, such as `"jax"` or `"flax"`; all if empty.
+
+        Raises:
+            UnknownNameError: for an unknown class.
+
+        >>> import jax.numpy as jnp
+        >>> from supremum.tracing import casts
+        >>> report = casts(lambda x, w: jnp.mean(x) * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))
+        >>> [cast.kind for cast in report.select(libraries=["jax"])]
+        ['library', 'library']
+        """
+        wanted, patterns, packages = tuple(kinds), tuple(files), tuple(libraries)
+        for kind in wanted:
+            chosen("class of casts", kind, CLASSES)
+        return self.where(
+            lambda cast: (
+                (not wanted or cast.kind in wanted)
+                and (not patterns or any(fnmatch(cast.file, pattern) for pattern in patterns))
+                and (not packages or cast.library in packages)
+            )
+        )
+
+    def _numbers(self) -> dict[int, int]:
+        """The number of each cast, by its `id`."""
+        return {id(cast): number for number, cast in enumerate(self.casts)}
+
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data for JSON."""
+        """The report as plain data for JSON. Casts name others by their number in `"casts"`."""
+        numbers = self._numbers()
         return {
-            "casts": [cast.to_dict() for cast in self.casts],
+            "casts": [
+                cast.to_dict() | {"cause": None if cast.cause is None else numbers.get(id(cast.cause))}
+                for cast in self.casts
+            ],
+            "causes": [cause.to_dict(numbers) for cause in self.causes],
             "total": _data(self.total),
             "by_class": {kind: _data(total) for kind, total in self.by_class.items()},
             "by_line": {line: _data(total) for line, total in self.by_line.items()},
@@ -260,12 +218,15 @@ class CastReport:
         if not self.casts:
             return "0 casts"
         classes = ", ".join(f"{total.casts} {kind}" for kind, total in self.by_class.items())
-        total = self.total
-        return f"{total.casts} cast{'' if total.casts == 1 else 's'}, {shown(total.bytes)} bytes ({classes})"
+        return f"{plural(len(self.casts), 'cast')}, {shown(self.total.bytes)} bytes ({classes})"
 
     def to_html(self) -> str:
-        """The report as an HTML fragment that needs no style sheet."""
-        return "\n".join(columns_to_html(title, lines, right=right) for title, lines, right in self._tables())
+        """The report as an HTML fragment that needs no style sheet; `casts_page` makes a page of reports."""
+        causes = self.causes
+        tables = [*([_causes_table(self.casts, causes)] if causes else []), *self._tables()]
+        return "\n".join(columns_to_html(title, lines, right=right) for title, lines, right in tables) or (
+            f"<div><b>{self.title}</b></div>"
+        )
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -273,34 +234,61 @@ class CastReport:
     def __str__(self) -> str:
         if not self.casts:
             return self.title
-        tables = [aligned([head, *_cut(lines)], right=right) for _, (head, *lines), right in self._tables(_WIDTH)]
-        return "\n\n".join([self.title, *tables])
+        causes = ["\n".join(text for _, text in lines) for lines in self._causes(_COLUMNS)]
+        tables = [
+            "\n".join([title, aligned([head, *_cut(lines)], right=right)])
+            for title, (head, *lines), right in self._tables(_WIDTH)
+        ]
+        return "\n\n".join([self.title, *causes, *tables])
 
-    def __rich__(self) -> Any:
-        """What `rich.print` prints: the same tables in colour, as wide as the terminal."""
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """What `rich.print` prints: the same in colour, as wide as the terminal."""
         from rich.box import SIMPLE_HEAD  # rich is needed only to print
-        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        drawn: list[Any] = [Text(self.title, style="bold")]
-        for _, (headings, *lines), right in self._tables() if self.casts else ():
+        yield Text(self.title, style="bold")
+        for lines in self._causes(options.max_width) if self.casts else ():
+            yield Text()
+            for role, text in lines:
+                yield Text(text, style=_ROLES[role])
+        for title, (headings, *lines), right in self._tables() if self.casts else ():
+            yield Text()
+            yield Text(title, style="bold")
             table = Table(box=SIMPLE_HEAD, show_edge=False)
             for place, heading in enumerate(headings):
                 table.add_column(heading, justify="right" if place in right else "left", overflow="fold")
             for line in _cut(lines):
                 style = next((_COLOURS[text] for text in line if text in _COLOURS), "")
                 table.add_row(*map(Text, line), style=style)
-            drawn.append(table)
-        return Group(*drawn)
+            yield table
+
+    def _causes(self, width: int) -> list[list[tuple[str, str]]]:
+        """The causes as lines of a width, each with its role."""
+        causes, places, numbers = self.causes, places_of(self.casts), self._numbers()
+        if not causes:
+            return []
+        count = sum(len(cause.casts) + len(cause.follow) for cause in causes)
+        lines = "this line" if len(causes) == 1 else f"these {len(causes)} lines"
+        described = [[("head", f"{plural(count, 'cast')} {'comes' if count == 1 else 'come'} from {lines}:")]]
+        described += [cause.lines(places, numbers, width) for cause in causes[:_SHOWN_CAUSES]]
+        if len(causes) > _SHOWN_CAUSES:
+            described.append([("text", f"  and {plural(len(causes) - _SHOWN_CAUSES, 'line')} more")])
+        return described
 
     def _tables(self, width: int | None = None) -> list[tuple[str, list[tuple[str, ...]], frozenset[int]]]:
-        """Tables of the casts and of the totals: the title, the rows with headings first, and the numeric columns."""
-        tables = [(self.title, [_HEADINGS, *_lines_of(self.casts, width)], frozenset({0, 1, 2}))]
-        places = _places_of(self.casts)
+        """Tables of the casts without a cause and of the totals: title, rows with headings first, numeric columns."""
+        tables: list[tuple[str, list[tuple[str, ...]], frozenset[int]]] = []
+        places = places_of(self.casts)
+        numbers = self._numbers()
+        others = self.others.casts
+        for title, kept in (("steps of libraries", False), ("asked for", True)):
+            rows = _lines_of([cast for cast in others if (cast.kind in DELIBERATE) == kept], places, numbers, width)
+            if rows:
+                tables.append((title, [_HEADINGS, *rows], frozenset({0, 1, 2})))
         by_line = {places[at]: total for at, total in self.by_line.items()}
         for name, totals in (("class", self.by_class), ("line", by_line)) if self.casts else ():
-            rows = ((key, str(total.casts), shown(total.bytes)) for key, total in totals.items())
+            rows = [(key, str(total.casts), shown(total.bytes)) for key, total in totals.items()]
             tables.append((f"by {name}", [(name, "casts", "bytes"), *rows], frozenset({1, 2})))
         return tables
 
@@ -334,6 +322,9 @@ class Explanation:
             "scope": [cast.scope] if cast.scope else [],
             "bytes": [f"{shown(cast.bytes)} x {times}"],
             "reason": [cast.reason],
+            "follows from": [] if cast.cause is None else [f"{cast.cause.where}: {cast.cause.expression}"],
+            "because": [] if cast.asked_for is None else [f"{cast.asked_for.where}: {cast.asked_for.expression}"],
+            "hides": [f"{hidden.where}: {hidden.expression}" for hidden in cast.hides],
             "fix": [cast.fix] if cast.fix else [],
             "rules": [] if cast.decision is None else str(cast.decision).split("\n"),
         }
@@ -364,29 +355,48 @@ def _data(total: CastTotal) -> dict[str, int | str]:
     return {"casts": total.casts, "bytes": plain(total.bytes)}
 
 
-def _places_of(casts: Sequence[Cast]) -> dict[str, str]:
-    """Map each line, `file:line`, to its form in tables: only the file's name where that is unambiguous."""
-    names = Counter(Path(file).name for file in {cast.file for cast in casts})
-    short = {cast.where: f"{Path(cast.file).name}:{cast.line}" for cast in casts}
-    unique = {cast.where for cast in casts if cast.file and names[Path(cast.file).name] == 1}
-    return {where: name if where in unique else where for where, name in short.items()}
+def places_of(casts: Sequence[Cast]) -> dict[str, str]:
+    """Map each line that a report mentions, `file:line`, to a short form: only the file's name where that is clear.
+
+    Args:
+        casts: the casts of the report.
+    """
+    known = {id(each): each for cast in casts for each in (cast, cast.cause, cast.asked_for) if each is not None}
+    known |= {id(each.asked_for): each.asked_for for each in tuple(known.values()) if each.asked_for is not None}
+    at = {(cast.where, cast.file, cast.line) for cast in known.values()}
+    at |= {(hidden.where, hidden.at.file, hidden.at.line) for cast in known.values() for hidden in cast.hides}
+    names = Counter(Path(file).name for file in {file for _, file, _ in at})
+    return {
+        where: f"{Path(file).name}:{line}" if file and names[Path(file).name] == 1 else where
+        for where, file, line in at
+    }
 
 
-def _lines_of(casts: Sequence[Cast], width: int | None = None) -> list[tuple[str, ...]]:
+def _causes_table(casts: Sequence[Cast], causes: Sequence[Cause]) -> tuple[str, list[tuple[str, ...]], frozenset[int]]:
+    places = places_of(casts)
+    rows = [
+        (places[cause.first.where], cause.first.expression, cause.change, "; ".join(cause.fixes)) for cause in causes
+    ]
+    return "what widened first", [("line", "expression", "cast", "fix"), *rows], frozenset()
+
+
+def _lines_of(
+    casts: Sequence[Cast], places: Mapping[str, str], numbers: Mapping[int, int], width: int | None = None
+) -> list[tuple[str, ...]]:
     """One row for each cast. Casts that look the same share a row, which has the number of the first."""
-    places = _places_of(casts)
-    merged: dict[tuple[str, ...], list[int]] = {}
-    for index, cast in enumerate(casts):
+    merged: dict[tuple[str, ...], list[Cast]] = {}
+    for cast in casts:
         text = cast.expression
         if width is not None and len(text) > width:
             text = f"{text[: width - 3]}..."
         times, shape = "?" if cast.times is None else str(cast.times), f"[{','.join(map(str, cast.shape))}]"
         key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
-        merged.setdefault(key, []).append(index)
+        merged.setdefault(key, []).append(cast)
     lines: list[tuple[str, ...]] = []
     for (times, *rest), found in merged.items():
         runs = times if len(found) == 1 else f"{len(found)} x {times}"
-        lines.append((str(found[0]), shown(sum(casts[index].total_bytes for index in found)), runs, *rest))
+        total = shown(sum(cast.total_bytes for cast in found))
+        lines.append((str(numbers.get(id(found[0]), "")), total, runs, *rest))
     return lines
 
 
@@ -394,27 +404,3 @@ def _cut(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The first rows, followed by the number of the rest."""
     rest = len(lines) - _SHOWN
     return [*lines[:_SHOWN], *([(f"+{rest}", *("..." for _ in lines[0][1:]))] if rest > 0 else [])]
-
-
-def shown(size: Any) -> str:
-    """Format a size for reports.
-
-    Args:
-        size: an int, or an expression of `jax.export.symbolic_shape`.
-
-    >>> import jax.export
-    >>> (batch,) = jax.export.symbolic_shape("batch")
-    >>> shown(4096), shown(4 * batch)
-    ('4,096', '4*batch')
-    """
-    return f"{size:,}" if isinstance(size, int) else str(size)
-
-
-def plain(size: Any) -> int | str:
-    """A size as plain data for JSON: a number, or the expression as text."""
-    return size if isinstance(size, int) else str(size)
-
-
-def largest_first(size: Any) -> tuple[bool, int]:
-    """A sort key for sizes. Expressions cannot be compared: they come before all numbers, in their order."""
-    return (True, -size) if isinstance(size, int) else (False, 0)

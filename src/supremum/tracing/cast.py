@@ -1,0 +1,164 @@
+"""One cast: its dtypes, its class, the line that caused it, and the cast that it follows from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from supremum.decisions import Decision, OperandCast
+from supremum.formats import DType, as_format
+from supremum.jaxprs import Position
+from supremum.tracing.sizes import plain
+
+CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
+CLASSES: tuple[CastClass, ...] = get_args(CastClass)
+"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
+these is known."""
+OR = ", or "
+"""Between the choices of a fix."""
+DELIBERATE: frozenset[CastClass] = frozenset({"explicit", "autocast"})
+"""The classes of casts that the program asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenPromotion:
+    """An expression that would promote if its operand had not been widened before.
+
+    Args:
+        at: the position of the expression.
+        expression: its source text, on one line.
+        fix: what to write instead.
+    """
+
+    at: Position
+    expression: str
+    fix: str
+
+    @property
+    def where(self) -> str:
+        """The line, as `file:line`."""
+        return str(self.at)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promotion as plain data for JSON."""
+        return {"file": self.at.file, "line": self.at.line, "expression": self.expression, "fix": self.fix}
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion of a value from one dtype to another.
+
+    Args:
+        source: the dtype before.
+        target: the dtype after.
+        shape: the shape of the value; symbolic sizes are expressions.
+        weak: whether the value before was weak, like a Python number.
+        times: how often the cast runs when the program runs once: 0 if nothing depends on it (JAX then drops it); None
+            if only the run can tell.
+        kind: `"promotion"` if the user's expression mixes dtypes, `"explicit"` if it asks for the cast, `"library"`
+            inside JAX or an installed package, `"autocast"` if `autocast` inserted it, or `"unknown"`.
+        reason: why the cast is in that class.
+        file: the file of the user's expression. If no user code led there, a library's file, or empty.
+        line: the line in that file.
+        expression: the source text, on one line.
+        path: the user's calls that led to the cast, outermost first, each with its text. The last one is the
+            expression.
+        operands: the operands of the expression, with dtype and shape.
+        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`.
+        operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
+        fix: for a promotion, what to write instead.
+        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
+        library: the package whose line casts, such as `"flax"` or `"jax"`; empty if the line is the user's.
+        cause: the cast that widened first, from which this one follows; None if it follows from none.
+        asked_for: the cast with which the user made an operand wider on purpose, so that this cast was needed.
+        hides: the promotions that would be left if this cast and those that follow from it were gone.
+    """
+
+    source: DType
+    target: DType
+    shape: tuple[int, ...]
+    weak: bool
+    times: int | None
+    kind: CastClass
+    reason: str
+    file: str
+    line: int
+    expression: str
+    path: tuple[tuple[Position, str], ...]
+    operands: tuple[str, ...]
+    scope: str
+    operation: str
+    fix: str
+    decision: Decision | None = field(repr=False, compare=False)
+    library: str = ""
+    cause: Cast | None = field(default=None, repr=False, compare=False)
+    asked_for: Cast | None = field(default=None, repr=False, compare=False)
+    hides: tuple[HiddenPromotion, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written by one run."""
+        return math.prod(self.shape) * (self.source.itemsize + self.target.itemsize)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all runs; an unknown number of runs counts as one."""
+        return self.bytes * (1 if self.times is None else self.times)
+
+    @property
+    def widening(self) -> bool:
+        """Whether the target dtype has more bits."""
+        return as_format(self.target).bits > as_format(self.source).bits
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the target dtype cannot represent every value of the source dtype."""
+        return OperandCast(self.source, self.target).lossy
+
+    @property
+    def function(self) -> str:
+        """The qualified name of the user's function; empty if no user code led there."""
+        return self.path[-1][0].function if self.path else ""
+
+    @property
+    def category(self) -> str:
+        """The class, for a library with its name: `"library of flax"`."""
+        return f"{self.kind} of {self.library}" if self.library else self.kind
+
+    @property
+    def place(self) -> Hashable:
+        """The user's expression, to compare: casts of one expression have the same place."""
+        return self.path[-1][0] if self.path else (self.file, self.line, self.expression)
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The cast as plain data for JSON."""
+        return {
+            "from": str(self.source),
+            "to": str(self.target),
+            "shape": [plain(length) for length in self.shape],
+            "weak": self.weak,
+            "bytes": plain(self.bytes),
+            "times": None if self.times is None else plain(self.times),
+            "class": self.kind,
+            "reason": self.reason,
+            "file": self.file,
+            "line": self.line,
+            "expression": self.expression,
+            "path": [
+                {"file": at.file, "line": at.line, "function": at.function, "expression": text}
+                for at, text in self.path
+            ],
+            "operands": list(self.operands),
+            "scope": self.scope,
+            "operation": self.operation,
+            "fix": self.fix,
+            "library": self.library,
+            "hides": [each.to_dict() for each in self.hides],
+        }

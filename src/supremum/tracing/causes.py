@@ -1,0 +1,156 @@
+"""The casts of a program by what caused them: the expressions that widened first, each with the casts that follow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from supremum.tracing.cast import DELIBERATE, OR, Cast, HiddenPromotion
+from supremum.tracing.sizes import largest_first
+
+_LINES = 3
+_HIDDEN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """An expression that casts first, and the casts that follow from it.
+
+    Args:
+        casts: the casts of the expression.
+        follow: the casts that would be gone if the expression stayed in its narrower dtype.
+    """
+
+    casts: tuple[Cast, ...]
+    follow: tuple[Cast, ...]
+
+    @property
+    def first(self) -> Cast:
+        """The first cast of the expression, which stands for it."""
+        return self.casts[0]
+
+    @property
+    def fixes(self) -> tuple[str, ...]:
+        """What to write instead; several if the operands differ, as in float16 + bfloat16."""
+        return tuple(dict.fromkeys(cast.fix for cast in self.casts if cast.fix))
+
+    @property
+    def hides(self) -> tuple[HiddenPromotion, ...]:
+        """The promotions that would be left if the expression stayed in its narrower dtype."""
+        return tuple(dict.fromkeys(hidden for cast in self.casts for hidden in cast.hides))
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that all these casts read and write when the program runs once."""
+        return sum(cast.total_bytes for cast in (*self.casts, *self.follow))
+
+    @property
+    def change(self) -> str:
+        """The dtypes, and how many casts follow."""
+        pairs = dict.fromkeys(f"{cast.source} -> {cast.target}" for cast in self.casts)
+        many = f", {len(self.casts)} casts" if len(self.casts) > len(pairs) else ""
+        follow = f"; {plural(len(self.follow), 'cast')} follow{'s' * (len(self.follow) == 1)}" if self.follow else ""
+        return f"{', '.join(pairs)}{many}{follow}"
+
+    def lines(self, places: Mapping[str, str], numbers: Mapping[int, int], width: int) -> list[tuple[str, str]]:
+        """The description, in lines of at most a width, each with its role: `"head"`, `"text"` or `"fix"`.
+
+        Args:
+            places: each line of a file in its short form.
+            numbers: the number of each cast in the report, by its `id`.
+            width: the width; a word that is longer gets a line of its own.
+        """
+        first = self.first
+        found = _wrapped("head", "", f"{places[first.where]}  {first.expression}", width)
+        name = f"cast {numbers[id(first)]}: " if id(first) in numbers else ""
+        on = Counter(places[cast.where] for cast in self.follow if cast.place != first.place).most_common()
+        most = f", on {', '.join(line for line, _ in on[:_LINES])}" if on else ""
+        rest = f" and {plural(len(on) - _LINES, 'line')} more" if len(on) > _LINES else ""
+        found += _wrapped("text", "", f"{name}{first.category}, {self.change}{most}{rest}", width)
+        if first.asked_for is not None:
+            asked = first.asked_for
+            text = f"{places[asked.where]} asks for {asked.target}: {asked.expression}"
+            found += _wrapped("text", "because ", text, width)
+        for fix in self.fixes:
+            found += _fix_lines(fix, "", width)
+        for hidden in self.hides[:_HIDDEN]:
+            found += _wrapped("text", "then ", f"{places[hidden.where]} promotes: {hidden.expression}", width)
+            found += _fix_lines(hidden.fix, "  ", width)
+        if len(self.hides) > _HIDDEN:
+            found += _wrapped("text", "then ", f"{plural(len(self.hides) - _HIDDEN, 'line')} more", width)
+        return found
+
+    def to_dict(self, numbers: Mapping[int, int]) -> dict[str, Any]:
+        """The cause as plain data for JSON.
+
+        Args:
+            numbers: the number of each cast in the report, by its `id`; others are left out.
+        """
+        return {
+            "line": self.first.where,
+            "expression": self.first.expression,
+            "casts": [numbers[id(cast)] for cast in self.casts if id(cast) in numbers],
+            "follow": [numbers[id(cast)] for cast in self.follow if id(cast) in numbers],
+            "fixes": list(self.fixes),
+        }
+
+
+def causes_of(casts: Sequence[Cast]) -> tuple[tuple[Cause, ...], tuple[Cast, ...]]:
+    """Group casts by their causes.
+
+    Args:
+        casts: the casts of a report.
+
+    Returns:
+        The causes, those that move the most bytes first, and all other casts, with those last that the user asked for.
+    """
+    groups: dict[Hashable, tuple[dict[int, Cast], list[Cast]]] = {}
+    others: list[Cast] = []
+    for cast in casts:
+        if cast.times == 0 or cast.kind in DELIBERATE:
+            others.append(cast)
+            continue
+        root = cast.cause or cast
+        first, follow = groups.setdefault((root.place, root.kind), ({}, []))
+        first[id(root)] = root
+        if cast is not root:
+            follow.append(cast)
+    causes: list[Cause] = []
+    for first, follow in groups.values():
+        cause = Cause(tuple(first.values()), tuple(follow))
+        if cause.first.kind == "promotion" or any(cast.place != cause.first.place for cast in follow):
+            causes.append(cause)
+        else:  # a step inside of a library, with no effect elsewhere
+            others += [*first.values(), *follow]
+    order = {id(cast): number for number, cast in enumerate(casts)}
+    others.sort(key=lambda cast: (cast.kind in DELIBERATE, order.get(id(cast), 0)))
+    return tuple(sorted(causes, key=lambda cause: largest_first(cause.bytes))), tuple(others)
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "cast"), plural(2, "cast")
+    ('1 cast', '2 casts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _fix_lines(fix: str, indent: str, width: int) -> list[tuple[str, str]]:
+    """A fix, each of its choices on lines of its own."""
+    choices = fix.split(OR)
+    labels = ["fix: ", *["or:  "] * (len(choices) - 1)]
+    return [
+        line
+        for label, choice in zip(labels, choices, strict=True)
+        for line in _wrapped("fix", indent + label, choice, width)
+    ]
+
+
+def _wrapped(role: str, label: str, text: str, width: int) -> list[tuple[str, str]]:
+    indent = " " * 2 if role != "head" else ""
+    lines = wrap(text, width, initial_indent=indent + label, subsequent_indent=indent + " " * 4, break_on_hyphens=False)
+    return [(role, line) for line in lines]

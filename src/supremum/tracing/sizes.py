@@ -1,0 +1,29 @@
+"""The sizes of arrays in reports: numbers, or expressions if dimensions are symbolic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def shown(size: Any) -> str:
+    """Format a size for reports.
+
+    Args:
+        size: an int, or an expression of `jax.export.symbolic_shape`.
+
+    >>> import jax.export
+    >>> (batch,) = jax.export.symbolic_shape("batch")
+    >>> shown(4096), shown(4 * batch)
+    ('4,096', '4*batch')
+    """
+    return f"{size:,}" if isinstance(size, int) else str(size)
+
+
+def plain(size: Any) -> int | str:
+    """A size as plain data for JSON: a number, or the expression as text."""
+    return size if isinstance(size, int) else str(size)
+
+
+def largest_first(size: Any) -> tuple[bool, int]:
+    """A sort key for sizes. Expressions cannot be compared: they come before all numbers, in their order."""
+    return (True, -size) if isinstance(size, int) else (False, 0)

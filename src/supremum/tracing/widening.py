@@ -1,0 +1,251 @@
+"""The flow of widened values through a program: which casts follow from which, and which promotions others hide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jax.extend.core import Jaxpr, Literal, Var
+
+from supremum.formats import CATEGORIES, as_format
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs import Site, aval_of, callees, is_backward, loop_operands
+from supremum.tracing.cast import DELIBERATE, Cast
+from supremum.tracing.expressions import known_dtype
+from supremum.tracing.origins import RESHAPES
+
+
+@dataclass(frozen=True, slots=True)
+class _Width:
+    """Why a value is as wide as it is.
+
+    Args:
+        cast: the number of the cast that widened it, or widened first what it was computed from; None if it was not
+            widened.
+        fresh: whether it is the result of that cast, at most reshaped.
+        stored: whether it is computed from an argument or a constant of this dtype, so that it would be as wide
+            without any cast.
+    """
+
+    cast: int | None = None
+    fresh: bool = False
+    stored: bool = False
+
+
+_OF_ARGUMENT = _Width(stored=True)
+_OF_NUMBER = _Width()
+
+
+@dataclass(slots=True)
+class _Frame:
+    """One run of a function of the program.
+
+    Args:
+        caller: the equation that calls it; None for the program itself.
+        jaxpr: the function.
+        backward: whether it belongs to a backward pass.
+        last: the last site that was visited in it.
+        widths: what is known about its values.
+    """
+
+    caller: Site | None
+    jaxpr: Jaxpr
+    backward: bool
+    last: Site | None = None
+    widths: dict[Var, _Width] = field(default_factory=dict[Var, _Width])
+
+
+class WideningFlow:
+    """Follows widened values through one program. Visit its equations in the order of `walk`.
+
+    If an operation takes a value that was widened before, the casts of its other operands to that dtype follow from
+    the cast that widened first. A narrowing cast follows from the cast that widened its operand. Casts that the user
+    asked for start nothing and follow from nothing.
+
+    Attributes:
+        asked_for: casts that met a value which the user widened on purpose, each with the cast that widened it.
+    """
+
+    def __init__(self) -> None:
+        self._frames: list[_Frame] = []
+        self._casts: list[Cast] = []
+        self._settled = set[int]()
+        self._causes: dict[int, int] = {}
+        self.asked_for: dict[int, int] = {}
+        self._forward: dict[Any, int] = {}
+
+    def visit(self, site: Site, casts: Sequence[Cast]) -> int | None:
+        """Visit an equation.
+
+        Args:
+            site: the equation.
+            casts: the casts that it makes, in the order of its operands.
+
+        Returns:
+            The number of the cast that widened an operand whose partner would be as wide without it: without that
+            cast, this equation would widen. None if there is none.
+        """
+        frame = self._frame_of(site)
+        first = len(self._casts)
+        self._casts += casts
+        found: int | None = None
+        if frame.backward or is_backward(site.equation):
+            self._fold_into_forward(first)
+        elif not (called := callees(site.equation)):
+            found = self._compute(frame, site, first)
+        else:
+            for callee in called:
+                if not callee.jaxpr.eqns:  # `walk` yields nothing of it
+                    self._frames.append(_Frame(site, callee.jaxpr, False, widths=self._inputs(site, callee.jaxpr)))
+                    self._leave()
+        frame.last = site
+        return found
+
+    def cause(self, number: int) -> int:
+        """The number of the cast that a cast follows from; its own number if it follows from none."""
+        while number in self._causes:
+            number = self._causes[number]
+        return number
+
+    def is_widened(self, atom: Any) -> bool:
+        """Whether a value that is in use now was widened by a cast."""
+        return isinstance(atom, Var) and self._width(atom).cast is not None
+
+    def _fold_into_forward(self, first: int) -> None:
+        """Gradients have the dtypes of the forward pass: their casts follow from those of the same expression."""
+        for number in range(first, len(self._casts)):
+            forward = self._forward.get(self._casts[number].place)
+            if forward is not None and self._casts[number].kind not in DELIBERATE:
+                self._causes[number] = forward
+
+    def _compute(self, frame: _Frame, site: Site, first: int) -> int | None:
+        equation = site.equation
+        widths = [self._width(atom) for atom in equation.invars]
+        for number in range(first, len(self._casts)):
+            self._forward.setdefault(self._casts[number].place, number)
+        if equation.primitive is p.convert_element_type_p:
+            if first < len(self._casts):
+                result = self._of_cast(first, widths[0])
+            else:  # only the weak flag changes
+                result = widths[0] if aval_of(equation.invars[0]).dtype == aval_of(equation.outvars[0]).dtype else None
+            frame.widths[equation.outvars[0]] = result or _OF_NUMBER
+            return None
+        # Products and powers cast operands themselves.
+        dtypes = [getattr(aval_of(atom), "dtype", None) for atom in equation.invars]
+        numbers = iter(range(first, len(self._casts)))
+        number = next(numbers, None)
+        for place, dtype in enumerate(dtypes):
+            if number is not None and dtype is not None and dtype == self._casts[number].source:
+                widths[place], dtypes[place] = self._of_cast(number, widths[place]), self._casts[number].target
+                number = next(numbers, None)
+        hidden: int | None = None
+        for out in equation.outvars:
+            made = getattr(aval_of(out), "dtype", None)
+            if made is None or known_dtype(made) is None:
+                continue
+            pairs = zip(widths, dtypes, strict=True)
+            alike = [width for width, dtype in pairs if dtype is not None and dtype == made]
+            frame.widths[out], found = self._meet(alike, is_reshape=equation.primitive in RESHAPES)
+            hidden = found if hidden is None else hidden
+        return hidden
+
+    def _of_cast(self, number: int, operand: _Width) -> _Width:
+        cast = self._casts[number]
+        if _starts_widening(cast):
+            return _Width(number, fresh=True)
+        if operand.cast is not None and cast.kind not in DELIBERATE and not self._is_deliberate(operand.cast):
+            self._causes[number] = operand.cast
+        return _OF_NUMBER
+
+    def _meet(self, widths: Sequence[_Width], *, is_reshape: bool) -> tuple[_Width, int | None]:
+        """The width of a result, and the cast that hides that this operation would widen.
+
+        Args:
+            widths: those of the operands with the dtype of the result.
+            is_reshape: whether the result is still the same value.
+        """
+        if is_reshape and widths:
+            return widths[0], None
+        started = [w.cast for w in widths if w.cast is not None and not w.fresh and not self._is_deliberate(w.cast)]
+        fresh = [w.cast for w in widths if w.cast is not None and w.fresh and not self._is_deliberate(w.cast)]
+        asked = min((w.cast for w in widths if w.cast is not None and self._is_deliberate(w.cast)), default=None)
+        earlier = min(map(self.cause, started), default=None)
+        for number in fresh:
+            if number not in self._settled:
+                self._settled.add(number)
+                if earlier is not None and self.cause(number) != earlier:
+                    self._causes[number] = earlier
+                elif earlier is None and asked is not None:
+                    self.asked_for[number] = asked
+        stored = any(width.stored for width in widths)
+        hidden = earlier if stored and not fresh else None
+        ours = min(map(self.cause, (*started, *fresh)), default=None)
+        ours = asked if ours is None else ours
+        return _Width(ours, stored=stored and ours is None), hidden
+
+    def _is_deliberate(self, number: int) -> bool:
+        return self._casts[number].kind in DELIBERATE
+
+    def _width(self, atom: Any) -> _Width:
+        if isinstance(atom, Literal):
+            return _OF_NUMBER if aval_of(atom).weak_type else _OF_ARGUMENT
+        for frame in reversed(self._frames):
+            if atom in frame.widths:
+                return frame.widths[atom]
+        return _OF_NUMBER
+
+    def _frame_of(self, site: Site) -> _Frame:
+        """The frame of the function that contains an equation; leaves and enters functions as needed."""
+        while self._frames:
+            frame = self._frames[-1]
+            if site.index == 0 and site.caller is not None and frame.last is site.caller:
+                break
+            if site.index > 0 and frame.caller is site.caller and frame.jaxpr is site.function:
+                return frame
+            self._leave()
+        outer = self._frames[-1].backward if self._frames else False
+        backward = outer or (site.caller is not None and is_backward(site.caller.equation))
+        frame = _Frame(site.caller, site.function, backward)
+        if site.caller is None:
+            inputs = (*site.function.constvars, *site.function.invars)
+            frame.widths = {
+                var: _OF_NUMBER if getattr(var.aval, "weak_type", False) else _OF_ARGUMENT for var in inputs
+            }
+        else:
+            frame.widths = self._inputs(site.caller, site.function)
+        self._frames.append(frame)
+        return frame
+
+    def _inputs(self, caller: Site, function: Jaxpr) -> dict[Var, _Width]:
+        return {own: self._width(given) for own, given in _arguments(caller, function)}
+
+    def _leave(self) -> None:
+        left = self._frames.pop()
+        if left.caller is None or not self._frames:
+            return
+        results, outside = left.jaxpr.outvars, left.caller.equation.outvars
+        if len(results) != len(outside):  # the condition of a loop
+            return
+        for inner, out in zip(results, outside, strict=True):
+            width = left.widths.get(inner, _OF_NUMBER) if isinstance(inner, Var) else _OF_NUMBER
+            known = self._frames[-1].widths.get(out)  # from another branch
+            if known is None or known.cast is None:
+                self._frames[-1].widths[out] = width
+
+
+def _arguments(caller: Site, function: Jaxpr) -> Iterator[tuple[Var, Any]]:
+    """The inputs of a called function, each with the operand that it is called with."""
+    operands, equation = caller.equation.invars, caller.equation
+    if equation.primitive is p.while_p and function is equation.params["cond_jaxpr"].jaxpr:
+        loop = loop_operands(equation)
+        operands = [*operands[: loop.condition], *operands[loop.first_carry :]]
+    # The index of a cond comes before the operands of its branches.
+    count = min(len(function.invars), len(operands))
+    return zip(function.invars[len(function.invars) - count :], operands[len(operands) - count :], strict=True)
+
+
+def _starts_widening(cast: Cast) -> bool:
+    """Whether a cast goes to a higher category or to more bits."""
+    before, after = as_format(cast.source), as_format(cast.target)
+    return (CATEGORIES.index(after.category), after.bits) > (CATEGORIES.index(before.category), before.bits)

@@ -1,0 +1,89 @@
+"""The page of casts: what it says, its filters in a real browser, both themes and three widths."""
+
+import jax.numpy as jnp
+import pytest
+
+from browser import open_browser
+from supremum.tracing import CastReport, casts, casts_page
+
+X, W, SCALE = jnp.ones((4, 4), jnp.bfloat16), jnp.ones((4, 4), jnp.bfloat16), jnp.ones(4)
+
+
+def program(x, w, scale):
+    h = x * scale
+    return h @ w, jnp.mean(x), x.astype(jnp.float16), h < scale
+
+
+@pytest.fixture(scope="module")
+def page():
+    return casts_page({"<program>": casts(program)(X, W, SCALE)})
+
+
+def test_a_page_has_title_totals_source_path_and_fix(page):
+    for said in (
+        "<title>Casts of &lt;program&gt;</title>",
+        "<h2>&lt;program&gt;</h2>",
+        "5 casts, ",
+        "<b>2</b> promotion, ",
+        "h = <mark>x * scale</mark>",
+        f"<i>{program.__code__.co_firstlineno + 1}</i>",
+        "to stay in bfloat16",
+        "1 cast that follows",
+        "Steps of libraries",
+        "Asked for",
+        "Totals by line",
+        "library of jax",
+    ):
+        assert said in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_a_page_of_nothing_says_so():
+    assert "No jitted function was called." in casts_page({})
+    page = casts_page({"f": CastReport(())})
+    assert "0 casts" in page
+    assert "What widened first" not in page
+
+
+@pytest.mark.slow
+def test_a_page_filters_fits_and_changes_its_theme(page, tmp_path):
+    path = tmp_path / "casts.html"
+    path.write_text(page)
+    with open_browser() as browser:
+        seen = set()
+        for width in (390, 1024, 1400):
+            for scheme in ("light", "dark"):
+                tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+                problems = []
+                tab.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
+                tab.goto(path.as_uri())
+                tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+                assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+                background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+                assert tab.inner_text("#theme") == ("Dark theme" if scheme == "light" else "Light theme")
+                tab.click("#theme")
+                assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != background
+                seen.add((scheme, background))
+                assert problems == []
+        assert len(seen) == 2
+
+        def shown():
+            found = tab.query_selector_all("[data-class]")
+            return [each.get_attribute("data-class") for each in found if each.is_visible()]
+
+        assert shown() == ["promotion", "promotion", "library", "library", "explicit"]
+        for name, value, left in (
+            ("class", "explicit", ["explicit"]),
+            ("library", "jax", ["library", "library"]),
+            ("class", "promotion", ["promotion", "promotion"]),
+        ):
+            tab.select_option(f"[data-filter={name}]", value)
+            assert shown() == left
+            tab.select_option(f"[data-filter={name}]", "")
+        # A cause stays with a cast that follows from it.
+        tab.fill("[data-filter=text]", "h @ w")
+        assert shown() == ["promotion", "promotion"]
+        tab.fill("[data-filter=text]", "nothing has this")
+        assert shown() == []
+        assert tab.inner_text("#shown") == "0 of 5 places match"
+        assert not tab.is_visible("text=Steps of libraries")
