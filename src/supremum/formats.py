@@ -339,8 +339,12 @@ def same_in_numpy(dtype: Any) -> Any:
     return dtype
 
 
+# The short names that are codes of NumPy with another meaning, and that meaning.
 _OTHER_IN_NUMPY: dict[str, Format] = {
-    name: other for name in _BY_ANY_NAME if (other := _format_of_name(f"={name}")) not in (None, _BY_ANY_NAME[name])
+    name: there
+    for name, here in _BY_ANY_NAME.items()
+    for there in (_format_of_name(f"={name}"),)
+    if there is not None and there is not here
 }
 
 
