@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from supremum.argument_checks import chosen
 from supremum.atomic_files import is_file
 from supremum.cli.exit_codes import FAILURE, loading
 from supremum.cli.output import (
