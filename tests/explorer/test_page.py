@@ -99,7 +99,7 @@ def test_a_changed_number_has_a_color_of_its_own_and_a_refusal_is_not_an_error(o
 def test_operands_may_have_common_separators(open_page):
     page = open_page()
     expected = typed(page, "uint8 256")
-    for text in ("uint8, 256", " uint8 ,256 ", "u1 256"):
+    for text in ("uint8, 256", " uint8 ,256 ", "B 256"):
         assert typed(page, text) == expected
     assert typed(page, "uint8 255") != expected
 
