@@ -78,7 +78,7 @@ def _docstring_of_rules(name: str, rules: RuleSet) -> str:
 
 def _directive(public: Public) -> str | None:
     """Return Sphinx's directive for a name; None for a constant, because Sphinx does not find its docstring."""
-    if inspect.isclass(public.value):
+    if inspect.isclass(public.value) and public.value.__name__ == public.name:  # else it is an alias
         return "autoexception" if issubclass(public.value, BaseException) else "autoclass"
     if type(public.value).__module__.startswith("supremum.") and callable(public.value):
         return "autodata"

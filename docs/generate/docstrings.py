@@ -61,10 +61,22 @@ def data_docstring(name: str, value: object) -> str:
     >>> data_docstring("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).partition(";")[0]
     'Categories from the lowest to the highest'
     """
-    for module in [each for key, each in sys.modules.items() if key.split(".")[0] == "supremum"]:
-        if vars(module).get(name) is value and name in (found := _docstrings_of(module)):
-            return found[name]
-    return ""
+    module = module_of_data(name, value)
+    return "" if module is None else _docstrings_of(module)[name]
+
+
+def module_of_data(name: str, value: object) -> ModuleType | None:
+    """Return the module that defines a constant with a docstring; None if there is none.
+
+    Args:
+        name: the name of the constant.
+        value: the value of the constant.
+
+    >>> module_of_data("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).__name__
+    'supremum.formats'
+    """
+    loaded = [each for key, each in sys.modules.items() if key.split(".")[0] == "supremum"]
+    return next((each for each in loaded if vars(each).get(name) is value and name in _docstrings_of(each)), None)
 
 
 @cache

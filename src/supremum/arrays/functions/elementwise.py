@@ -10,6 +10,7 @@ from typing import Any
 from supremum.argument_checks import chosen, flag, real_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.decided import Arguments, Decided
+from supremum.arrays.functions.examples import EXAMPLES
 from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
 from supremum.errors import OperandError, shown
@@ -50,6 +51,17 @@ def _loss(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
     return lambda backend, plan: partial(compute, backend, **plan.options)
 
 
+def _example(name: str) -> str:
+    if name not in EXAMPLES:
+        return ""
+    arguments, result = EXAMPLES[name]
+    return f"""
+    >>> import numpy as np, supremum
+    >>> supremum.ops.{name}({arguments})
+    {result}
+    """
+
+
 def _function(row: Operation) -> Decided:
     """The function of a row."""
     if row.name in PROMOTING_FUNCTIONS:
@@ -64,7 +76,7 @@ def _function(row: Operation) -> Decided:
         PromotionError: if the rules refuse.
         OperandError: for anything but arrays of numbers and Python numbers.
         LibraryError: for operands from two libraries.
-    """
+    {_example(row.name)}"""
     if row.name not in LOSSES:
         return Decided(row.name, _one if row.arity == 1 else _two, doc=doc)
     build = _loss(row.name)
