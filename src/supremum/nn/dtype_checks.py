@@ -81,11 +81,36 @@ def warn_if_not_cast(layer: Any, name: str, variable: Variable | ArrayVariable, 
 
 
 class MixedDtypeError(ArgumentError):
-    """A strict layer returned a real floating dtype that differs from its compute dtype."""
+    """A strict layer returned a real floating dtype that differs from its compute dtype.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum import nn
+    >>> class Careless(nn.Layer):
+    ...     def call(self, x):
+    ...         return x + jnp.ones(x.shape)
+    >>> try:
+    ...     Careless(dtype="mixed_bfloat16", strict=True)(jnp.ones(2))
+    ... except nn.MixedDtypeError as error:
+    ...     print(str(error).partition(":")[0])
+    careless (Careless(dtype='mixed_bfloat16')), given float32[2]
+    """
 
 
 class MixedDtypeWarning(PolicyWarning):
-    """A layer returned a real floating dtype that differs from its compute dtype."""
+    """A layer returned a real floating dtype that differs from its compute dtype.
+
+    >>> import jax.numpy as jnp
+    >>> import warnings
+    >>> from supremum import nn
+    >>> class Careless(nn.Layer):
+    ...     def call(self, x):
+    ...         return x + jnp.ones(x.shape)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", nn.MixedDtypeWarning)
+    ...     outputs = Careless(dtype="mixed_bfloat16")(jnp.ones(2))
+    >>> outputs.dtype, caught[0].category.__name__
+    (dtype('float32'), 'MixedDtypeWarning')
+    """
 
 
 _warned: WeakSet[Any] = WeakSet()

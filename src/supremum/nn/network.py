@@ -51,6 +51,12 @@ class SymbolicTensor(SymbolicValue):
         dtype: its dtype.
         node: the call it comes from; None for an input.
         name: the name of an input.
+
+    >>> from supremum import nn
+    >>> x = nn.Input((4,))
+    >>> hidden = nn.Dense(8, dtype="mixed_bfloat16")(x)
+    >>> hidden.shape, hidden.dtype
+    ((None, 8), dtype(bfloat16))
     """
 
     __slots__ = ()

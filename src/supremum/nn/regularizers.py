@@ -21,7 +21,14 @@ RegularizerFunction: TypeAlias = Callable[[Any], Any]
 
 
 class Regularizer(ABC):
-    """A penalty on an array, as a scalar of at least float32."""
+    """A penalty on an array, as a scalar of at least float32.
+
+    >>> class Largest(Regularizer):
+    ...     def penalty(self, x):
+    ...         return 0.1 * jnp.max(jnp.abs(x))
+    >>> Largest()(jnp.asarray([10.0, -20.0], "float16"))
+    Array(2., dtype=float32)
+    """
 
     def __call__(self, x: Any) -> jax.Array:
         """The penalty.
@@ -94,6 +101,9 @@ class L1L2(Regularizer):
 
     Raises:
         ArgumentError: for a negative factor; a `ValueError`.
+
+    >>> L1L2(0.5, 0.25)(jnp.asarray([2.0, -2.0], "float16"))
+    Array(4., dtype=float32)
     """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:

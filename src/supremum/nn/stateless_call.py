@@ -33,6 +33,12 @@ def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: 
     Raises:
         ArgumentError: for a layer that needs inputs and is given none; a `ValueError`. After any error the layer is as
             it was before.
+
+    >>> from supremum import nn
+    >>> layer = nn.Dense(4, dtype="mixed_float16")
+    >>> initialize(layer, jax.ShapeDtypeStruct((1, 3), "float32"), seed=0)
+    >>> layer.kernel
+    AutoCastVariable('kernel', shape=(3, 4), dtype=float32)
     """
     as_layer(layer)
     if not (inputs or kwargs or layer.built):
@@ -55,12 +61,24 @@ def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
 
     Raises:
         OperandError: if `layer` is not a layer, or the inputs are not arrays of numbers; a `TypeError`.
+
+    >>> from supremum import nn
+    >>> output_spec(nn.Dense(4, dtype="mixed_bfloat16"), jax.ShapeDtypeStruct((8, 3), "float32"))
+    ShapeDtypeStruct(shape=(8, 4), dtype=bfloat16)
     """
     return traced_spec(as_layer(layer), inputs, kwargs)
 
 
 def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    """Split the stored values of a layer's variables by path into trainable ones and others."""
+    """Split the stored values of a layer's variables by path into trainable ones and others.
+
+    >>> from supremum import nn
+    >>> layer = nn.BatchNorm()
+    >>> initialize(layer, jax.numpy.ones((2, 3)))
+    >>> trainable, other = split_variables(layer)
+    >>> list(trainable), list(other)
+    (['gamma', 'beta'], ['moving_mean', 'moving_variance'])
+    """
     trained = as_layer(layer).trainable_variables
     trainable = {path: variable.read_stored() for path, variable in trained.items()}
     other = {path: variable.read_stored() for path, variable in layer.variables.items() if path not in trained}
@@ -77,6 +95,13 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
     Raises:
         UnknownNameError: for a path that the layer does not have.
         ArgumentError: for a different shape, or a missing path.
+
+    >>> from supremum import nn
+    >>> layer = nn.Dense(1)
+    >>> initialize(layer, jax.numpy.ones((1, 2)))
+    >>> load_variables(layer, {"kernel": np.ones((2, 1), "float32"), "bias": np.ones(1, "float32")})
+    >>> layer(jax.numpy.ones((1, 2)))
+    Array([[3.]], dtype=float32)
     """
     named = _known(layer, values)
     missing = sorted(named.keys() - values.keys())
@@ -111,6 +136,13 @@ def functional_call(
     Raises:
         UnknownNameError: for a path that the layer does not have.
         ArgumentError: for a value whose shape or dtype differs from its variable's.
+
+    >>> from supremum import nn
+    >>> layer = nn.Dense(1, use_bias=False)
+    >>> initialize(layer, jax.numpy.ones((1, 2)))
+    >>> outputs, after = functional_call(layer, {"kernel": jax.numpy.ones((2, 1))}, jax.numpy.ones((1, 2)))
+    >>> outputs, list(after)
+    (Array([[2.]], dtype=float32), ['kernel'])
     """
     named = _known(layer, variables)
     for path, value in variables.items():

@@ -51,7 +51,15 @@ class Shard(NamedTuple):
 
 
 class UninitializedError(SupremumError, RuntimeError):
-    """A variable is read, or a layer is called, before the weights have values."""
+    """A variable is read, or a layer is called, before the weights have values.
+
+    >>> from supremum import nn
+    >>> try:
+    ...     nn.Embedding(10, 4).attend(jax.numpy.ones(4))
+    ... except UninitializedError as error:
+    ...     print(error)
+    Embedding(dtype='float32') has no table yet; call the layer on indices before attend(x)
+    """
 
 
 class Variable(VariableOperators):
@@ -348,6 +356,19 @@ class AutoCastVariable(Variable):
     `Layer.add_weight` makes these variables. Checkpoints store them like any other variable.
 
     Keras RFC 293, mixed precision, "AutoCastVariable API".
+
+    >>> import jax.numpy as jnp
+    >>> from supremum import nn
+    >>> class Scaled(nn.Layer):
+    ...     def build(self, input_shape):
+    ...         self.scale = self.add_weight("scale", (), jax.nn.initializers.ones)
+    ...
+    ...     def call(self, x):
+    ...         self.scale.assign_add(1e-4)  # never rounded
+    ...         return x * self.scale
+    >>> layer = Scaled(dtype="mixed_float16")
+    >>> layer(jnp.ones(1)).dtype, layer.scale.dtype, f"{float(layer.scale.value):.4f}"
+    (dtype('float16'), dtype('float32'), '1.0001')
     """
 
     @property

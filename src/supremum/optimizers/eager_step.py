@@ -34,7 +34,18 @@ def across(devices: Any) -> AbstractContextManager[None]:
 
 
 class RetraceWarning(UserWarning):
-    """A function is compiled repeatedly although compiling it once would do."""
+    """A function is compiled repeatedly although compiling it once would do.
+
+    >>> import warnings
+    >>> from supremum import nn
+    >>> from supremum.optimizers import SGD
+    >>> w, optimizer = nn.Variable([1.0], "w"), SGD(0.25)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", RetraceWarning)  # a loop that makes its loss function in every step fails
+    ...     loss = optimizer.minimize(lambda: (w.value**2).sum(), w)
+    >>> float(loss)
+    1.0
+    """
 
 
 class RecordedValues(dict[Variable, jax.Array]):

@@ -71,6 +71,13 @@ class Hyperparameter(Scalar):
         read: a function that returns the number as an array.
         write: a function that sets a new number.
         schedule: the schedule that gives the number; None if there is no schedule.
+
+    >>> from supremum.optimizers import SGD
+    >>> optimizer = SGD(0.1)
+    >>> optimizer.learning_rate.assign(0.25)
+    Hyperparameter('learning_rate', 0.25, dtype=float32)
+    >>> float(optimizer.learning_rate)
+    0.25
     """
 
     def __init__(

@@ -72,6 +72,11 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
         UnknownNameError: for an unknown class, with the choices.
         ArgumentError: for a missing key.
         OperandError: for a class that is not an optimizer.
+
+    >>> from supremum.optimizers import Adam, serialize_optimizer
+    >>> restored = deserialize_optimizer(serialize_optimizer(Adam(0.5)))
+    >>> type(restored).__name__, float(restored.learning_rate)
+    ('Adam', 0.5)
     """
     entries = known_keys("serialized optimizer", data, ("class_name", "config"))
     kind = entries["class_name"]

@@ -60,6 +60,12 @@ class OptimizerState(NamedTuple):
         iterations: the number of applied steps, an integer scalar.
         hyperparameters: the numbers by name, float32 scalars; without schedules.
         slots: the state of the optax transformation; None before the optimizer has variables.
+
+    >>> from supremum.optimizers import SGD
+    >>> optimizer = SGD(0.5)
+    >>> state = optimizer.init({"w": jax.numpy.ones(1)})
+    >>> state.iterations, state.hyperparameters
+    (Array(0, dtype=int32), {'learning_rate': Array(0.5, dtype=float32), 'momentum': Array(0., dtype=float32)})
     """
 
     iterations: jax.Array
@@ -75,6 +81,12 @@ class Update(NamedTuple):
         state: the new state of the optimizer.
         alongside: the new values that belong to the step, such as running statistics; the old values in a skipped step.
         skipped: bool scalar, whether the step was skipped.
+
+    >>> from supremum.optimizers import SGD
+    >>> optimizer, values = SGD(0.5), {"w": jax.numpy.ones(1)}
+    >>> made = optimizer.update({"w": jax.numpy.ones(1)}, optimizer.init(values), values)
+    >>> made.values, made.state.iterations, made.skipped
+    ({'w': Array([0.5], dtype=float32)}, Array(1, dtype=int32), Array(False, dtype=bool))
     """
 
     values: dict[str, jax.Array]

@@ -413,4 +413,11 @@ class Sequential(Model, nn.SequentialNetwork):
     Args:
         layers: as for `nn.SequentialNetwork`.
         options: likewise.
+
+    >>> import numpy as np
+    >>> model = Sequential([nn.Dense(8), nn.ReLU(), nn.Dense(1)], dtype="mixed_bfloat16")
+    >>> model.compile("adam", "mse")
+    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
+    >>> model.predict(np.ones((8, 3), "float32"), verbose=0).dtype
+    dtype(bfloat16)
     """

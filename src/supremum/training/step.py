@@ -37,6 +37,10 @@ class StepLog(NamedTuple):
     Attributes:
         rows: shape (capacity, 3), floating-point.
         length: how many rows are used, an integer scalar.
+
+    >>> log = StepLog.empty(4).add(jnp.float32(0.5), jnp.float32(1024), jnp.asarray(False))
+    >>> log.fetch()
+    array([[5.000e-01, 1.024e+03, 0.000e+00]])
     """
 
     rows: jax.Array
@@ -83,6 +87,13 @@ class TrainState:
         key: the source of the random numbers of all steps. It is the data of a `jax.random` key, because a key itself
             would double the time of a dispatch.
         count: how many steps were taken, including skipped ones.
+
+    >>> from supremum import nn, optimizers, training
+    >>> model, optimizer = nn.Dense(1), optimizers.SGD(0.1)
+    >>> nn.initialize(model, jnp.ones((1, 3)))
+    >>> state = init_state(model, optimizer)
+    >>> jax.tree.map(jnp.shape, state.trainable), len(jax.tree.leaves(state.log))
+    ({'bias': (1,), 'kernel': (3, 1)}, 2)
     """
 
     trainable: dict[str, jax.Array]
@@ -113,6 +124,13 @@ def init_state(
         optimizer: the optimizer, which is built for the model's trainable variables.
         metrics: the metrics by name.
         seed: the seed for random numbers in layers.
+
+    >>> from supremum import nn, optimizers, training
+    >>> model, optimizer = nn.Dense(1), optimizers.SGD(0.1)
+    >>> nn.initialize(model, jnp.ones((1, 3)))
+    >>> state = init_state(model, optimizer)
+    >>> list(state.trainable), int(state.count)
+    (['bias', 'kernel'], 0)
     """
     _check_optimizer(optimizer).build(as_layer(model).trainable_variables)
     for each in mapping("metrics", metrics, "{'mae': as_metric('mae')}").values():
@@ -145,6 +163,17 @@ def train_step(
 
     Returns:
         A function of state and batch that returns the next state.
+
+    >>> from supremum import nn, optimizers, training
+    >>> model, optimizer = nn.Dense(1), optimizers.SGD(0.1)
+    >>> nn.initialize(model, jnp.ones((1, 3)))
+    >>> state = init_state(model, optimizer)
+    >>> step = jax.jit(train_step(model, training.as_loss("mse"), optimizer))
+    >>> batch = Batch(jnp.ones((8, 3)), jnp.ones((8, 1)))
+    >>> for _ in range(3):
+    ...     state = step(state, batch)
+    >>> int(state.count), state.log.fetch().shape
+    (3, (3, 3))
     """
     as_layer(model)
     function("loss", loss, "lambda y_true, y_pred, sample_weight: jnp.mean((y_true - y_pred) ** 2)")

@@ -82,6 +82,9 @@ def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
 
     Raises:
         OperandError: for complex values, which have no sign; a `TypeError`.
+
+    >>> elu(jnp.array([-100.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)
     """
     alpha = _factor("alpha", alpha, x)
     return _rounded_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype, "elu")
@@ -102,6 +105,9 @@ def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
 
     Raises:
         OperandError: for complex values, which have no order; a `TypeError`.
+
+    >>> gelu(jnp.array([-100.0, 0.0, 100.0], "bfloat16"))
+    Array([-0, 0, 100], dtype=bfloat16)
     """
     flag("approximate", approximate)
     return _rounded_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype, "gelu")
@@ -116,6 +122,9 @@ def silu(x: Any, *, dtype: Any = None) -> jax.Array:
 
     Returns:
         An array of the shape of `x` in that dtype.
+
+    >>> silu(jnp.array([0.0, 100.0]))
+    Array([  0., 100.], dtype=float32)
     """
     return _rounded_once(jax.nn.silu, x, dtype)
 
@@ -129,6 +138,9 @@ def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
 
     Returns:
         An array of the shape of `x` in that dtype. `training.BinaryCrossentropy` uses the logits `x` instead of it.
+
+    >>> sigmoid(jnp.array([0, 100], "float16"))
+    Array([0.5, 1. ], dtype=float16)
     """
     output = _rounded_once(jax.nn.sigmoid, x, dtype)
     logits = x if isinstance(x, jax.Array) else promote_dtype(x)[0]
@@ -144,6 +156,9 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
 
     Returns:
         An array of the shape of `x` in that dtype.
+
+    >>> tanh(jnp.array([0.0, 100.0]))
+    Array([0., 1.], dtype=float32)
     """
     return _rounded_once(jnp.tanh, x, dtype)
 

@@ -40,17 +40,29 @@ def add(*arrays: Any, dtype: Any = None) -> jax.Array:
 
 
 def subtract(first: Any, second: Any, *, dtype: Any = None) -> jax.Array:
-    """The difference of two arrays, value by value; arguments, result and errors are those of `add`."""
+    """The difference of two arrays, value by value; arguments, result and errors are those of `add`.
+
+    >>> subtract(jnp.array([3]), jnp.array([2.0], "float16"))
+    Array([1.], dtype=float16)
+    """
     return _folded("subtract", jnp.subtract, (first, second), dtype)
 
 
 def multiply(*arrays: Any, dtype: Any = None) -> jax.Array:
-    """The product of arrays, value by value; for bools, whether all are true. Otherwise as `add`."""
+    """The product of arrays, value by value; for bools, whether all are true. Otherwise as `add`.
+
+    >>> multiply(jnp.array([2.0]), jnp.array([3.0]), dtype="bfloat16")
+    Array([6], dtype=bfloat16)
+    """
     return _folded("multiply", jnp.multiply, arrays, dtype, takes_bools=True)
 
 
 def maximum(*arrays: Any, dtype: Any = None) -> jax.Array:
-    """The maximum of arrays, value by value; for bools, whether one is true. Raises for complex, otherwise as `add`."""
+    """The maximum of arrays, value by value; for bools, whether one is true. Raises for complex, otherwise as `add`.
+
+    >>> maximum(jnp.array([1.0, 4.0], "float16"), jnp.array([3.0, 2.0], "bfloat16"))
+    Array([3., 4.], dtype=float32)
+    """
     arrays = _in_one_dtype("maximum", arrays, dtype)
     ordered_format("maximum", arrays[0].dtype, "use jnp.abs(x)")
     return functools.reduce(jnp.maximum, arrays)

@@ -18,6 +18,10 @@ class Activation(Layer):
     Args:
         function: a function such as `jax.nn.gelu`; it gets inputs in the compute dtype.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Activation(jnp.cos, dtype="mixed_bfloat16")(jnp.zeros(2))
+    Array([1, 1], dtype=bfloat16)
     """
 
     def __init__(self, function: Callable[[jax.Array], jax.Array], **options: Unpack[LayerOptions]) -> None:
@@ -34,6 +38,10 @@ class ReLU(Activation):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> ReLU()(jnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
     """
 
     def __init__(self, **options: Unpack[LayerOptions]) -> None:
@@ -46,6 +54,10 @@ class LeakyReLU(Layer):
     Args:
         negative_slope: the factor for `x <= 0`.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> LeakyReLU(0.5)(jnp.array([-1.0, 2.0]))
+    Array([-0.5,  2. ], dtype=float32)
     """
 
     def __init__(self, negative_slope: float = 0.01, **options: Unpack[LayerOptions]) -> None:
@@ -63,6 +75,10 @@ class ELU(Layer):
     Args:
         alpha: the factor for `x <= 0`.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> ELU()(jnp.array([-100.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)
     """
 
     def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
@@ -80,6 +96,10 @@ class GELU(Layer):
     Args:
         approximate: whether to use the approximation with a hyperbolic tangent.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> GELU()(jnp.array([-100.0, 0.0, 100.0]))
+    Array([ -0.,   0., 100.], dtype=float32)
     """
 
     def __init__(self, *, approximate: bool = True, **options: Unpack[LayerOptions]) -> None:
@@ -96,6 +116,10 @@ class SiLU(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> SiLU()(jnp.array([0.0, 100.0]))
+    Array([  0., 100.], dtype=float32)
     """
 
     def call(self, x: Any) -> jax.Array:
@@ -108,6 +132,10 @@ class Sigmoid(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Sigmoid(dtype="mixed_float16")(jnp.array([0.0, 100.0]))
+    Array([0.5, 1. ], dtype=float16)
     """
 
     def call(self, x: Any) -> jax.Array:
@@ -120,6 +148,10 @@ class Tanh(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Tanh()(jnp.array([0.0, 100.0]))
+    Array([0., 1.], dtype=float32)
     """
 
     def call(self, x: Any) -> jax.Array:
@@ -133,6 +165,10 @@ class Softmax(Layer):
     Args:
         axis: the axis.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Softmax(dtype="mixed_float16")(jnp.array([[0.0, 0.0]]))
+    Array([[0.5, 0.5]], dtype=float16)
     """
 
     def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:

@@ -38,6 +38,10 @@ class KeyValueCache:
         keys: shape (batch, max_length, heads, head_dim).
         values: shape (batch, max_length, heads, value_dim).
         length: the number of positions in use, int32; a scalar, or shape (batch,) if sequences differ.
+
+    >>> cache = KeyValueCache.empty(batch=2, max_length=16, heads=4, head_dim=8, dtype="bfloat16")
+    >>> cache.keys.shape, cache.keys.dtype, int(cache.length)
+    ((2, 16, 4, 8), dtype(bfloat16), 0)
     """
 
     keys: jax.Array

@@ -100,6 +100,13 @@ class Conv(BaseConv):
 
     Raises:
         ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = Conv(8, (3, 3), dtype="mixed_bfloat16")
+    >>> initialize(layer, jnp.ones((1, 32, 32, 3)))
+    >>> layer.kernel.shape, layer.kernel.dtype, layer(jnp.ones((1, 32, 32, 3))).dtype
+    ((3, 3, 3, 8), dtype('float32'), dtype(bfloat16))
     """
 
     _paddings = CONV_PADDINGS
@@ -138,6 +145,13 @@ class ConvTranspose(BaseConv):
 
     Raises:
         ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = ConvTranspose(8, (3, 3), strides=2)
+    >>> initialize(layer, jnp.ones((1, 16, 16, 3)))
+    >>> layer(jnp.ones((1, 16, 16, 3))).shape
+    (1, 32, 32, 8)
     """
 
     _paddings = TRANSPOSED_PADDINGS

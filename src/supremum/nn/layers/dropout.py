@@ -27,6 +27,13 @@ class Dropout(Layer):
     Raises:
         ArgumentError: for a rate that is not from 0 to 1, axes that the inputs do not have, or a missing key in
             training; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import random_key
+    >>> with random_key(jax.random.key(0)):
+    ...     outputs = Dropout(0.5)(jnp.ones(1000), training=True)
+    >>> sorted(set(outputs.tolist()))
+    [0.0, 2.0]
     """
 
     def __init__(self, rate: float, *, broadcast_axes: Ints = (), **options: Unpack[LayerOptions]) -> None:

@@ -32,6 +32,13 @@ class Embedding(Layer):
     Raises:
         ArgumentError: for sizes below 1, or indices out of range; a `ValueError`.
         OperandError: for indices that are not integers; a `TypeError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = Embedding(10, 4, dtype="mixed_bfloat16")
+    >>> initialize(layer, jnp.array([3]))
+    >>> layer(jnp.array([3, 7])).shape, layer(jnp.array([3])).dtype, layer.embedding.dtype
+    ((2, 4), dtype(bfloat16), dtype('float32'))
     """
 
     def __init__(

@@ -31,6 +31,10 @@ class Add(_Merge):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Add()([jnp.array([1.0]), jnp.array([2.0]), jnp.array([3.0])])
+    Array([6.], dtype=float32)
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -43,6 +47,10 @@ class Subtract(_Merge):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Subtract()([jnp.array([3.0]), jnp.array([2.0])])
+    Array([1.], dtype=float32)
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -57,6 +65,10 @@ class Multiply(_Merge):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Multiply()([jnp.array([2.0]), jnp.array([3.0])])
+    Array([6.], dtype=float32)
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -69,6 +81,10 @@ class Average(_Merge):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Average()([jnp.array([1]), jnp.array([2])])
+    Array([1.5], dtype=float32)
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -81,6 +97,10 @@ class Maximum(_Merge):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Maximum()([jnp.array([1.0, 4.0]), jnp.array([3.0, 2.0])])
+    Array([3., 4.], dtype=float32)
     """
 
     def merge(self, *inputs: Any) -> jax.Array:
@@ -94,6 +114,10 @@ class Concatenate(_Merge):
     Args:
         axis: the axis.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Concatenate()([jnp.ones((2, 3)), jnp.ones((2, 1))]).shape
+    (2, 4)
     """
 
     def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:

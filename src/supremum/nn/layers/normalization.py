@@ -133,6 +133,13 @@ class RMSNorm(_AxisNorm):
         use_scale: whether to multiply by a weight, `gamma`, after normalizing.
         scale_initializer: for the scale.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> from supremum.nn import initialize
+    >>> layer = RMSNorm(dtype="mixed_float16")
+    >>> x = jnp.asarray([[6e4, -6e4]], "float16")  # the squares are beyond float16
+    >>> initialize(layer, x)
+    >>> layer(x)
+    Array([[ 1., -1.]], dtype=float16)
     """
 
     def __init__(
@@ -162,6 +169,12 @@ class GroupNorm(Normalization):
 
     Raises:
         ArgumentError: at the first call, if `groups` does not divide the channels.
+
+    >>> from supremum.nn import initialize
+    >>> layer = GroupNorm(2)
+    >>> initialize(layer, jnp.ones((1, 8, 8, 4)))
+    >>> layer(jnp.ones((1, 8, 8, 4))).shape, layer.gamma.shape
+    ((1, 8, 8, 4), (4,))
     """
 
     def __init__(self, groups: int = 32, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
@@ -192,6 +205,12 @@ class InstanceNorm(Normalization):
     Args:
         epsilon: added to the variance.
         options: the options of every norm, `use_scale`, `use_offset` and their initializers, and of every `Layer`.
+
+    >>> from supremum.nn import initialize
+    >>> layer = InstanceNorm()
+    >>> initialize(layer, jnp.ones((1, 8, 8, 4)))
+    >>> layer(jnp.ones((1, 8, 8, 4))).shape, layer.gamma.shape
+    ((1, 8, 8, 4), (4,))
     """
 
     def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
@@ -227,6 +246,14 @@ class BatchNorm(Normalization):
 
     Raises:
         ArgumentError: for several axes, or a momentum that is not from 0 to 1.
+
+    >>> from supremum.nn import initialize
+    >>> layer = BatchNorm(dtype="mixed_float16")
+    >>> x = jnp.asarray([[1.0], [3.0]], "float16")
+    >>> initialize(layer, x)
+    >>> outputs = layer(x, training=True)
+    >>> outputs.dtype, layer.moving_mean.dtype, layer.moving_mean.value
+    (dtype('float16'), dtype('float32'), Array([0.02], dtype=float32))
     """
 
     def __init__(

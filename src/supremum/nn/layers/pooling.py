@@ -52,6 +52,10 @@ class MaxPool(_Pool):
     Raises:
         ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
         OperandError: for complex inputs, which have no order; a `TypeError`.
+
+    >>> import jax.numpy as jnp
+    >>> MaxPool((2,))(jnp.array([[[1.0], [3.0], [2.0], [5.0]]])).ravel()
+    Array([3., 5.], dtype=float32)
     """
 
     def call(self, x: Any) -> jax.Array:
@@ -72,6 +76,10 @@ class MinPool(_Pool):
     Raises:
         ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
         OperandError: for complex inputs, which have no order; a `TypeError`.
+
+    >>> import jax.numpy as jnp
+    >>> MinPool((2,))(jnp.array([[[1.0], [3.0], [2.0], [5.0]]])).ravel()
+    Array([1., 2.], dtype=float32)
     """
 
     def call(self, x: Any) -> jax.Array:
@@ -91,6 +99,10 @@ class AvgPool(_Pool):
 
     Raises:
         ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> AvgPool((2,))(jnp.array([[[1.0], [3.0], [2.0], [5.0]]])).ravel()
+    Array([2. , 3.5], dtype=float32)
     """
 
     def __init__(
@@ -116,6 +128,10 @@ class GlobalAveragePool(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> GlobalAveragePool()(jnp.ones((2, 8, 8, 3))).shape
+    (2, 3)
     """
 
     def call(self, x: Any) -> jax.Array:
@@ -128,6 +144,10 @@ class GlobalMaxPool(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> GlobalMaxPool()(jnp.ones((2, 8, 8, 3))).shape
+    (2, 3)
     """
 
     def call(self, x: Any) -> jax.Array:

@@ -94,6 +94,13 @@ class Dense(KernelLayer):
 
     Raises:
         ArgumentError: for invalid options, or inputs without axes; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = Dense(4, dtype="mixed_bfloat16")
+    >>> initialize(layer, jnp.ones((2, 3)))
+    >>> layer(jnp.ones((2, 3))).dtype, layer.kernel.shape, layer.kernel.dtype
+    (dtype(bfloat16), (3, 4), dtype('float32'))
     """
 
     def __init__(self, units: int, *, use_bias: bool = True, **options: Unpack[KernelOptions]) -> None:
@@ -131,6 +138,13 @@ class DenseGeneral(KernelLayer):
 
     Raises:
         ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = DenseGeneral((2, 4), axis=(-2, -1))
+    >>> initialize(layer, jnp.ones((5, 3, 8)))
+    >>> layer(jnp.ones((5, 3, 8))).shape, layer.kernel.shape
+    ((5, 2, 4), (3, 8, 2, 4))
     """
 
     def __init__(
@@ -192,6 +206,13 @@ class Einsum(KernelLayer):
 
     Raises:
         ArgumentError: for an invalid equation, or shapes that do not match it; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = Einsum("...i,iho->...ho", (8, 2, 4), bias_shape=(2, 4))
+    >>> initialize(layer, jnp.ones((5, 8)))
+    >>> layer(jnp.ones((5, 8))).shape
+    (5, 2, 4)
     """
 
     def __init__(

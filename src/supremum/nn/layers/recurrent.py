@@ -31,6 +31,16 @@ class RecurrentCell(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> class RunningSum(RecurrentCell):
+    ...     def initial_state(self, batch_shape, dtype=None):
+    ...         return jnp.zeros((*batch_shape, 1), dtype or self.compute_dtype)
+    ...
+    ...     def call(self, x, state):
+    ...         return x + state, x + state
+    >>> RNN(RunningSum())(jnp.ones((1, 4, 1))).ravel()
+    Array([1., 2., 3., 4.], dtype=float32)
     """
 
     @abstractmethod
@@ -118,6 +128,13 @@ class SimpleRNNCell(_DenseCell):
         recurrent_regularizer: a penalty on U.
         bias_regularizer: a penalty on the biases.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = RNN(SimpleRNNCell(4, dtype="mixed_bfloat16"))
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3))).shape, layer(jnp.ones((2, 10, 3))).dtype
+    ((2, 10, 4), dtype(bfloat16))
     """
 
     _gates = 1
@@ -143,6 +160,13 @@ class LSTMCell(_GatedCell):
         recurrent_regularizer: a penalty on U.
         bias_regularizer: a penalty on the biases.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = RNN(LSTMCell(4), return_sequences=False)
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3))).shape
+    (2, 4)
     """
 
     _gates = 4
@@ -177,6 +201,14 @@ class GRUCell(_GatedCell):
         recurrent_regularizer: a penalty on U.
         bias_regularizer: a penalty on the biases.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = RNN(GRUCell(4), return_state=True)
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> outputs, state = layer(jnp.ones((2, 10, 3)))
+    >>> outputs.shape, state.shape
+    ((2, 10, 4), (2, 4))
     """
 
     _gates = 3

@@ -18,6 +18,10 @@ class Flatten(Layer):
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> Flatten()(jnp.ones((2, 8, 8, 3))).shape
+    (2, 192)
     """
 
     def call(self, x: jax.Array) -> jax.Array:
@@ -35,6 +39,10 @@ class Reshape(Layer):
 
     Raises:
         ArgumentError: for an invalid shape, or a different number of values than the inputs have; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> Reshape((4, -1))(jnp.ones((2, 8, 3))).shape
+    (2, 4, 6)
     """
 
     def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
@@ -70,6 +78,10 @@ class Permute(Layer):
 
     Raises:
         ArgumentError: for numbers that are not a permutation of the axes of the inputs; a `ValueError`.
+
+    >>> import jax.numpy as jnp
+    >>> Permute((2, 1))(jnp.ones((2, 8, 3))).shape
+    (2, 3, 8)
     """
 
     def __init__(self, dims: Sequence[int], **options: Unpack[LayerOptions]) -> None:

@@ -19,6 +19,18 @@ class Callback:
         needs_every_batch: whether `steps_per_execution="auto"` sends single steps if the class overrides
             `on_train_batch_begin` or `on_train_batch_end`.
         model: the `Model` or `Sequential` in training; `model.stop_training = True` ends training after the batch.
+
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> class StopBelow(training.Callback):
+    ...     def on_epoch_end(self, epoch, logs):
+    ...         self.model.stop_training = logs["loss"] < 0.5
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((64, 3), "float32"), np.ones((64, 1), "float32")
+    >>> history = model.fit(x, y, epochs=50, callbacks=StopBelow(), verbose=0)
+    >>> len(history.epoch) < 50, history.history["loss"][-1] < 0.5
+    (True, True)
     """
 
     model: Any
@@ -119,6 +131,16 @@ class LambdaCallback(Callback):
 
     Args:
         function: a function of the epoch's number and its logs.
+
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    >>> told = training.LambdaCallback(lambda epoch, logs: print(epoch, *logs))
+    >>> _ = model.fit(x, y, epochs=2, callbacks=told, verbose=0)
+    0 loss
+    1 loss
     """
 
     def __init__(self, function: Callable[[int, Mapping[str, float]], Any]) -> None:

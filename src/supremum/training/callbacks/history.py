@@ -30,6 +30,15 @@ class History:
         loss_scale: the scale of each step; 1 without loss scaling.
         skipped: whether each step was skipped.
         seconds: the time of each epoch in seconds; the first includes compilation.
+
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    >>> history = model.fit(x, y, epochs=3, batch_size=4, verbose=0)
+    >>> history.epoch, list(history.history), len(history.loss), history.skipped_steps
+    ([0, 1, 2], ['loss'], 6, 0)
     """
 
     epoch: list[int] = field(default_factory=list[int])
@@ -91,6 +100,18 @@ class CSVLogger(Callback):
     Args:
         path: the file.
         append: whether to append to an existing file, which must have the same columns.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    >>> path = Path(tempfile.mkdtemp()) / "history.csv"
+    >>> _ = model.fit(x, y, epochs=2, callbacks=training.CSVLogger(path), verbose=0)
+    >>> lines = path.read_text().splitlines()
+    >>> lines[0], len(lines)
+    ('epoch,loss', 3)
     """
 
     def __init__(self, path: str | Path, *, append: bool = False) -> None:

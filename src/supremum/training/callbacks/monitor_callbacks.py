@@ -87,6 +87,16 @@ class EarlyStopping(MonitorCallback):
 
     Attributes:
         stopped_epoch: the epoch after which training was stopped; None if it was not.
+
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    >>> stopping = training.EarlyStopping("loss", patience=2, min_delta=1e9)  # no epoch improves by that much
+    >>> _ = model.fit(x, y, epochs=9, callbacks=stopping, verbose=0)
+    >>> stopping.stopped_epoch
+    2
     """
 
     def __init__(
@@ -145,6 +155,18 @@ class ModelCheckpoint(MonitorCallback):
         mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
         every: how many epochs there are between saves; 1 saves after each.
         format: `"safetensors"` for files, the default, or `"orbax"` for folders, which may hold sharded arrays.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> model = training.Sequential([nn.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> saving = training.ModelCheckpoint(folder / "epoch-{epoch}.safetensors")
+    >>> _ = model.fit(x, y, epochs=2, callbacks=saving, verbose=0)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['epoch-0.safetensors', 'epoch-1.safetensors']
     """
 
     def __init__(

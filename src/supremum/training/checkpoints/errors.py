@@ -17,15 +17,44 @@ from supremum.errors import FileError, SupremumError, near_names
 
 
 class CheckpointError(SupremumError, ValueError):
-    """A checkpoint that is damaged, truncated, of the wrong kind or not ours; the message names the file."""
+    """A checkpoint that is damaged, truncated, of the wrong kind or not ours; the message names the file.
+
+    >>> import tempfile
+    >>> from supremum import training
+    >>> path = Path(tempfile.mkdtemp()) / "weights.safetensors"
+    >>> _ = path.write_text("not a checkpoint")
+    >>> try:
+    ...     training.load_arrays(path)
+    ... except training.CheckpointError as error:
+    ...     print(type(error).__name__)
+    CheckpointError
+    """
 
 
 class CheckpointFileError(CheckpointError, FileError):
-    """A checkpoint that the file system cannot read or write; has `errno` and `filename`."""
+    """A checkpoint that the file system cannot read or write; has `errno` and `filename`.
+
+    >>> import tempfile
+    >>> from supremum import training
+    >>> try:
+    ...     training.load_arrays(tempfile.mkdtemp() + "/missing.safetensors")
+    ... except training.CheckpointFileError as error:
+    ...     print(error.errno == errno.ENOENT)
+    True
+    """
 
 
 class MissingCheckpointError(CheckpointFileError, FileNotFoundError):
-    """A checkpoint file that does not exist."""
+    """A checkpoint file that does not exist.
+
+    >>> import tempfile
+    >>> from supremum import training
+    >>> try:
+    ...     training.load_arrays(tempfile.mkdtemp() + "/missing.safetensors")
+    ... except training.MissingCheckpointError:
+    ...     print("start from the beginning")
+    start from the beginning
+    """
 
 
 _PERMISSION_ERRORS = {errno.EACCES, errno.EPERM, errno.EROFS}

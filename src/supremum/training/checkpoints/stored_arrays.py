@@ -115,6 +115,14 @@ def load_arrays(
         CheckpointError: for a checkpoint that is damaged, truncated, empty, from another program, or of a newer
             version.
         MissingPackageError: for a folder without orbax-checkpoint.
+
+    >>> import tempfile
+    >>> import ml_dtypes
+    >>> path = tempfile.mkdtemp() + "/arrays.safetensors"
+    >>> save_arrays(path, {"w": np.ones(2, ml_dtypes.bfloat16)}, {"step": "7"})
+    >>> arrays, metadata = load_arrays(path)
+    >>> arrays["w"].dtype, metadata
+    (dtype(bfloat16), {'step': '7'})
     """
     placed = {} if like is None else mapping("like", like, "{'kernel': kernel}")
     return load_chosen(path, lambda names, _: {name: placed.get(name) for name in names})

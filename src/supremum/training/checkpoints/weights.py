@@ -31,6 +31,20 @@ class MismatchError(CheckpointError):
 
     Attributes:
         problems: what is wrong, one line for each path.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> small, large = nn.Dense(2), nn.Dense(4)
+    >>> for layer in (small, large):
+    ...     nn.initialize(layer, np.ones((1, 3), "float32"))
+    >>> path = tempfile.mkdtemp() + "/weights.safetensors"
+    >>> training.save_weights(small, path)
+    >>> try:
+    ...     training.load_weights(large, path)
+    ... except training.MismatchError as error:
+    ...     print(error.problems[0])
+    'kernel' is float32[3, 2], but the variable is float32[3, 4]
     """
 
     problems: tuple[str, ...] = ()
@@ -45,6 +59,18 @@ class LoadReport:
         missing: the paths of the variables without a given value, which are unchanged.
         unexpected: the given paths that the layer does not have.
         misshapen: the paths of the variables whose value has a different shape, which are unchanged.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from supremum import nn, training
+    >>> first, second = nn.Dense(2), nn.Dense(2, use_bias=False)
+    >>> for layer in (first, second):
+    ...     nn.initialize(layer, np.ones((1, 3), "float32"))
+    >>> path = tempfile.mkdtemp() + "/weights.safetensors"
+    >>> training.save_weights(first, path)
+    >>> report = training.load_weights(second, path, strict=False)
+    >>> report.loaded, report.unexpected
+    (('kernel',), ('bias',))
     """
 
     loaded: tuple[str, ...] = ()
@@ -106,6 +132,17 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
         MismatchError: for values that do not fit; the layer is unchanged.
         CheckpointError: for a file that is damaged or that supremum did not write.
         UninitializedError: if the layer has no variables yet.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from supremum import nn
+    >>> single, mixed = nn.Dense(2), nn.Dense(2, dtype="mixed_float16")
+    >>> for layer in (single, mixed):
+    ...     nn.initialize(layer, np.ones((1, 3), "float32"))
+    >>> path = tempfile.mkdtemp() + "/weights.safetensors"
+    >>> save_weights(single, path)
+    >>> load_weights(mixed, path).loaded
+    ('kernel', 'bias')
     """
     named = _variables(layer)
     like = specs({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})

@@ -36,6 +36,9 @@ class Batch(NamedTuple):
         x: the inputs of the model: an array, or the structure of arrays that the model takes.
         y: the labels; None if all losses come from the model itself.
         sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
+
+    >>> Batch(np.ones((2, 3)), np.ones(2)).sample_weight is None
+    True
     """
 
     x: Any
@@ -228,6 +231,10 @@ class ArrayData:
         ArgumentError: if there are no examples, if the arrays have different lengths, if the batch size is below 1, or
             if there are fewer batches than steps; a `ValueError`.
         OperandError: if a leaf is not an array; a `TypeError`.
+
+    >>> data = ArrayData(np.ones((10, 3), "float32"), np.ones(10, "float32"), None, batch_size=4)
+    >>> data.steps
+    3
     """
 
     def __init__(
@@ -314,6 +321,10 @@ class IterableData:
 
     Raises:
         OperandError: if `batches` is not iterable; a `TypeError`.
+
+    >>> data = IterableData([(np.ones((4, 3), "float32"), np.ones(4, "float32"))], steps=1)
+    >>> data.steps
+    1
     """
 
     def __init__(self, batches: Iterable[Any], *, steps: int | None = None) -> None:

@@ -251,6 +251,10 @@ class BinaryCrossentropy(Crossentropy):
 
     Raises:
         ArgumentError: if the smoothing is not from 0 to 1, or if the shapes differ; a `ValueError`.
+
+    >>> logits = jnp.asarray([[-100.0], [100.0]], "float16")
+    >>> BinaryCrossentropy(from_logits=True)(jnp.asarray([[1.0], [1.0]]), logits)
+    Array(50., dtype=float32)
     """
 
     _activation = "sigmoid"

@@ -70,6 +70,9 @@ class MeanAbsoluteError(PairLoss):
 
     Args:
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> MeanAbsoluteError()(jnp.zeros((2, 1)), jnp.asarray([[1.0], [3.0]], "float16"))
+    Array(2., dtype=float32)
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
@@ -88,6 +91,9 @@ class Huber(PairLoss):
 
     Raises:
         ArgumentError: if `delta` is not positive; a `ValueError`.
+
+    >>> Huber(delta=1.0, reduction=None)(jnp.zeros((2, 1)), jnp.asarray([[0.5], [3.0]]))
+    Array([0.125, 2.5  ], dtype=float32)
     """
 
     def __init__(self, delta: float = 1.0, **options: Unpack[LossOptions]) -> None:
@@ -111,6 +117,9 @@ class Poisson(PairLoss):
 
     Args:
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> Poisson()(jnp.asarray([[0.0]]), jnp.asarray([[2.0]]))
+    Array(2., dtype=float32)
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
@@ -127,6 +136,9 @@ class KLDivergence(PairLoss):
 
     Args:
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> round(float(KLDivergence()(jnp.asarray([[1.0, 0.0]]), jnp.asarray([[0.5, 0.5]]))), 3)
+    0.693
     """
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
@@ -144,6 +156,9 @@ class CosineSimilarity(PairLoss):
     Args:
         axis: the axis of the vectors.
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> CosineSimilarity(reduction=None)(jnp.asarray([[1.0, 0.0], [1.0, 0.0]]), jnp.asarray([[2.0, 0.0], [-2.0, 0.0]]))
+    Array([-1.,  1.], dtype=float32)
     """
 
     def __init__(self, axis: int = -1, **options: Unpack[LossOptions]) -> None:

@@ -67,6 +67,12 @@ class CategoricalAccuracy(MeanMetric):
 
     Args:
         name: the name of the metric.
+
+    >>> import numpy as np
+    >>> metric = CategoricalAccuracy()
+    >>> metric.update_state(np.eye(2), np.array([[0.9, 0.1], [0.8, 0.2]]))
+    >>> float(metric.result())
+    0.5
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
@@ -83,6 +89,12 @@ class TopKCategoricalAccuracy(MeanMetric):
 
     Raises:
         ArgumentError: if `k` is not a whole number of at least 1; a `ValueError`.
+
+    >>> import numpy as np
+    >>> metric = TopKCategoricalAccuracy(k=2)
+    >>> metric.update_state(np.eye(3)[[0, 2]], np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]))
+    >>> float(metric.result())
+    0.5
     """
 
     def __init__(self, k: int = 5, name: str | None = None) -> None:
@@ -106,6 +118,12 @@ class BinaryAccuracy(MeanMetric):
 
     Raises:
         ArgumentError: if the threshold is not a number; a `ValueError`.
+
+    >>> import numpy as np
+    >>> metric = BinaryAccuracy(threshold=0.0)
+    >>> metric.update_state(np.array([0, 1]), np.array([-2.0, 3.0]))
+    >>> float(metric.result())
+    1.0
     """
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
@@ -133,6 +151,12 @@ class Accuracy(MeanMetric):
 
     Raises:
         ArgumentError: if the shapes match none of these; a `ValueError`.
+
+    >>> import numpy as np
+    >>> metric = Accuracy()
+    >>> metric.update_state(np.array([0, 1]), np.array([[0.9, 0.1], [0.8, 0.2]]))
+    >>> float(metric.result())
+    0.5
     """
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:

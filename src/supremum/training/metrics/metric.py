@@ -104,6 +104,12 @@ class Metric(ABC):
 
     Args:
         name: the name of the metric; None to derive it from the class, as in `"mean_squared_error"`.
+
+    >>> from supremum.training import as_metric
+    >>> metric = as_metric("mse")  # as a pure function of its state, for a step of your own
+    >>> state = metric.update(metric.init(), jnp.zeros((2, 1)), jnp.asarray([[1.0], [3.0]]))
+    >>> metric.result(state)
+    Array(5., dtype=float32)
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -261,6 +267,12 @@ class FunctionMetric(MeanMetric):
         function: returns a value for each example, or their mean, which is then weighted by the number of examples. It
             gets labels and outputs as they are.
         name: the name of the metric; None for the function's name.
+
+    >>> import numpy as np
+    >>> metric = FunctionMetric(lambda y_true, y_pred: abs(y_true - y_pred), "error")
+    >>> metric.update_state(np.array([1.0, 2.0]), np.array([1.5, 2.5]))
+    >>> metric.name, float(metric.result())
+    ('error', 0.5)
     """
 
     def __init__(self, function: Callable[[Any, Any], Any], name: str | None = None) -> None:
