@@ -36,7 +36,7 @@ _EDGES: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArrayApiRules(LatticeRuleSet):
     """The lattice of the standard, which needs at least one array and Python numbers in the range of its dtype."""
 

@@ -102,7 +102,7 @@ def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
 _HALVES = (as_format("bfloat16"), as_format("float16"))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JaxRuleSet(LatticeRuleSet):
     """A lattice, and the result dtypes of the functions of `jax.numpy`.
 

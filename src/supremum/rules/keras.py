@@ -60,7 +60,7 @@ _REDUCTIONS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KerasRules(RuleSet):
     """Joins in a lattice of formats, Python ints and Python floats, with results of at most 32 bits per component.
 

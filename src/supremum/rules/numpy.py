@@ -99,7 +99,7 @@ def solved(operands: Operands) -> Verdict:
 _SINGLE = ("float32", "complex64")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NumpyRules(NumpyFunctions):
     """NumPy's rules: promotion without a function, else a search for the function's loop."""
 

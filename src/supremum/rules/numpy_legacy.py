@@ -70,7 +70,7 @@ class _Seen(NamedTuple):
     is_small: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NumpyLegacyRules(NumpyFunctions):
     """Value-based promotion."""
 

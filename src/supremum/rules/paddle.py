@@ -145,7 +145,7 @@ _PRODUCT_KERNELS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PaddleRuleSet(RuleSet):
     """Rules that are a table of types with exceptions for 0-d tensors and Python scalars.
 

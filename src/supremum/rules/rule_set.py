@@ -36,7 +36,7 @@ Target: TypeAlias = tuple[Operand, Storing]
 """An array that a result is written into, and what may be stored in it."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RuleSet(ABC):
     """A framework's promotion rules, as a value: two of one class with equal fields are equal.
 
@@ -81,6 +81,9 @@ class RuleSet(ABC):
     def memory(self) -> Memory:
         """The caches of these rules, which equal rule sets share."""
         return memory_of_values(type(self), self._values())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
         """Whether the other rule set has the same class and equal attributes."""
@@ -420,7 +423,7 @@ class RuleSet(ABC):
         return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LatticeRuleSet(RuleSet):
     """Rules in which operands promote to their join in a lattice of formats and weak kinds.
 

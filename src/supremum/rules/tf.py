@@ -87,7 +87,7 @@ class Mode(enum.Enum):
     ALL = "everything promotes"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorFlowRules(RuleSet):
     """The rules of one dtype conversion mode.
 
@@ -151,7 +151,7 @@ class TensorFlowRules(RuleSet):
         return (_FLOAT32 if as_format(dtype).bits <= 16 else _FLOAT64).dtype
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WeakTensorFlowRules(TensorFlowRules):
     """The rules of a mode with weak tensors."""
 

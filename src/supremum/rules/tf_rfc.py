@@ -93,7 +93,7 @@ class Mode(enum.Enum):
     NONE = "no promotion between tensors"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorFlowRfcRuleSet(RuleSet):
     """The rules of one mode of the RFC.
 

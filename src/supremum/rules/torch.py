@@ -192,7 +192,7 @@ _CHECKED: dict[str, tuple[frozenset[str], tuple[int, ...]]] = {
 _BOUNDS = sorted({bound for row in map(as_format, _KNOWN) for bound in (row.min, row.max, -row.max)})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TorchRules(RuleSet):
     """PyTorch's promotion with a given default dtype.
 
