@@ -93,6 +93,9 @@ class Lattice:
         above = {node for node in among if any(other != node and node in self._bounds[other] for other in among)}
         return tuple(node for node in self.edges if node in among - above)
 
+    def __repr__(self) -> str:
+        return f"Lattice({len(self.edges)} elements)"
+
 
 class Counterexample(NamedTuple):
     """A case in which a law fails.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from supremum.mixed_precision.pytrees import all_finite, as_loss, cast_like, des
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_RETRIES = 16
@@ -91,7 +92,7 @@ _Carry: TypeAlias = tuple[_Attempt, jax.Array, LossScaleState, jax.Array]
 
 
 def scaled_value_and_grad(
-    loss_fn: Callable[..., Any],
+    loss_fn: Callable[P, Any],
     loss_scale: LossScale | str | float,
     argnums: int | Sequence[int] = 0,
     *,
@@ -100,7 +101,7 @@ def scaled_value_and_grad(
     max_retries: int = MAX_RETRIES,
     axis_name: Any = None,
     reduce_dtype: Any = None,
-) -> Callable[..., ScaledGradients]:
+) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
     """Transform a loss function as `jax.value_and_grad` does, with the loss scaled and the gradients unscaled.
 
     The loss is scaled in float32; a float16 loss cannot overflow in the scaling itself. The gradients are divided by
@@ -169,17 +170,17 @@ def scaled_value_and_grad(
         loss_fn, settings, argnums, **choices, aggregate=lambda grads: replica_mean(grads, axis_name, reduced)
     )
 
-    def of_replicas(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
+    def of_replicas(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
         count = len(args)
         chosen = {number % count for number in np.ravel(argnums).tolist() if -count <= number < count}
-        args = tuple(varying(arg, axis_name) if number in chosen else arg for number, arg in enumerate(args))
-        return differentiate(state, *args, **kwargs)
+        varied: Any = (varying(arg, axis_name) if number in chosen else arg for number, arg in enumerate(args))
+        return differentiate(state, *varied, **kwargs)
 
     return of_replicas
 
 
 def differentiate_scaled(
-    loss_fn: Callable[..., Any],
+    loss_fn: Callable[P, Any],
     settings: LossScale,
     argnums: int | Sequence[int] = 0,
     *,
@@ -187,7 +188,7 @@ def differentiate_scaled(
     aggregate: Callable[[Any], Any] | None = None,
     on_overflow: str = "skip",
     max_retries: int = MAX_RETRIES,
-) -> Callable[..., ScaledGradients]:
+) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
     """Implement `scaled_value_and_grad`, for arguments that are already checked.
 
     Args:
@@ -214,7 +215,7 @@ def differentiate_scaled(
         value = _as_arrays(value) if on_overflow == "retry" else value
         return _Attempt(scaled if aggregate is None else aggregate(scaled), value, held)
 
-    def value_and_grad(state: LossScaleState, /, *args: Any, **kwargs: Any) -> ScaledGradients:
+    def value_and_grad(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
         state = as_state(state)
         made = attempt(state.loss_scale, args, kwargs)
         finite = jnp.asarray(True)

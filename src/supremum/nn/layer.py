@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +31,20 @@ from supremum.nn.module_tree import Module, Snapshot, snake_case
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import current_overlay, is_declaring, is_declaring_again, next_random_key
 from supremum.nn.summary import Summary, summary_of
-from supremum.nn.symbolic import call_symbolically, common_spec, is_spec, is_symbolic, spec_of
+from supremum.nn.symbolic import SymbolicValue, call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
+
+S = TypeVar("S", bound=SymbolicValue)
+R_co = TypeVar("R_co", covariant=True)
+SymbolicInput: TypeAlias = S | Sequence[S] | Mapping[str, S]
+
+
+class Computes(Protocol[R_co]):
+    """A layer in the eyes of type checkers: calling it returns what its `call` returns."""
+
+    def call(self, *args: Any, **kwargs: Any) -> R_co:
+        """As for `Layer`."""
+        ...
 
 
 class LayerOptions(TypedDict, total=False):
@@ -192,6 +205,17 @@ class Layer(Module["Layer"], ABC):
     @abstractmethod
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; floating inputs and autocast variables have the compute dtype here."""
+
+    @overload
+    def __call__(
+        self: Computes[jax.Array], x: SymbolicInput[S], /, *args: Any, training: bool | None = None, **kwargs: Any
+    ) -> S: ...
+
+    @overload
+    def __call__(self, x: SymbolicInput[SymbolicValue], /, *args: Any, **kwargs: Any) -> Any: ...
+
+    @overload
+    def __call__(self: Computes[R_co], *args: Any, training: bool | None = None, **kwargs: Any) -> R_co: ...
 
     def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
         """Check and cast the inputs, build if needed, and compute.

@@ -92,6 +92,9 @@ class RuleSet(ABC):
         """The caches of these rules, which equal rule sets share."""
         return memory_of_values(type(self), self._values())
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def __eq__(self, other: object) -> bool:
         """Whether the other rule set has the same class and equal attributes."""
         return self.memory is other.memory if isinstance(other, RuleSet) else NotImplemented

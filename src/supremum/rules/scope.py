@@ -206,6 +206,9 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
             lambda awaited: _scopes.run_in_block(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
         )
 
+    def __repr__(self) -> str:
+        return f"use_rules({self.rules if isinstance(self.rules, RuleSet) else repr(self.rules)})"
+
 
 @contextmanager
 def watching(watcher: Watcher) -> Generator[None]:

@@ -172,6 +172,9 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
             lambda awaited: _scope.run(self.policy, self.policy, awaited),
         )
 
+    def __repr__(self) -> str:
+        return f"use_policy({None if self.policy is None else self.policy.name!r})"
+
 
 def _usable(policy: Any) -> Policy:
     given = as_policy(policy)

@@ -125,6 +125,9 @@ class Callback:
     def on_predict_end(self) -> None:
         """Called after the last batch of `predict`."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
 
 class LambdaCallback(Callback):
     """Call a function after each epoch.

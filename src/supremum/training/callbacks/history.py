@@ -152,6 +152,9 @@ class CSVLogger(Callback):
         except (UnicodeDecodeError, csv.Error) as error:
             raise ArgumentError(f"{self._path} is not a CSV file; use another path") from error
 
+    def __repr__(self) -> str:
+        return f"CSVLogger({str(self._path)!r}, append={self._append})"
+
 
 def _drawn(history: History) -> Any:
     """Plot losses and metrics over epochs, one panel each, validation dashed, and the loss scale over steps."""

@@ -72,6 +72,9 @@ class MonitorCallback(Callback):
                 TrainingWarning,
             )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(monitor={self.monitor!r})"
+
 
 class EarlyStopping(MonitorCallback):
     """Stop when a number has not improved for some epochs. An inf or NaN never counts as an improvement.

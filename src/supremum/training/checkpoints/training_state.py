@@ -242,6 +242,9 @@ class CheckpointFolder:
                     f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
                 )
 
+    def __repr__(self) -> str:
+        return f"CheckpointFolder({str(self.folder)!r}, keep={self.keep})"
+
 
 def load_resumable(
     path: str | os.PathLike[str], model: Mapping[str, Any], optimizer: Mapping[str, Any], key: jax.Array

@@ -300,6 +300,9 @@ class ArrayData:
         else:
             yield from (rows_of(self._batch, rows) for each in whole for rows in each)
 
+    def __repr__(self) -> str:
+        return f"ArrayData({self.examples} examples, batch_size={self._batch_size}, steps={self.steps})"
+
 
 def host_is_the_device() -> bool:
     """Whether NumPy should select the rows: on a CPU, XLA copies them one by one, 0.7 us each."""
@@ -400,6 +403,9 @@ class IterableData:
         if not self._has_warned:
             self._has_warned = True
             warn_user(message, TrainingWarning)
+
+    def __repr__(self) -> str:
+        return f"IterableData({type(self._batches).__name__}, steps={self._steps})"
 
 
 Data: TypeAlias = ArrayData | IterableData
