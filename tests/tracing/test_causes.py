@@ -117,6 +117,7 @@ def test_both_operands_of_a_meeting_are_one_cause():
     assert cause.follow == ()
 
 
+@pytest.mark.slow
 def test_a_library_that_widens_is_a_cause_with_a_fix_for_its_result():
     from flax import nnx
 
