@@ -102,9 +102,6 @@ class RuleSet(ABC):
     def __hash__(self) -> int:
         return hash(self.memory)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}: {self.summary}>"
-
     @staticmethod
     def from_lattice(
         name: str, edges: Mapping[str, Iterable[str]], *, defaults: Mapping[str, str] | None = None, summary: str = ""
