@@ -9,16 +9,9 @@ from generate.public import MODULES, homes, names_of
 
 WITHOUT_EXAMPLE: dict[str, str] = {
     "supremum.arrays.DeviceError": "needs two devices, and the machines that run the examples have one",
-    "supremum.demo.measure_underflow": "takes longer than all other examples together; `supremum demo` calls it",
     "supremum.demo.train_classifier": "takes longer than all other examples together; `supremum demo` calls it",
 }
 """Public names that cannot have an example, by their full names, and why."""
-_LATER = (
-    "supremum.nn",
-    "supremum.optimizers",
-    "supremum.training",
-)
-"""Packages that do not have all their examples yet."""
 
 
 def missing_names(described: Container[str]) -> list[str]:
@@ -37,8 +30,4 @@ def missing_names(described: Container[str]) -> list[str]:
 def names_without_example() -> list[str]:
     """Return the public names whose docstring in the reference has no example, without the exceptions."""
     described = [each for module in MODULES for each in names_of(module) if homes().get(each.path) == each.path]
-    return [
-        each.path
-        for each in described
-        if ">>> " not in docstring_of(each) and each.path not in WITHOUT_EXAMPLE and not each.path.startswith(_LATER)
-    ]
+    return [each.path for each in described if ">>> " not in docstring_of(each) and each.path not in WITHOUT_EXAMPLE]
