@@ -139,7 +139,13 @@ class FileError(SupremumError, OSError):
 
 
 class MissingPackageError(SupremumError, ModuleNotFoundError):
-    """A package that is not installed; the message names the extra to install, and `name` the package."""
+    """A package that is not installed; the message names the extra to install, and `name` the package.
+
+    >>> from supremum.extras import missing_packages
+    >>> error = missing_packages("A plot", ["matplotlib"])
+    >>> error.name, str(error)
+    ('matplotlib', "A plot needs matplotlib; install with: pip install 'supremum[plot]'")
+    """
 
 
 class UnsupportedJaxError(SupremumError, RuntimeError):

@@ -11,7 +11,11 @@ EXTRAS: dict[str, str] = {
     "jax": "jax", "optax": "jax", "rich": "jax", "safetensors": "jax", "typer": "cli", "jinja2": "cli",
     "matplotlib": "plot", "orbax.checkpoint": "orbax", "sklearn": "examples",
 }  # fmt: skip
-"""The extra that installs a package, by the name that is imported."""
+"""The extra that installs a package, by the name that is imported.
+
+>>> EXTRAS["matplotlib"]
+'plot'
+"""
 
 
 def missing_packages(what: str, packages: Sequence[str]) -> MissingPackageError:
@@ -41,6 +45,12 @@ def require(what: str, *packages: str) -> None:
 
     Raises:
         MissingPackageError: if some are missing; it names them and the extras to install.
+
+    >>> require("supremum.formats", "numpy")
+    >>> require("A plot", "no_such_package")
+    Traceback (most recent call last):
+        ...
+    supremum.errors.MissingPackageError: A plot needs no_such_package; install with: pip install no_such_package
     """
     missing = [package for package in packages if not _is_installed(package)]
     if missing:

@@ -109,7 +109,11 @@ Operands: TypeAlias = tuple[Operand, ...]
 
 
 def number_text(value: Scalar) -> str:
-    """A Python number as it is written in explanations and tables."""
+    """A Python number as it is written in explanations and tables.
+
+    >>> number_text(1000), number_text(10**5000)
+    ('1000', 'an integer of 16610 bits')
+    """
     # Python refuses to print integers of more than 4300 digits, and 400 digits are unreadable.
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"

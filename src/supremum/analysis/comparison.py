@@ -86,10 +86,12 @@ class Comparison:
     >>> print(table_to_markdown(found.drawing()), end="")
     **result_type under torch, 2 of 4 cells differ from array-api**
     <BLANKLINE>
-    | | int64 | float32 |
+    | | i64 | f32 |
     |---|---|---|
-    | **int64** | int64 | **float32** |
-    | **float32** | **float32** | float32 |
+    | **i64** | i64 | **f32** |
+    | **f32** | **f32** | f32 |
+    <BLANKLINE>
+    i64 int64, f32 float32
     """
 
     left: RuleTable

@@ -147,10 +147,12 @@ def table_to_markdown(table: Table) -> str:
     >>> print(table_to_markdown(rule_table("torch", types="int8,float*").drawing()), end="")
     **result_type under torch**
     <BLANKLINE>
-    | | int8 | float\* |
+    | | i8 | f\* |
     |---|---|---|
-    | **int8** | int8 | float32 |
-    | **float\*** | float32 | float32 |
+    | **i8** | i8 | f32 |
+    | **f\*** | f32 | f32 |
+    <BLANKLINE>
+    i8 int8, f\* float\* (weak), f32 float32
     """
     written = [f"**{_markdown(table.title)}**", ""]
     written.append("| |" + "|".join(f" {_markdown(column)} " for column in table.columns) + "|")

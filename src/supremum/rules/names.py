@@ -34,7 +34,12 @@ RuleName: TypeAlias = Literal[
     "numpy", "numpy-legacy", "torch", "keras", "tf-rfc-all", "tf-rfc-safe", "tf-rfc-none", "tf-off", "tf-all",
     "tf-safe", "paddle", "array-api",
 ]  # fmt: skip
-"""The names of `rule_names()`, for type checkers and for completion in editors."""
+"""The names of `rule_names()`, for type checkers and for completion in editors.
+
+>>> from typing import get_args
+>>> get_args(RuleName) == tuple(rule_names())
+True
+"""
 FOLLOWS_JAX = "jax"
 """The name of the rules that follow all of JAX's flags."""
 FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}

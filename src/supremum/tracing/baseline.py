@@ -32,6 +32,13 @@ class Baseline:
     Args:
         counts: how many casts of each kind one program has, by the key of the cast.
         folder: the folder that files are relative to.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> known = casts(lambda x, w: x * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    >>> later = casts(lambda x, w: x - w)(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    >>> [cast.expression for cast in Baseline.of([known]).new(later)]
+    ['x - w']
     """
 
     counts: dict[tuple[str, ...], int]

@@ -30,6 +30,12 @@ class HiddenPromotion:
         at: the position of the expression.
         expression: its source text, on one line.
         fix: what to write instead.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> report = casts(lambda x, w, b: x * w + b)(jnp.ones(4, "bfloat16"), jnp.ones(4), jnp.ones(4))
+    >>> [cast.expression for cast in report], [hidden.expression for hidden in report[0].hides]
+    (['x * w'], ['x * w + b'])
     """
 
     at: Position
@@ -74,6 +80,12 @@ class Cast:
         cause: the cast that widened first, from which this one follows; None if it follows from none.
         asked_for: the cast with which the user made an operand wider on purpose, so that this cast was needed.
         hides: the promotions that would be left if this cast and those that follow from it were gone.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> cast = casts(lambda x, w: x * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))[0]
+    >>> cast.kind, cast.source, cast.target, cast.bytes, cast.expression
+    ('promotion', dtype(bfloat16), dtype('float32'), 24, 'x * w')
     """
 
     source: DType

@@ -22,6 +22,12 @@ class Cause:
     Args:
         casts: the casts of the expression.
         follow: the casts that would be gone if the expression stayed in its narrower dtype.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.tracing import casts
+    >>> report = casts(lambda x, w, v: (x * w) @ v)(jnp.ones(4, "bfloat16"), jnp.ones(4), jnp.ones(4, "bfloat16"))
+    >>> [(cause.first.expression, [cast.expression for cast in cause.follow]) for cause in report.causes]
+    [('x * w', ['(x * w) @ v'])]
     """
 
     casts: tuple[Cast, ...]

@@ -23,7 +23,12 @@ from supremum.training.losses import without_left_out
 from supremum.training.metrics import Mean, Metric
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
-"""A function of labels, outputs and sample weights (or None) that returns a floating-point scalar."""
+"""A function of labels, outputs and sample weights (or None) that returns a floating-point scalar.
+
+>>> largest_error: LossFunction = lambda y_true, y_pred, weights: jnp.max(jnp.abs(y_true - y_pred))
+>>> largest_error(jnp.ones(2), jnp.zeros(2), None).dtype
+dtype('float32')
+"""
 BatchLoss: TypeAlias = Callable[[Batch, Any, bool], jax.Array]
 """A function of a batch, the outputs and whether the model trains that returns a floating-point scalar."""
 
@@ -107,7 +112,13 @@ class TrainState:
 
 
 TrainStep: TypeAlias = Callable[[TrainState, Batch], TrainState]
-"""A pure training step: a function of state and batch that returns the next state."""
+"""A pure training step: a function of state and batch that returns the next state.
+
+>>> def accumulate(step: TrainStep, state: TrainState, batches: list[Batch]) -> TrainState:
+...     for batch in batches:
+...         state = step(state, batch)
+...     return state
+"""
 
 
 LOSS_MEAN = Mean("loss")

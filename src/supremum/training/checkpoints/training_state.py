@@ -132,7 +132,18 @@ class Checkpoint:
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint is damaged, so an older one is used."""
+    """A checkpoint is damaged, so an older one is used.
+
+    >>> import tempfile
+    >>> import warnings
+    >>> folder = CheckpointFolder(tempfile.mkdtemp())
+    >>> older, newer = (folder.save(Checkpoint({"kernel": jnp.ones(2)}, {}, step=step)) for step in (1, 2))
+    >>> _ = newer.write_bytes(b"damaged")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     folder.load_latest().step, caught[0].category.__name__
+    (1, 'CheckpointWarning')
+    """
 
 
 class CheckpointFolder:
