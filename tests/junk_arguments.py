@@ -17,7 +17,9 @@ import optax
 import supremum
 from supremum import formats, mixed_precision, nn, operations, optimizers, rules, training
 
-PACKAGES = ["supremum", *(f"supremum.{name}" for name in sorted(supremum._FLOORS)), "supremum.nn.functional"]
+# Packages that `supremum` does not offer in its `__all__` serve the command line, which checks what they are given.
+_OFFERED = sorted(supremum._FLOORS & {*supremum.__all__})
+PACKAGES = ["supremum", *(f"supremum.{name}" for name in _OFFERED), "supremum.nn.functional"]
 
 
 class Broken:

@@ -22,20 +22,28 @@ if TYPE_CHECKING:
     from supremum import (
         analysis,
         arrays,
-        demo,
-        explorer,
         formats,
         jaxprs,
-        launching,
         mixed_precision,
         nn,
         operations,
         ops,
         optimizers,
-        render,
         rules,
         tracing,
         training,
+    )
+    from supremum import (
+        demo as demo,
+    )
+    from supremum import (
+        explorer as explorer,
+    )
+    from supremum import (
+        launching as launching,
+    )
+    from supremum import (
+        render as render,
     )
     from supremum.arrays import Array, ArrayVariable, asarray, count_conversions, namespace
 
@@ -55,13 +63,10 @@ __all__ = [
     "asarray",
     "can_promote",
     "count_conversions",
-    "demo",
     "explain",
-    "explorer",
     "formats",
     "get_rules",
     "jaxprs",
-    "launching",
     "mixed_precision",
     "namespace",
     "nn",
@@ -69,7 +74,6 @@ __all__ = [
     "ops",
     "optimizers",
     "promote_types",
-    "render",
     "result_type",
     "rules",
     "set_default_rules",

@@ -116,7 +116,7 @@ def test_examples_run(tmp_path, monkeypatch, line):
         (["table", "--unknown", "bf61", "--against", "torch"], "supremum: unknown dtype 'bf61': did you mean 'bf16'?"),
         (["lattice", "--path", "i8", "f23"], "supremum: unknown dtype 'f23': did you mean 'f32'?"),
         (["rules", "--format", "jsno"], "supremum: unknown format 'jsno': did you mean 'json'?"),
-        (["demo", "--policy", "bf61"], "supremum: unknown policy 'bf61': did you mean 'bf16'?"),
+        (["demo", "--case", "underflo"], "supremum: unknown case 'underflo': did you mean 'underflow'?"),
     ],
 )  # fmt: skip
 def test_usage_errors_are_one_line_that_suggests_near_names(args, line):

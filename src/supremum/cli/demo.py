@@ -39,7 +39,10 @@ def demo(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out/demo"),
 ) -> None:
-    """Train on handwritten digits in float32, float16 and bfloat16, and see what float16 loses and how to keep it."""
+    """See what float16 loses, and how mixed precision keeps it.
+
+    Networks train on handwritten digits in float32, float16 and bfloat16; a picture compares them.
+    """
     with loading():  # JAX, which most commands do not need
         from supremum import demo
 

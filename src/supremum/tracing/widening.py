@@ -9,6 +9,7 @@ from typing import Any
 from jax.extend.core import Jaxpr, Literal, Var
 
 from supremum.formats import CATEGORIES, as_format
+from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Site, aval_of, callees, is_backward, loop_operands
 from supremum.tracing.cast import DELIBERATE, Cast
@@ -237,7 +238,7 @@ class WideningFlow:
 def _arguments(caller: Site, function: Jaxpr) -> Iterator[tuple[Var, Any]]:
     """The inputs of a called function, each with the operand that it is called with."""
     operands, equation = caller.equation.invars, caller.equation
-    if equation.primitive is p.while_p and function is equation.params["cond_jaxpr"].jaxpr:
+    if equation.primitive is p.while_p and function is parameter(equation, "cond_jaxpr").jaxpr:
         loop = loop_operands(equation)
         operands = [*operands[: loop.condition], *operands[loop.first_carry :]]
     # The index of a cond comes before the operands of its branches.
