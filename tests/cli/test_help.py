@@ -88,10 +88,12 @@ def test_examples_run(tmp_path, monkeypatch, line):
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "train.py").write_text(TRAIN)
     (tmp_path / "model.py").write_text(MODEL)
+    if "--baseline" in line:
+        assert run("casts", "train.py", "--write-baseline", "casts.json").exit_code == 0
     result = run(*shlex.split(line)[1:])
     sys.modules.pop("model", None)
     assert result.exit_code == 0, result.output
-    assert result.stdout or "-o" in line
+    assert result.stdout or "-o" in line or "--baseline" in line
     words = shlex.split(line)
     for option in ("-o", "--json"):
         if option in words:
