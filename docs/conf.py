@@ -93,7 +93,7 @@ _UNNAMED = (
     "supremum.training.trainer.Trainer",
     "supremum.training.metrics.metric.MeanState",
 )
-nitpick_ignore = [("py:class", name) for name in _UNNAMED]
+nitpick_ignore = [("py:class", name) for name in _UNNAMED] + [("py:class", "supremum.tracing.forbid.Forbidding")]
 # A default factory is shown as `<factory>`, which Sphinx cannot parse, so it splits these types at commas.
 nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "tuple[str"), ("py:class", "dict[str")]
 autodoc_default_options = {"members": True}

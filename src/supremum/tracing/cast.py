@@ -136,12 +136,12 @@ class Cast:
 
     @property
     def category(self) -> str:
-        """The class, for a library with its name: `"library of flax"`."""
+        """The class, and the name of the library if one casts, such as `"library of flax"`."""
         return f"{self.kind} of {self.library}" if self.library else self.kind
 
     @property
     def place(self) -> Hashable:
-        """The user's expression, to compare: casts of one expression have the same place."""
+        """What casts of one expression of the user have in common, to compare them."""
         return self.path[-1][0] if self.path else (self.file, self.line, self.expression)
 
     @property

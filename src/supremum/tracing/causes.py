@@ -49,7 +49,7 @@ class Cause:
         return tuple(dict.fromkeys(hidden for cast in self.casts for hidden in cast.hides))
 
     @property
-    def bytes(self) -> int:
+    def total_bytes(self) -> int:
         """The bytes that all these casts read and write when the program runs once."""
         return sum(cast.total_bytes for cast in (*self.casts, *self.follow))
 
@@ -133,7 +133,7 @@ def causes_of(casts: Sequence[Cast]) -> tuple[tuple[Cause, ...], tuple[Cast, ...
             others += [*first.values(), *follow]
     order = {id(cast): number for number, cast in enumerate(casts)}
     others.sort(key=lambda cast: (cast.kind in DELIBERATE, order.get(id(cast), 0)))
-    return tuple(sorted(causes, key=lambda cause: largest_first(cause.bytes))), tuple(others)
+    return tuple(sorted(causes, key=lambda cause: largest_first(cause.total_bytes))), tuple(others)
 
 
 def plural(count: int, noun: str) -> str:

@@ -153,7 +153,7 @@ class CastReport:
 
     @property
     def others(self) -> CastReport:
-        """The casts without a cause: steps of libraries, and, last, the casts that the program asks for."""
+        """The casts without a cause, which are steps of libraries and, last, the casts that the program asks for."""
         return CastReport(causes_of(self.casts)[1])
 
     def select(
