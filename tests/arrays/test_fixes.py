@@ -183,7 +183,7 @@ def test_casts_that_xla_lacks_are_detected_without_aborting_the_process():
     for target in ("float6_e2m3fn", "float6_e3m2fn"):
         try:
             jnp.asarray(np.ones(1, as_format(target).dtype))
-        except (jax.errors.JaxRuntimeError, TypeError):
+        except jax.errors.JaxRuntimeError:
             expected[target] = False
         else:
             expected[target] = True  # XLA of JAX 0.12 has these formats
@@ -293,7 +293,7 @@ def test_fix_of_a_refusal_under_jit_works_under_jit():
 def test_formats_without_xla_arithmetic_are_refused_before_compilation(kind):
     """From JAX 0.12 on, XLA aborts the process when it compiles some operations on these formats."""
     if jax.__version_info__ < (0, 11):
-        with pytest.raises(RuntimeDtypeError, match=f"JAX does not have {kind}"):
+        with pytest.raises(RuntimeDtypeError, match=f"JAX does not have {kind} on this device"):
             _array("jax", kind, 1.0, 2.0)
         return
     a = _array("jax", kind, 1.0, 2.0)

@@ -139,7 +139,7 @@ def test_errors_of_the_program_are_shown_as_python_does(run):
         (["mixing:mix"], "The function mixing:mix needs --args"),
         (["mixing:mixx", "--args", "f32[2]"], "did you mean 'mix'?"),
         (["mixin:mix", "--args", "f32[2]"], "There is no module mixin here"),
-        (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'float31'"),
+        (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'f31': did you mean 'f32' or 'f16'?"),
         (["mixing:mix", "--args", "f32[2"], "Arguments must be arrays such as f32[8,128] or key[], numbers"),
         (["train.py", "--fail-on", "promotoin"], "did you mean 'promotion'?"),
         (["train.py", "--format", "xml"], "unknown format"),

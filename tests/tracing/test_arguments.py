@@ -58,7 +58,7 @@ def test_other_text_is_an_error(text):
 
 
 def test_errors_name_what_is_wrong():
-    with pytest.raises(UnknownDtypeError, match="float33"):
+    with pytest.raises(UnknownDtypeError, match="unknown dtype 'f33': did you mean 'f32'"):
         parse_arguments("{'w': f33[2]}")
     with pytest.raises(ArgumentError, match="keys of a dict"):
         parse_arguments("{f32[1]: 1}")
@@ -87,3 +87,10 @@ def test_a_call_is_checked():
     check_call("f", max, (1, 2, 3, 4, 5, 6))  # its parameters are unknown
     with pytest.raises(ArgumentError, match=r"f\(x\) cannot be called with 2 arguments: too many positional"):
         check_call("f", jax.jit(lambda x: x), (1, 2))
+
+
+def test_dtypes_have_the_names_of_jax_of_xla_and_of_numpy():
+    names = ["f32", "bf16", "i8", "s32", "u4", "c64", "f8_e4m3fn", "float16", "int64"]
+    given = parse_arguments(", ".join(f"{name}[2]" for name in names))
+    expected = ["float32", "bfloat16", "int8", "int32", "uint4", "complex64", "float8_e4m3fn", "float16", "int64"]
+    assert [each.dtype.name for each in given] == expected

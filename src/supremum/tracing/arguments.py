@@ -16,8 +16,7 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.tracing.expressions import UNRESOLVED, literal_of
 
-_KINDS = {"bf": "bfloat", "f": "float", "i": "int", "s": "int", "u": "uint", "c": "complex"}
-_SHORT = re.compile(r"(bf|f|i|s|u|c)(\d.*)")
+_SIGNED = re.compile(r"s(\d+)")  # XLA's name of a signed integer
 _KEY = re.compile(r"key(<\w+>)?(?=\[|\s*[,)\]}]|\s*$)")
 # Text in quotes, or the empty brackets of an array without dimensions, which Python does not accept.
 _EMPTY = re.compile(r"""('[^']*'|"[^"]*")|(?<=\w)\[\s*\]""")
@@ -164,7 +163,5 @@ def _array(name: str, shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
         raise ArgumentError(f"The lengths of an array must have at most {_DIGITS} digits, got {shown(list(shape))}.")
     if name == "key":
         return jax.ShapeDtypeStruct(shape, jax.eval_shape(lambda: jax.random.key(0)).dtype)
-    short = _SHORT.fullmatch(name)
-    return jax.ShapeDtypeStruct(
-        shape, as_format(name if short is None else _KINDS[short.group(1)] + short.group(2)).dtype
-    )
+    signed = _SIGNED.fullmatch(name)
+    return jax.ShapeDtypeStruct(shape, as_format(name if signed is None else f"i{signed[1]}").dtype)
