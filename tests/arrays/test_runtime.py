@@ -10,10 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import supremum
 from arrays import calls
 from arrays.calls import RULE_SETS
 from supremum import ArrayVariable, PromotionError, get_rules, use_rules
-from supremum.arrays import ELEMENTWISE_OPERATIONS, InPlaceError, NarrowingError, RuntimeDtypeError, asarray, ops
+from supremum.arrays import (
+    ELEMENTWISE_OPERATIONS,
+    ComputationError,
+    InPlaceError,
+    NarrowingError,
+    RuntimeDtypeError,
+    asarray,
+    ops,
+)
 from supremum.arrays.array import wrap
 from supremum.formats import as_format
 from supremum.operands import as_operand
@@ -249,3 +258,25 @@ def test_rules_named_jax_follow_changes_of_the_x64_flag():
                 assert halved(small).dtype == ("float64" if x64 else "float32")
                 assert halved(small).weak_type
     assert len(traces) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_function_without_a_kernel_in_jax_says_so(dtype):
+    square = supremum.asarray(np.ones((2, 2)), dtype, library="jax")
+    with pytest.raises(RuntimeDtypeError, match=f"jax has no solve for {dtype}") as caught:
+        supremum.namespace("jax").linalg.solve(square, square)
+    assert isinstance(caught.value.__cause__, NotImplementedError)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("compiled", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+def test_shapes_that_do_not_fit_are_not_taken_for_a_missing_kernel(dtype, compiled):
+    square, vector = (supremum.asarray(np.ones(shape), dtype, library="jax") for shape in ((2, 2), 3))
+    with pytest.raises(ComputationError, match="add") as caught:
+        compiled(lambda a, b: a + b)(square, vector)
+    assert isinstance(caught.value.__cause__, (TypeError, ValueError))
+
+
+def test_errors_of_asarray_name_the_function_and_its_arguments():
+    with pytest.raises(ComputationError, match=r"^asarray\(float32\[2\], device='moon'\) failed in jax"):
+        supremum.namespace("jax").asarray(np.ones(2, "float32"), device="moon")

@@ -211,3 +211,15 @@ def test_the_fixes_on_the_first_screen_remove_all_promotions(report, tmp_path):
 def test_an_empty_report_has_no_causes():
     assert CastReport(()).causes == ()
     assert len(CastReport(()).others) == 0
+
+
+def test_causes_that_move_the_most_bytes_with_what_follows_come_first():
+    def program(x, y, z, v, w):
+        total = (x * w[:2]).sum()
+        return total * y, total * z, v * w
+
+    arrays = (jnp.ones(size, "bfloat16") for size in (2, 60, 60, 100))
+    report = casts(program)(*arrays, jnp.ones(100))
+    found = [(cause.first.expression, cause.total_bytes) for cause in report.causes]
+    assert found == [("x * w[:2]", (2 + 60 + 60) * 6), ("v * w", 100 * 6)]
+    assert report[0].expression == "v * w"  # the largest single cast
