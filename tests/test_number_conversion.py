@@ -187,6 +187,12 @@ def test_number_changes_overflow_underflow_round_and_wrap():
     assert explain("uint8", 256, operation="add", rules="numpy").number_changes == ()
 
 
+def test_a_float_that_an_integer_format_truncates_rounds_and_one_out_of_range_wraps():
+    int8 = as_format("int8")
+    for value, how in ((2.5, "rounds"), (-0.5, "rounds"), (300.5, "wraps"), (2.0, None)):
+        assert change(value, converted(value, [int8]), int8) == how
+
+
 def test_explanations_show_converted_numbers():
     assert "float* (1000000.0) -> float16, overflows to inf" in str(explain("float16", 1e6, operation="add"))
     assert "int* (1000) -> int8, wraps to -24" in str(explain("int8", 1000, operation="add", rules="torch"))

@@ -8,6 +8,7 @@ Exception
     ├── FileError              (OSError) the file system does not let us read or write
     ├── MissingPackageError    (ModuleNotFoundError) a package that an extra installs is missing
     ├── UnsupportedJaxError    (RuntimeError) the installed JAX differs from the supported versions
+    ├── ModelInUseError        (RuntimeError) a model is to change while another thread trains it
     ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program makes a forbidden cast
     ├── ScopeError             (RuntimeError) JAX traces a function for a different scope than the task's
     ├── OperandError           (TypeError) a value that cannot be promoted at all

@@ -45,9 +45,10 @@ class NumberChange(NamedTuple):
         becomes: what the operation computes with instead.
         how: `"wraps"` for an int that an integer format does not hold; `"overflows"` for a number that becomes
             infinite, NaN, or the largest number of a format that has neither; `"underflows"` for one that becomes
-            zero; `"rounds"` for an int that a float format does not hold exactly, and for a float so small that it
-            keeps fewer digits than the format has for others (1e-7 in float16). Rounding a float to the nearest
-            number of its new format, such as 0.1 to float32, does not count as a change.
+            zero; `"rounds"` for an int that a float format does not hold exactly, for a float whose fraction an integer
+            format drops, and for a float so small that it keeps fewer digits than the format has for others (1e-7 in
+            float16). Rounding a float to the nearest number of its new format, such as 0.1 to float32, does not count
+            as a change.
 
     >>> from supremum import explain
     >>> print(*explain("float16", 1e6, operation="add", rules="torch").number_changes)
@@ -130,7 +131,7 @@ def _change(value: int | float, becomes: int | float, target: Format) -> str | N
     if value == becomes or (isinstance(value, float) and math.isnan(value)):
         return None
     if not target.is_inexact:
-        return "wraps"
+        return "rounds" if math.isfinite(value) and math.trunc(value) == becomes else "wraps"
     if not math.isfinite(becomes) or (isinstance(value, float) and math.isinf(value)):
         return "overflows"
     if becomes == 0:

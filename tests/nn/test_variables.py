@@ -291,6 +291,9 @@ class TestAutocastScope:
         jax.grad(lambda x: outer(x).sum().astype("float32"))(jnp.ones((2, 2)))
         assert set(seen) == {np.dtype("float32")}
 
+    def test_repr_names_the_function(self):
+        assert repr(nn.custom_jvp(jnp.square)) == "nn.custom_jvp(square)"
+
     @pytest.mark.parametrize(("custom_vjp", "read"), [(nn.custom_vjp, "float16"), (jax.custom_vjp, "float32")])
     def test_rule_of_plain_jax_reads_stored_values(self, custom_vjp, read):
         seen = []

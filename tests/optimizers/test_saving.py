@@ -213,6 +213,11 @@ def test_from_config_builds_an_equal_optimizer(optimizer):
     assert repr(deserialize_optimizer(serialize_optimizer(optimizer))) == repr(optimizer)
 
 
+def test_the_repr_of_an_optimizer_around_an_optax_transformation_is_short():
+    chain = optax.chain(optax.clip(1.0), optax.adam(1e-3))
+    assert repr(Optimizer(chain)) == "Optimizer(transformation=<optax transformation of chain()>)"
+
+
 def test_a_config_has_exact_numbers_and_converts_to_json():
     optimizer = LossScaleOptimizer(SGD(0.1, 0.9), FixedLossScale(16))
     optimizer.learning_rate = 0.3

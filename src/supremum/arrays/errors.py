@@ -22,7 +22,10 @@ from supremum.operations import ASSIGN
 
 
 class LibraryError(SupremumError, TypeError):
-    """Operands from two libraries, which are never converted implicitly.
+    """Operands of two libraries, neither of which is NumPy, or of a library that this package does not know.
+
+    NumPy's arrays follow the other operand into its library; between two other libraries nothing is converted
+    implicitly.
 
     >>> import jax.numpy as jnp, supremum
     >>> supremum.namespace("numpy").sqrt(jnp.ones(2))  # doctest: +ELLIPSIS

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import jax
 
 from supremum.argument_checks import function, iterable, text, whole_number
+from supremum.errors import shown
 from supremum.nn.scopes import autocast_scope
 
 Function = Callable[..., Any]
@@ -54,6 +55,9 @@ class _Differentiable:
         if self._define is not None:
             self._define(made, _within(scope))
         return made(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"nn.{type(self).__name__}({getattr(self._fun, '__qualname__', None) or shown(self._fun)})"
 
     def _defined_by(self, define: Callable[[Any, Callable[[Function], Function]], None]) -> None:
         define(self._plain, lambda rule: rule)

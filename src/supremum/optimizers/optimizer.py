@@ -490,4 +490,5 @@ class Optimizer:
         if "_hyper" not in vars(self):
             return object.__repr__(self)
         config = {name: value for name, value in self.get_config().items() if value not in (None, ())}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in config.items())})"
+        settings = ", ".join(f"{name}={transformations.setting_text(value)}" for name, value in config.items())
+        return f"{type(self).__name__}({settings})"

@@ -269,3 +269,11 @@ def take_step(
     slots = merge(slots, keys, jax.tree.map(cast_like, after, part), gradients.keys())
     changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in gradients}
     return {**values, **changed}, extract_numbers(slots, numbers)[0]
+
+
+def setting_text(value: object) -> str:
+    """The `repr` of a setting. Optax's own, a pair of functions with their addresses, does not name its maker."""
+    if not isinstance(value, optax.GradientTransformation):
+        return repr(value)
+    maker = getattr(value.init, "__qualname__", "").partition(".")[0]
+    return f"<optax transformation of {maker}()>" if maker.isidentifier() else "<optax transformation>"

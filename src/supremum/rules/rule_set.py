@@ -179,7 +179,8 @@ class RuleSet(ABC):
             raise ArgumentError("a decision needs operands, got none; give at least one")
         row = as_operation(operation)
         if row.arity is not None and len(operands) != row.arity:
-            raise ArgumentError(f"{row.name} takes {row.arity} operands, got {len(operands)}")
+            expected = "1 operand" if row.arity == 1 else f"{row.arity} operands"
+            raise ArgumentError(f"{row.name} takes {expected}, got {len(operands)}")
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
