@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import supremum
-from arrays import calls
+from arrays import calls, libraries
 from arrays.calls import RULE_SETS
 from supremum import ArrayVariable, PromotionError, get_rules, use_rules
 from supremum.arrays import (
@@ -278,6 +278,14 @@ def test_shapes_that_do_not_fit_are_not_taken_for_a_missing_kernel(dtype, compil
     assert isinstance(caught.value.__cause__, (TypeError, ValueError))
 
 
-def test_errors_of_asarray_name_the_function_and_its_arguments():
-    with pytest.raises(ComputationError, match=r"^asarray\(float32\[2\], device='moon'\) failed in jax"):
-        supremum.namespace("jax").asarray(np.ones(2, "float32"), device="moon")
+@pytest.mark.parametrize("name", libraries.NAMES)
+def test_errors_of_asarray_name_the_function_and_its_arguments(name):
+    values, message = np.ones(2, "float32"), rf"^asarray\(float32\[2\], device='moon'\) failed in {name}"
+    with libraries.library(name) as xp:
+        for call in (
+            lambda: xp.asarray(values, device="moon"),
+            lambda: supremum.asarray(values, library=name, device="moon"),
+            lambda: supremum.asarray(xp.asarray(values), device="moon"),
+        ):
+            with pytest.raises(ComputationError, match=message):
+                call()

@@ -9,12 +9,12 @@ import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backend_errors import computation_errors
+from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
-from supremum.errors import OperandError
+from supremum.errors import OperandError, SupremumError
 from supremum.formats import CATEGORIES, FORMATS, DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
@@ -31,6 +31,25 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     if data.__class__ is list and (library is None or library is NUMPY) and dtype is device is copy is None:
         return of_list(cast("list[Any]", data))
     return _converted(data, dtype, library, device, copy)
+
+
+def raise_asarray_error(library: Any, data: Any, error: Exception, **options: Any) -> None:
+    """Raise a `ComputationError` in place of a library's error in `convert`; return if it is to go on as it is.
+
+    Args:
+        library: the library asked for; None for that of the data.
+        data: what was to be converted.
+        error: the error.
+        **options: the other arguments of `asarray`.
+
+    Raises:
+        ComputationError: as in `raise_computation_error`.
+    """
+    if isinstance(error, SupremumError):  # such as that of an unknown library
+        return
+    backend = (backend_of(unwrapped(data)) if library is None else backend_named(library)) or NUMPY
+    given = {name: value for name, value in options.items() if value is not None}
+    raise_computation_error("asarray", backend, (data,), given, error)
 
 
 def of_list(data: list[Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from supremum.arrays.array import Array
-from supremum.arrays.conversion import convert
+from supremum.arrays.conversion import convert, raise_asarray_error
 from supremum.arrays.namespaces import Namespace, namespace_of
 
 
@@ -31,6 +31,7 @@ def asarray(
         OperandError: for data that are not numbers.
         RuntimeDtypeError: for a dtype that the library does not have.
         OverflowError: for a number that does not fit the dtype.
+        ComputationError: for what the library refuses, such as an unknown device.
 
     >>> import supremum
     >>> with supremum.use_rules("jax-x32"):
@@ -40,7 +41,11 @@ def asarray(
     ...     supremum.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    return convert(data, dtype, library=library, device=device, copy=copy)
+    try:
+        return convert(data, dtype, library=library, device=device, copy=copy)
+    except Exception as error:
+        raise_asarray_error(library, data, error, dtype=dtype, device=device, copy=copy)
+        raise
 
 
 def namespace(library: Any, *, api_version: str | None = None) -> Namespace:

@@ -115,7 +115,9 @@ class NumpyBackend(Backend):
 
     def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
         """An array."""
-        return np.array(data, dtype, copy=copy)
+        if device is None:
+            return np.array(data, dtype, copy=copy)
+        return np.asarray(data, dtype, device=device, copy=copy)  # it checks the device
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array itself."""

@@ -151,9 +151,7 @@ def asarray_in(backend: Backend) -> Callable[..., Any]:
                 return conversion.of_list(obj)  # as `convert` does, in fewer steps
             return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
         except Exception as error:
-            given = {"dtype": dtype, "device": device, "copy": copy}
-            options = {name: value for name, value in given.items() if value is not None}
-            raise_computation_error("asarray", backend, (obj,), options, error)
+            conversion.raise_asarray_error(backend, obj, error, dtype=dtype, device=device, copy=copy)
             raise
 
     asarray.__qualname__ = asarray.__name__
