@@ -14,6 +14,7 @@ from generate.docstrings import literal  # noqa: E402
 from generate.exploring import explorer_files  # noqa: E402
 from generate.readme import closed, relinked  # noqa: E402
 from generate.site import site_files, write_site  # noqa: E402
+from generate.stacked_tables import StackedTables  # noqa: E402
 
 project = "Supremum"
 author = "Supremum's contributors"
@@ -24,8 +25,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 exclude_patterns = ["generate/**", "static/**", "generated/static/**", "generated/parts/**"]
 html_theme = "furo"
 html_title = "Supremum"
-html_static_path = ["static", "generated/static"]
+html_favicon = "../src/supremum/render/icon.svg"
+html_static_path = ["static", "generated/static", "../src/supremum/render/sideways.js"]
 html_css_files = ["site.css", "kinds.css"]
+html_js_files = [("sideways.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
@@ -146,3 +149,4 @@ def setup(app):
     app.connect("autodoc-process-signature", _name_default_functions)
     app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections
     app.connect("env-check-consistency", _require_every_name)
+    app.add_post_transform(StackedTables)

@@ -10,6 +10,34 @@ import pytest
 from optional_packages import import_or_skip
 
 CHROMIUM = which("chromium")
+WIDTHS = (390, 1024, 1400)
+"""The widths, in px, of a phone, a tablet and a screen."""
+SMALLEST_TEXT = 11
+"""The smallest font size of a page, in px."""
+# Everything wrong with the layout of the open page: it or a part of it scrolls sideways, except a matrix below a
+# visible hint; a hint is false; or a text is too small.
+_PROBLEMS = """(smallest) => {
+    const problems = [], root = document.documentElement;
+    const excess = (element) => element.scrollWidth - element.clientWidth;
+    const shown = (element) => {
+        const text = element.textContent.trim().slice(0, 80);
+        return `${element.tagName.toLowerCase()}.${element.className?.baseVal ?? element.className} ${text}`;
+    };
+    const isTold = ({ previousElementSibling: before }) => before?.matches(".sideways") && before.checkVisibility();
+    if (excess(root) > 0) problems.push(`the page is ${excess(root)} px too wide`);
+    for (const element of document.querySelectorAll("body *")) {
+        if (!element.checkVisibility()) continue;
+        const style = getComputedStyle(element);
+        const scrolls = /auto|scroll/.test(style.overflowX) && excess(element) > 0;
+        const mayScroll = element.matches(".scroll, .kind-scroll") && isTold(element);
+        if (scrolls && !mayScroll) problems.push(`scrolls by ${excess(element)} px: ${shown(element)}`);
+        if (isTold(element) && !scrolls) problems.push(`the hint is false: ${shown(element)}`);
+        const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        const size = parseFloat(style.fontSize) * (element.getScreenCTM?.()?.a ?? 1);
+        if (hasText && size < smallest - 0.01) problems.push(`${size} px: ${shown(element)}`);
+    }
+    return problems;
+}"""
 
 
 @contextmanager
@@ -24,3 +52,12 @@ def open_browser() -> Generator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+def layout_problems(page: Any) -> list[str]:
+    """Everything wrong with the layout of a page at its width; an empty list if it is right.
+
+    Args:
+        page: the open page of Playwright.
+    """
+    return page.evaluate(_PROBLEMS, SMALLEST_TEXT)

@@ -59,7 +59,10 @@ def changes(before: str, after: str, operation: str) -> list[Change]:
         after: name of the other rule set.
         operation: name of an operation of two operands, or `"result_type"`.
 
-    >>> [(each.before, each.after, each.how, each.to_type) for each in changes("numpy", "jax-x64", "remainder")][-1:]
+    >>> [
+    ...     (each.before, each.after, each.how, each.to_type)
+    ...     for each in changes("numpy", "jax-x64", "remainder")
+    ... ][-1:]
     [('int8', 'int32', 'wider', "a.astype('int8')")]
     """
     comparison = compare(before, after, operation, types_of(before))
@@ -78,7 +81,10 @@ def answer_of(decision: Decision) -> str:
     """Return the dtype of the result (for a comparison, the dtype it is computed in), or `"refused"`.
 
     >>> operands = as_operand("int32"), as_operand("float16")
-    >>> [answer_of(get_rules("numpy").decide(operation, operands)) for operation in ("less", "bitwise_and")]
+    >>> [
+    ...     answer_of(get_rules("numpy").decide(operation, operands))
+    ...     for operation in ("less", "bitwise_and")
+    ... ]
     ['float64', 'refused']
     """
     if not decision:
@@ -127,7 +133,14 @@ def _redecided(decision: Decision, fix: Fix) -> Decision:
 def written_pairs(pairs: Iterable[Pair]) -> str:
     """Return pairs as short Markdown; a pair in both orders is written once.
 
-    >>> written_pairs([("int8", "float16"), ("float16", "int8"), ("int16", "float16"), ("float16", "int16")])
+    >>> written_pairs(
+    ...     [
+    ...         ("int8", "float16"),
+    ...         ("float16", "int8"),
+    ...         ("int16", "float16"),
+    ...         ("float16", "int16"),
+    ...     ]
+    ... )
     '`int8` `int16` with `float16`'
     >>> written_pairs([("float16", "int8")])
     '`float16` with `int8`'

@@ -58,7 +58,9 @@ def data_docstring(name: str, value: object) -> str:
         name: the name of the constant.
         value: the value of the constant, which identifies the module.
 
-    >>> data_docstring("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).partition(";")[0]
+    >>> data_docstring(
+    ...     "CATEGORIES", sys.modules["supremum.formats"].CATEGORIES
+    ... ).partition(";")[0]
     'Categories from the lowest to the highest'
     """
     module = module_of_data(name, value)
@@ -72,7 +74,9 @@ def module_of_data(name: str, value: object) -> ModuleType | None:
         name: the name of the constant.
         value: the value of the constant.
 
-    >>> module_of_data("CATEGORIES", sys.modules["supremum.formats"].CATEGORIES).__name__
+    >>> module_of_data(
+    ...     "CATEGORIES", sys.modules["supremum.formats"].CATEGORIES
+    ... ).__name__
     'supremum.formats'
     """
     loaded = [each for key, each in sys.modules.items() if key.split(".")[0] == "supremum"]

@@ -37,7 +37,7 @@ def output_of(source: str) -> str:
     Args:
         source: the program.
 
-    >>> output_of('print(1 + 1)')
+    >>> output_of("print(1 + 1)")
     '2'
     """
     printed = io.StringIO()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from supremum.analysis.tables import RuleTable, short_name
-from supremum.render import PALETTE, Cell
+from supremum.render import PALETTE, Cell, sideways_hint
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -56,6 +56,7 @@ def kind_table(table: RuleTable, label: str) -> str:
     )
     return raw_html(
         f"{kind_legend(drawing.legend)}"
+        f"{sideways_hint()}\n"
         f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
         f'<table class="kind-table codes"><thead><tr><td></td>{head}</tr></thead>\n'
         f"<tbody>\n{body}</tbody></table></div>"

@@ -7,6 +7,7 @@ from html import escape
 
 from generate.markup import markdown_table, raw_html
 from supremum.analysis.distance import distances
+from supremum.render import sideways_hint
 from supremum.rules.names import HOMES
 
 _distances = cache(distances)
@@ -42,6 +43,7 @@ def _matrix() -> str:
         for a in _distances().names
     )
     return raw_html(
+        f"{sideways_hint()}\n"
         '<div class="kind-scroll" tabindex="0" role="region" aria-label="distances between rule sets">\n'
         f'<table class="kind-table matrix"><thead><tr><td></td>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"

@@ -11,6 +11,7 @@ from generate.markup import kind_legend, raw_html
 from generate.surprise import outcome, written_call
 from supremum import Decision
 from supremum.analysis.tables import STYLES, style_of
+from supremum.render import sideways_hint
 
 SUMS: tuple[tuple[Any, Any], ...] = (
     ("int8", 1000), ("uint8", 256), ("uint8", -1), ("int32", 2**40), ("float16", 1e6), ("float16", 1e-8),
@@ -44,8 +45,8 @@ def outcome_table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[Decisi
     headings = "".join(f'<th scope="col">{escape(each)}</th>' for each in head)
     body = "\n".join(f'<tr><th scope="row">{heading}</th>{_cells(decisions)}</tr>' for heading, decisions in rows)
     return raw_html(
-        kind_legend((style, meaning) for style, meaning in STYLES.items() if style in used)
-        + f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
+        kind_legend((style, meaning) for style, meaning in STYLES.items() if style in used) + f"{sideways_hint()}\n"
+        f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
         f'<table class="kind-table outcomes"><thead><tr><td></td>{headings}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )

@@ -30,7 +30,11 @@ def relinked(text: str, folder: str, page: str) -> str:
         folder: the folder of the text, from the repository's root.
         page: the text's page on the site, from docs/.
 
-    >>> relinked("[Casts](docs/casts.md), [examples](examples/), [x](https://x.org/a.md)", "", "generated/start.md")
+    >>> relinked(
+    ...     "[Casts](docs/casts.md), [examples](examples/), [x](https://x.org/a.md)",
+    ...     "",
+    ...     "generated/start.md",
+    ... )
     '[Casts](../casts.md), [examples](examples.md), [x](https://x.org/a.md)'
     """
 

@@ -51,7 +51,11 @@ class Surprise:
 def written_call(operation: str, *operands: Any) -> str:
     """Return a call as Python code.
 
-    >>> written_call("floor_divide", "int8", 2), written_call("sqrt", "int8"), written_call("result_type", "int8", 1.5)
+    >>> (
+    ...     written_call("floor_divide", "int8", 2),
+    ...     written_call("sqrt", "int8"),
+    ...     written_call("result_type", "int8", 1.5),
+    ... )
     ('int8 // 2', 'sqrt(int8)', 'int8 with 1.5')
     """
     if operation == "result_type":

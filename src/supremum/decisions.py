@@ -33,7 +33,8 @@ class ResultType:
     """The dtype of a result, and whether it is weak: a weak dtype gives way to the dtype of the next operand.
 
     >>> from supremum import explain
-    >>> explain("int8", 1.5, rules="jax-x64").result, str(explain("int8", 1.5, rules="jax-x64").result)
+    >>> found = explain("int8", 1.5, rules="jax-x64").result
+    >>> found, str(found)
     (ResultType(dtype=dtype('float64'), weak=True), 'float*, held as float64')
     """
 
@@ -61,8 +62,8 @@ class FixCast(NamedTuple):
         library: the library of an array that is not wrapped; tensors of PyTorch have no `astype`.
         on_host: whether NumPy does the cast, because the library cannot convert the operand's dtype.
 
-    >>> str(FixCast(1, np.dtype("float32"))), str(FixCast(1, np.dtype("float32"), library="torch"))
-    ("b.astype('float32')", 'b.to(torch.float32)')
+    >>> print(FixCast(1, np.dtype("float32"), library="torch"))
+    b.to(torch.float32)
     """
 
     position: int
@@ -223,8 +224,8 @@ class Decision:
 
     >>> from supremum import explain
     >>> decision = explain("int8", "float16", operation="add", rules="numpy")
-    >>> decision.dtype, decision.casts[0].source, decision.casts[0].target, decision.reason
-    (dtype('float16'), dtype('int8'), dtype('float16'), ('the common type of int8 and float16 is float16',))
+    >>> decision.dtype, decision.casts[0].source, decision.casts[0].target
+    (dtype('float16'), dtype('int8'), dtype('float16'))
     >>> refused = explain("int64", "float32", rules="array-api")
     >>> bool(refused), str(refused.fix)
     (False, "a.astype('float32')")
@@ -273,7 +274,7 @@ class Decision:
         >>> from supremum import explain
         >>> explain("int8", 1000, operation="add", rules="torch").number_changes
         (NumberChange(position=1, value=1000, becomes=-24, how='wraps'),)
-        >>> explain("float16", 0.1, operation="add").number_changes  # rounded as every float is
+        >>> explain("float16", 0.1, operation="add").number_changes  # all floats round
         ()
         """
         return tuple(each for each in map(self._change, range(len(self.operands))) if each is not None)

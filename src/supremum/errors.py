@@ -68,7 +68,9 @@ class UnknownNameError(SupremumError, ValueError):
     Traceback (most recent call last):
         ...
     supremum.errors.UnknownNameError: unknown rule set 'jax-64': did you mean 'jax-x64'?
-    >>> UnknownNameError("policy", "mixed_flaot16", ["float32", "mixed_float16", "mixed_bfloat16"]).near
+    >>> UnknownNameError(
+    ...     "policy", "mixed_flaot16", ["float32", "mixed_float16", "mixed_bfloat16"]
+    ... ).near
     ('mixed_float16', 'mixed_bfloat16')
     """
 
@@ -169,7 +171,9 @@ class ModelInUseError(SupremumError, RuntimeError):
     >>> model = training.Sequential([nn.Dense(1)])
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((4, 2), "float32"), np.ones((4, 1), "float32")
-    >>> batches = (ThreadPoolExecutor().submit(model.fit, x, y).result() for _ in range(2))
+    >>> batches = (
+    ...     ThreadPoolExecutor().submit(model.fit, x, y).result() for _ in range(2)
+    ... )
     >>> model.fit(batches)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
@@ -187,8 +191,9 @@ class ScopeError(SupremumError, RuntimeError):
 
     >>> import contextvars, jax, jax.numpy as jnp, supremum
     >>> x = supremum.asarray(jnp.ones(2))
-    >>> with supremum.use_rules("numpy"):  # the other context stands for a task that entered no rules
-    ...     contextvars.Context().run(jax.jit(lambda x: x + x), x)  # doctest: +ELLIPSIS
+    >>> task = contextvars.Context()  # a task that entered no rules
+    >>> with supremum.use_rules("numpy"):
+    ...     task.run(jax.jit(lambda x: x + x), x)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     supremum.errors.ScopeError: JAX traces this function for another scope, which a task entered in this thread; ...

@@ -57,8 +57,8 @@ _CATEGORY = dict(zip(Kind, ("bool", "integer", "integer", "float", "complex"), s
 CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
 """Categories from the lowest to the highest; this is all that the type of a Python scalar determines.
 
->>> CATEGORIES.index(as_format("bfloat16").category) > CATEGORIES.index(as_format("int64").category)
-True
+>>> [CATEGORIES.index(as_format(name).category) for name in ("int64", "bfloat16")]
+[1, 2]
 """
 
 
@@ -96,7 +96,11 @@ class Format:
     >>> row = as_format("bfloat16")
     >>> row.bits, row.mantissa, row.eps, row.smallest_normal
     (16, 7, 0.0078125, 1.1754943508222875e-38)
-    >>> [each.name for each in FORMATS if each.is_inexact and not each.inf and each.nan is Nan.NONE]
+    >>> [
+    ...     each.name
+    ...     for each in FORMATS
+    ...     if each.is_inexact and not each.inf and each.nan is Nan.NONE
+    ... ]
     ['float4_e2m1fn', 'float6_e2m3fn', 'float6_e3m2fn']
     """
 
@@ -118,7 +122,10 @@ class Format:
     def short_name(self) -> str:
         """The name in tables, with a letter instead of the word, as JAX prints dtypes in jaxprs.
 
-        >>> [as_format(name).short_name for name in ("uint8", "bfloat16", "complex64", "float8_e4m3fn", "bool")]
+        >>> [
+        ...     as_format(name).short_name
+        ...     for name in ("uint8", "bfloat16", "complex64", "float8_e4m3fn", "bool")
+        ... ]
         ['u8', 'bf16', 'c64', 'f8_e4m3fn', 'bool']
         """
         return next((self.name.replace(word, word[0]) for word in _WORDS if word in self.name), self.name)
@@ -206,7 +213,10 @@ class Format:
     def holds(self, other: Format) -> bool:
         """Whether every finite value of `other` is a value of this format, exactly.
 
-        >>> as_format("float32").holds(as_format("bfloat16")), as_format("float16").holds(as_format("bfloat16"))
+        >>> (
+        ...     as_format("float32").holds(as_format("bfloat16")),
+        ...     as_format("float16").holds(as_format("bfloat16")),
+        ... )
         (True, False)
         """
         if CATEGORIES.index(other.category) > CATEGORIES.index(self.category) or (other.signed and not self.signed):
@@ -224,7 +234,10 @@ class Format:
     def covers(self, other: Format) -> bool:
         """Whether every finite value of `other` is in the range of this format, where conversion rounds it at most.
 
-        >>> as_format("float32").covers(as_format("int64")), as_format("float16").covers(as_format("bfloat16"))
+        >>> (
+        ...     as_format("float32").covers(as_format("int64")),
+        ...     as_format("float16").covers(as_format("bfloat16")),
+        ... )
         (True, False)
         """
         if self.holds(other):
@@ -356,7 +369,11 @@ def as_format(dtype: Any) -> Format:
     Raises:
         UnknownDtypeError: if `dtype` names no format; both a `TypeError` and a `ValueError`.
 
-    >>> as_format("bfloat16").max_exponent, as_format(np.float16).max, as_format("i8").max
+    >>> (
+    ...     as_format("bfloat16").max_exponent,
+    ...     as_format(np.float16).max,
+    ...     as_format("i8").max,
+    ... )
     (127, 65504.0, 127)
     >>> as_format("flaot32")
     Traceback (most recent call last):
@@ -399,7 +416,11 @@ def at_least_float32(dtype: Any) -> DType:
 
     Source: Flax FLIP, default dtypes, "Half-precision dtypes" and "Batch statistics".
 
-    >>> at_least_float32("bfloat16"), at_least_float32("float64"), at_least_float32("complex64")
+    >>> (
+    ...     at_least_float32("bfloat16"),
+    ...     at_least_float32("float64"),
+    ...     at_least_float32("complex64"),
+    ... )
     (dtype('float32'), dtype('float64'), dtype('complex64'))
     """
     row, float32 = as_format(dtype), _BY_NAME["float32"]

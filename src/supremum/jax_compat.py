@@ -117,7 +117,8 @@ def parameter(equation: JaxprEqn, name: str) -> Any:
         UnsupportedJaxError: if the equation has no parameter of that name.
 
     >>> parameter(jax.make_jaxpr(jax.numpy.sqrt)(1.0).eqns[0], "accuracy")
-    >>> parameter(jax.make_jaxpr(jax.numpy.sqrt)(1.0).eqns[0], "length")  # doctest: +ELLIPSIS
+    >>> equation = jax.make_jaxpr(jax.numpy.sqrt)(1.0).eqns[0]
+    >>> parameter(equation, "length")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     supremum.errors.UnsupportedJaxError: 'sqrt' has no parameter 'length' (it has: accuracy) in JAX ...
@@ -233,8 +234,10 @@ def broadcast_equation(operand: Var, result: Var, like: JaxprEqn) -> JaxprEqn:
         result: the variable that holds the result.
         like: as for `cast_equation`.
 
-    >>> (equation,) = jax.make_jaxpr(lambda x: jax.numpy.broadcast_to(x, (2, 3)))(jax.numpy.ones((1, 3))).eqns
-    >>> broadcast_equation(equation.invars[0], equation.outvars[0], equation).params["shape"]
+    >>> widened = jax.make_jaxpr(lambda x: jax.numpy.broadcast_to(x, (2, 3)))
+    >>> (equation,) = widened(jax.numpy.ones((1, 3))).eqns
+    >>> made = broadcast_equation(equation.invars[0], equation.outvars[0], equation)
+    >>> made.params["shape"]
     (2, 3)
     """
     aval: Any = result.aval

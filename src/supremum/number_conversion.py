@@ -114,9 +114,14 @@ def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
         becomes: the converted number.
         target: the last format of the conversion.
 
-    >>> change(1000, -24, as_format("int8")), change(2**24 + 1, 2.0**24, as_format("float32"))
+    >>> (
+    ...     change(1000, -24, as_format("int8")),
+    ...     change(2**24 + 1, 2.0**24, as_format("float32")),
+    ... )
     ('wraps', 'rounds')
-    >>> change(0.1, converted(0.1, [as_format("float32")]), as_format("float32"))  # rounded as every float is
+    >>> change(  # rounded as every float is
+    ...     0.1, converted(0.1, [as_format("float32")]), as_format("float32")
+    ... )
     """
     if isinstance(value, complex) or isinstance(becomes, complex):
         pairs = ((value.real, becomes.real), (value.imag, becomes.imag))
@@ -203,7 +208,11 @@ def fits(value: Scalar, target: Format) -> bool:
         target: the format.
 
     >>> from supremum.formats import as_format
-    >>> fits(255, as_format("uint8")), fits(256, as_format("uint8")), fits(1e10, as_format("float16"))
+    >>> (
+    ...     fits(255, as_format("uint8")),
+    ...     fits(256, as_format("uint8")),
+    ...     fits(1e10, as_format("float16")),
+    ... )
     (True, False, False)
     """
     if isinstance(value, complex):
@@ -237,7 +246,11 @@ def stores(value: Scalar, target: Format, *, may_cut: bool = False) -> bool:
         may_cut: whether the fraction may be lost too.
 
     >>> from supremum.formats import as_format
-    >>> stores(2**63, as_format("float32")), stores(2**63, as_format("int64")), stores(1.5, as_format("int8"))
+    >>> (
+    ...     stores(2**63, as_format("float32")),
+    ...     stores(2**63, as_format("int64")),
+    ...     stores(1.5, as_format("int8")),
+    ... )
     (True, False, False)
     """
     if may_cut and isinstance(value, float) and math.isfinite(value) and not target.is_inexact:
@@ -248,7 +261,11 @@ def stores(value: Scalar, target: Format, *, may_cut: bool = False) -> bool:
 def interval(value: Scalar) -> tuple[int, ...]:
     """A key of a Python number that is equal only for numbers that fit the same formats.
 
-    >>> interval(100) == interval(127), interval(127) == interval(128), interval(1.0) == interval(1.5)
+    >>> (
+    ...     interval(100) == interval(127),
+    ...     interval(127) == interval(128),
+    ...     interval(1.0) == interval(1.5),
+    ... )
     (True, False, False)
     """
     if isinstance(value, complex):

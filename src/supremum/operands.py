@@ -20,7 +20,7 @@ Scalar: TypeAlias = "bool | int | float | complex"
 OperandLike: TypeAlias = Any
 """An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`.
 
->>> alike: list[OperandLike] = ["int8", np.int8, np.zeros(3, np.int8), as_operand("int8")]
+>>> alike: list[OperandLike] = ["int8", np.int8, np.ones(3, "int8"), as_operand("int8")]
 >>> {as_operand(each).name for each in alike}
 {'int8'}
 """
@@ -213,7 +213,10 @@ def parse_operand(text: str) -> Operand:
     Raises:
         UnknownDtypeError: if `text` is anything else.
 
-    >>> [str(parse_operand(text)) for text in ("uint8", "uint8[]", "256", "1e3", "True", "float*")]
+    >>> [
+    ...     str(parse_operand(text))
+    ...     for text in ("uint8", "uint8[]", "256", "1e3", "True", "float*")
+    ... ]
     ['uint8', 'uint8[]', 'int* (256)', 'float* (1000.0)', 'bool (True)', 'float*']
     """
     if text in ("True", "False"):

@@ -24,7 +24,11 @@ __all__ = [
 class Result(enum.Enum):
     """How the dtype of a result follows from the common dtype of the operands.
 
-    >>> OPERATIONS["add"].result, OPERATIONS["divide"].result.name, OPERATIONS["less"].result.name
+    >>> (
+    ...     OPERATIONS["add"].result,
+    ...     OPERATIONS["divide"].result.name,
+    ...     OPERATIONS["less"].result.name,
+    ... )
     (<Result.COMMON: 'the dtype the operands meet in'>, 'FLOAT', 'BOOL')
     """
 
@@ -175,7 +179,8 @@ REDUCTIONS: dict[str, Operation] = {row.name: row for row in _ROWS if row.family
 """The operations along the dimensions of one array.
 
 >>> from supremum import explain
->>> {name: str(explain("int8", operation=name, rules="numpy").result) for name in list(REDUCTIONS)[:5]}
+>>> found = {name: explain("int8", operation=name, rules="numpy") for name in REDUCTIONS}
+>>> {name: str(found[name].result) for name in list(REDUCTIONS)[:5]}
 {'sum': 'int64', 'prod': 'int64', 'cumulative_sum': 'int64', 'cumulative_prod': 'int64', 'mean': 'float64'}
 """
 TABLED: dict[str, Operation] = {row.name: row for row in _ROWS if row.arity != 1 and row.family is not Family.QUESTION}

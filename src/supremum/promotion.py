@@ -65,7 +65,11 @@ def explain(
       b    float16
       why  the lattice has no upper bound of float8_e4m3fn and float16
       fix  a.astype('float16')
-    >>> print(explain("float32", "float64", operation="add", into="float32", rules="numpy"))
+    >>> print(
+    ...     explain(
+    ...         "float32", "float64", operation="add", into="float32", rules="numpy"
+    ...     )
+    ... )
     add(float32, float64, into=float32) -> float32   [rules numpy]
       a     float32 -> float64
       b     float64, kept
@@ -120,7 +124,10 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
         PromotionError: if the rules refuse.
         OperandError: if an argument cannot be promoted at all.
 
-    >>> result_type("int8", 1000, rules="jax-x64"), result_type("int8", "uint8", 1.5, rules="jax-x32")
+    >>> (
+    ...     result_type("int8", 1000, rules="jax-x64"),
+    ...     result_type("int8", "uint8", 1.5, rules="jax-x32"),
+    ... )
     (dtype('int8'), dtype('float32'))
     """
     asked = scope_in_force().rules if rules is None else rules

@@ -12,7 +12,9 @@ def public_names(namespace: Mapping[str, Any]) -> list[str]:
     Args:
         namespace: the package's `globals()`.
 
-    >>> public_names({"__all__": ["lazy", "eager"], "__name__": "package", "eager": 1, "np": 2})
+    >>> public_names(
+    ...     {"__all__": ["lazy", "eager"], "__name__": "package", "eager": 1, "np": 2}
+    ... )
     ['__all__', '__name__', 'eager', 'lazy']
     """
     return sorted({*namespace["__all__"], *(name for name in namespace if name.startswith("__"))})

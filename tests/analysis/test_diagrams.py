@@ -12,7 +12,7 @@ from browser import open_browser
 from supremum import RuleSet
 from supremum.analysis.diagrams import lattice_dot, lattice_png, lattice_svg
 from supremum.analysis.inferred_lattice import NoLattice, order_of
-from supremum.analysis.tables import STANDARD_TYPES, rule_table, short_name
+from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.operands import WEAK_NAMES
 from supremum.render.svg import PALETTE
@@ -21,10 +21,13 @@ from supremum.rules import rule_names
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+_NAMES = {short_name(name): name for name in ALL_TYPES}
+
+
 def _labels(svg):
-    """The classes of every labelled box, by label."""
+    """The classes of every labelled box, by the full name of its type."""
     return {
-        group.find(f"{SVG}text").text: set(group.get("class").split())
+        _NAMES[group.find(f"{SVG}text").text]: set(group.get("class").split())
         for group in ET.fromstring(svg).iter(f"{SVG}g")
         if group.find(f"{SVG}rect") is not None and group.find(f"{SVG}text") is not None
     }
@@ -49,6 +52,8 @@ def test_every_type_is_drawn_in_the_colour_of_its_kind_and_weak_kinds_are_dashed
     texts = ["".join(each.itertext()) for each in ET.fromstring(svg).iter(f"{SVG}text")]
     assert {"bool", "integer", "float", "complex", "weak kind"} < set(texts)
     assert "asked about" not in texts
+    names = " ".join(filter(None, texts))
+    assert all(f"{short} {name}" in names for short, name in _NAMES.items() if short != name and name in labels)
     edges = ET.fromstring(svg).iter(f"{SVG}path")
     assert len(list(edges)) == sum(map(len, order_of("jax-x64").lattice.edges.values())) == 41
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from browser import WIDTHS, layout_problems
 from supremum import explain
 from supremum.analysis.comparison import compare
 from supremum.analysis.tables import (
@@ -275,9 +276,8 @@ def test_every_element_has_an_accessible_name(open_page):
     assert page.get_by_role("grid", name="result_type under jax-x32, compared with numpy").count() == 1
     assert page.get_by_role("columnheader", name="bfloat16", exact=True).count() == 1
     assert page.get_by_role("rowheader", name="bfloat16", exact=True).count() == 1
-    assert (
-        page.get_by_role("gridcell", name="uint32, float32: float32; wider in numpy: float64", exact=True).count() == 1
-    )
+    cell = "uint32, float32: float32, with a lossy cast; wider in numpy: float64"
+    assert page.get_by_role("gridcell", name=cell, exact=True).count() == 1
     assert page.get_by_label("Operands").count() == 1
     spoken = page.locator("[aria-live=polite][role=status]").inner_text()
     assert spoken.startswith("int16: jax-x64, ")
@@ -295,17 +295,35 @@ def test_text_has_enough_contrast(open_page, scheme, link):
     assert len(contrasts) > 50
     assert [each for each in contrasts if each[0] < 4.5] == []
     page.click("#theme")
-    assert page.get_attribute("#theme", "aria-pressed") == str(scheme == "light").lower()
+    assert page.inner_text("#theme") == ("Light theme" if scheme == "light" else "Dark theme")
     assert [each for each in page.evaluate(CONTRASTS) if each[0] < 4.5] == []
 
 
-@pytest.mark.parametrize("width", [320, 390, 1400])
+@pytest.mark.parametrize(("left", "right"), [("torch", ""), ("jax-x64", "numpy")])
+def test_codes_of_lossy_casts_are_underlined(open_page, left, right):
+    page = open_page(f"#rules={left}&against={right}&operation=add")
+    compared = compare(left, right or left, "add")
+    shown = page.eval_on_selector_all(
+        "td[data-pair]",
+        "all => all.map(td => [...td.querySelectorAll('span')].map(span => span.className === 'lossy'))",
+    )
+    expected = []
+    for pair, decision in compared.left.decisions.items():
+        told = [decision, compared.right.decisions[pair]] if pair in compared.differing else [decision]
+        expected.append([any(cast.lossy for cast in each.casts) for each in told])
+    assert shown == expected
+    assert sum(map(any, shown)) > 20
+    assert "do not survive" in page.inner_text("#legend")
+
+
+@pytest.mark.parametrize("width", [320, *WIDTHS])
 def test_only_the_table_is_wider_than_the_window(open_page, width):
     page = open_page(
         "#against=numpy&types=all&ask=int*,float8_e4m3b11fnuz&cell=float8_e4m3fnuz,float8_e4m3b11fnuz", width=width
     )
     for details in page.query_selector_all("details"):
         details.evaluate("element => element.open = true")
+    assert layout_problems(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.querySelector('.scroll').scrollWidth") > page.evaluate(
         "document.querySelector('.scroll').clientWidth"
@@ -324,5 +342,5 @@ def test_only_the_table_is_wider_than_the_window(open_page, width):
 def test_the_page_is_one_small_file(path):
     text = path.read_text()
     assert len(text.encode()) < 300_000
-    assert not re.search(r"""(src|href)=|https?:|@import|url\(""", text)
+    assert not re.search(r"""src=|href="(?!data:)|https?:|@import|url\(""", text)
     assert text.count("</script>") == 2

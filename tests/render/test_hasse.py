@@ -36,19 +36,19 @@ def _diagram(edges, **given):
 
 
 def _points(curves, steps=40):
-    """Points on a drawn edge: Bezier curves with horizontal ends, and the horizontal lines between them."""
+    """Points on a drawn edge: Bezier curves with vertical ends, and the vertical lines between them."""
     for (x, y), (end, there) in curves:
-        middle = (x + end) / 2
+        middle = (y + there) / 2
         for step in range(steps + 1):
             t = step / steps
             weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
             yield tuple(
                 sum(w * v for w, v in zip(weights, values, strict=True))
-                for values in ((x, middle, middle, end), (y, y, there, there))
+                for values in ((x, x, end, end), (y, middle, middle, there))
             )
     for (_, (x, y)), ((end, there), _) in itertools.pairwise(curves):
-        assert y == there
-        yield from ((x + (end - x) * step / steps, y) for step in range(steps + 1))
+        assert x == end
+        yield from ((x, y + (there - y) * step / steps) for step in range(steps + 1))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -66,27 +66,27 @@ def test_labels_do_not_overlap_and_lie_in_the_picture(name):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_edges_go_to_the_right_and_pass_no_other_label(name):
+def test_edges_go_up_and_pass_no_other_label(name):
     layout = laid_out(_diagram(GRAPHS[name]))
     assert set(layout.curves) == {(a, b) for a, above in GRAPHS[name].items() for b in above}
     for (lower, upper), curves in layout.curves.items():
         a, b = layout.boxes[lower], layout.boxes[upper]
-        assert curves[0][0] == (pytest.approx(a.x + a.width), pytest.approx(a.y + HEIGHT / 2))
-        assert curves[-1][1] == (pytest.approx(b.x), pytest.approx(b.y + HEIGHT / 2))
+        assert curves[0][0] == (pytest.approx(a.x + a.width / 2), pytest.approx(a.y))
+        assert curves[-1][1] == (pytest.approx(b.x + b.width / 2), pytest.approx(b.y + HEIGHT))
         points = list(_points(curves))
-        assert all(start[0] < end[0] for start, end in curves)
+        assert all(start[1] > end[1] for start, end in curves)
         for text, box in layout.boxes.items():
             if text not in (lower, upper):
                 through = [
                     (x, y)
                     for x, y in points
-                    if box.x - 1 < x < box.x + box.width + 1 and box.y - 3 < y < box.y + HEIGHT + 3
+                    if box.x - 3 < x < box.x + box.width + 3 and box.y - 1 < y < box.y + HEIGHT + 1
                 ]
                 assert not through, (lower, upper, text)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_each_element_is_to_the_right_of_all_below_it(name):
+def test_each_element_is_in_a_higher_layer_than_all_below_it(name):
     layers = in_layers(GRAPHS[name])
     level = {place: height for height, layer in enumerate(layers.order) for place in layer}
     for (lower, upper), route in layers.routes.items():
@@ -148,17 +148,18 @@ def test_layouts_are_deterministic_and_chains_are_straight():
     edges = GRAPHS["random 3"]
     assert laid_out(_diagram(edges)) == laid_out(_diagram(edges))
     chain = laid_out(_diagram({"a": ("b",), "b": ("c",), "c": ()}))
-    assert {box.y for box in chain.boxes.values()} == {0}
+    assert {box.x for box in chain.boxes.values()} == {0}
     wide = laid_out(_diagram({"a": ("x", "y", "z"), "x": (), "y": (), "z": ()}))
-    assert wide.boxes["a"].y == wide.boxes["y"].y
+    assert wide.boxes["a"].x == wide.boxes["y"].x
+    assert wide.boxes["a"].y > wide.boxes["y"].y
 
 
 def test_elements_without_edges_are_in_separate_rows():
     names = [f"float8_number{number}" for number in range(20)]
     layout = laid_out(_diagram(dict.fromkeys(names, ())))
     assert layout.apart == 0
-    assert len({box.y for box in layout.boxes.values()}) == 5
-    assert layout.width <= 620
+    assert len({box.y for box in layout.boxes.values()}) == 10
+    assert layout.width <= 330  # it fits on a phone
     mixed = laid_out(_diagram({"a": ("b",), "b": (), "c": ()}))
     assert mixed.apart > mixed.boxes["b"].y + HEIGHT
     assert mixed.boxes["c"].y > mixed.apart
@@ -219,6 +220,16 @@ def _tokens(dot):
             found.append(("id", dot[place:end]))
             place = end
     return found
+
+
+def test_labels_replace_names_and_are_explained():
+    nodes = (Node("uint8", "integer", label="u8"), Node("int16", "integer", label="i16"))
+    names = (("u8", "uint8"), ("i16", "int16"))
+    root = ET.fromstring(hasse_to_svg(Diagram("d", nodes, (("uint8", "int16"),), full_names=names)))
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert {"u8", "i16", "u8 uint8, i16 int16"} <= set(texts)
+    assert "uint8" not in texts
+    assert root.find(f"{SVG}desc").text == "uint8 is below int16."
 
 
 def test_the_dot_text_is_valid_dot():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import open_browser
+from browser import layout_problems, open_browser
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.distance import distances
 from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html, table_to_svg
@@ -50,7 +50,8 @@ def test_only_scrollable_areas_are_wider_than_a_phone(opened, page_of_two):
     for html in (page_of_two, table_to_html(distances().drawing()), everything):
         for size in (PHONE, SCREEN):
             page = opened(html, size)
-            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert layout_problems(page) == []
             outside = """[...document.querySelectorAll("main *")].filter(each =>
                 !each.closest(".scroll table, .unseen, .hint") && each.getBoundingClientRect().right > innerWidth
             ).map(each => each.outerHTML)"""

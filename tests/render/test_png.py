@@ -1,6 +1,7 @@
 """PNGs of our pictures."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def test_a_png_has_two_dots_per_pixel_and_light_colours():
 
 def test_boxes_have_the_positions_of_the_svg():
     svg, layout = hasse_to_svg(TWO), laid_out(TWO)
-    left, top = map(float, svg.rsplit('<g transform="translate(', 1)[1].split(")")[0].split())
+    moves = re.findall(r"translate\((\S+) (\S+)\)", svg)[-2:]  # the drawing in the content in the picture
+    left, top = (sum(map(float, each)) for each in zip(*moves, strict=True))
     pixels = _pixels(svg)
     for name, style in (("int8", "integer"), ("float*", "float")):
         box = layout.boxes[name]

@@ -1,5 +1,6 @@
 """SVGs of tables."""
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 
@@ -56,8 +57,25 @@ def test_cells_do_not_overlap_and_fit_their_texts():
         right = [other for other, top, _, _ in boxes if top == y and other > x]
         assert not right or min(right) >= x + width - 0.2
     for group in root.iter(f"{SVG}g"):
-        box, text = group.find(f"{SVG}rect"), group.find(f"{SVG}text")
-        assert 12 * 0.6 * len(text.text) + 2 * 7 <= float(box.get("width"))
+        box, texts = group.find(f"{SVG}rect"), group.findall(f"{SVG}text")
+        for text in texts:
+            assert 12 * 0.6 * len(text.text) + 2 * 5 <= float(box.get("width"))
+        top, height = float(box.get("y")), float(box.get("height"))
+        lines = [float(text.get("y")) for text in texts]
+        assert all(after - before >= 14 for before, after in itertools.pairwise(lines))
+        assert top + 12 <= lines[0] <= lines[-1] <= top + height - 5
+
+
+def test_long_names_and_sentences_are_broken_and_numbers_are_not():
+    cells = (Cell("f8_e4m3b11fnuz", "float"), Cell("i8, 1000 wraps to -24", "changed"), Cell("16777217", "integer"))
+    root = ET.fromstring(table_to_svg(Table("t", ("f8_e4m3b11fnuz", "b", "c"), (("a_long_row_label", cells),))))
+    broken = ["f8_e4m3", "b11fnuz"]
+    assert _texts(root)[1:] == [*broken, "b", "c", "a_long_row_label", *broken, "i8, 1000 wraps", "to -24", "16777217"]
+
+
+def test_the_picture_of_all_types_is_less_than_2200_px_wide():
+    root = ET.fromstring(table_to_svg(rule_table("numpy", types="all").drawing()))
+    assert float(root.get("width")) < 2200
 
 
 @pytest.mark.parametrize("style", PALETTE)

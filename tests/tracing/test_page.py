@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import pytest
 
-from browser import open_browser
+from browser import WIDTHS, layout_problems, open_browser
 from supremum.tracing import CastReport, casts, casts_page
 
 X, W, SCALE = jnp.ones((4, 4), jnp.bfloat16), jnp.ones((4, 4), jnp.bfloat16), jnp.ones(4)
@@ -51,14 +51,14 @@ def test_a_page_filters_fits_and_changes_its_theme(page, tmp_path):
     path.write_text(page)
     with open_browser() as browser:
         seen = set()
-        for width in (390, 1024, 1400):
+        for width in WIDTHS:
             for scheme in ("light", "dark"):
                 tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
                 problems = []
                 tab.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
                 tab.goto(path.as_uri())
                 tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-                assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+                assert layout_problems(tab) == []
                 background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert tab.inner_text("#theme") == ("Dark theme" if scheme == "light" else "Light theme")
                 tab.click("#theme")

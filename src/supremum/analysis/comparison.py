@@ -30,7 +30,8 @@ WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 
 >>> WIDEST["float*"]
 'float64'
->>> compare("jax-x64", "numpy", types="float32,float*", weak_as_64_bit=True).differing
+>>> types = "float32,float*"
+>>> compare("jax-x64", "numpy", types=types, weak_as_64_bit=True).differing
 {('float32', 'float*'): 'wider', ('float*', 'float32'): 'wider'}
 """
 
@@ -175,7 +176,12 @@ def difference(left: Decision, right: Decision) -> str | None:
 
     >>> from supremum.operands import as_operand
     >>> int8 = as_operand("int8")
-    >>> difference(*(get_rules(rules).decide("divide", (int8, int8)) for rules in ("torch", "numpy")))
+    >>> difference(
+    ...     *(
+    ...         get_rules(rules).decide("divide", (int8, int8))
+    ...         for rules in ("torch", "numpy")
+    ...     )
+    ... )
     'wider'
     """
     if left.result is None or right.result is None:
@@ -218,7 +224,9 @@ def compare(
 
     >>> compare("jax-x64", "numpy", types="int32,float16,float32").counts
     {'wider': 4}
-    >>> compare("jax-x64", "torch", "multiply", types="float16,131072.0").counts  # torch rounds the product alone
+    >>> compare(  # torch rounds the product alone
+    ...     "jax-x64", "torch", "multiply", types="float16,131072.0"
+    ... ).counts
     {'value': 2, 'narrower': 1}
     """
     refuse_namesakes(get_rules(left), get_rules(right))

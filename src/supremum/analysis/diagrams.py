@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
-from supremum.analysis.tables import TypeNames, rule_table, type_names
+from supremum.analysis.tables import TypeNames, full_names, rule_table, short_name, type_names
 from supremum.errors import ArgumentError
 from supremum.extras import require
 from supremum.formats import CATEGORIES, as_format
@@ -15,7 +15,7 @@ from supremum.operands import WEAK_NAMES, as_operand
 from supremum.render import Diagram, Mark, Node, Table, hasse_to_dot, hasse_to_svg, table_to_svg
 from supremum.rules import RuleSet, RulesLike, get_rules
 
-_HOW_TO_READ = "Two types promote to the first type on the right that lines reach from both."
+_HOW_TO_READ = "Two types promote to the first type above them that lines reach from both."
 _NOWHERE = "If lines reach no common type, or several and none of them first, the rules refuse."
 _APART = "Each of these promotes only with itself:"
 _ASKED = Mark("asked", "●", "asked about")
@@ -117,7 +117,13 @@ def _diagram(order: Order, path: Sequence[str], result: str | None, sentence: st
     lit_nodes = {*starts, *itertools.chain.from_iterable(routes)}
     lit_edges = frozenset(edge for route in routes for edge in itertools.pairwise(route))
     nodes = tuple(
-        Node(name, WEAK_NAMES.get(name) or as_format(name).category, dashed=name in WEAK_NAMES, lit=name in lit_nodes)
+        Node(
+            name,
+            WEAK_NAMES.get(name) or as_format(name).category,
+            dashed=name in WEAK_NAMES,
+            lit=name in lit_nodes,
+            label=short_name(name),
+        )
         for name in order.lattice.nodes
     )
     edges = tuple((lower, upper) for lower, uppers in order.lattice.edges.items() for upper in uppers)
@@ -138,7 +144,8 @@ def _diagram(order: Order, path: Sequence[str], result: str | None, sentence: st
         _left_out(order.left_out),
     )
     title = f"{order.rules}: {len(nodes)} types in order"
-    return Diagram(title, nodes, edges, lit_edges, tuple(filter(None, caption)), tuple(legend), _APART)
+    names = full_names(node.text for node in nodes)
+    return Diagram(title, nodes, edges, lit_edges, tuple(filter(None, caption)), tuple(legend), _APART, names)
 
 
 def _left_out(names: Sequence[str]) -> str:

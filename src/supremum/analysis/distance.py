@@ -26,7 +26,9 @@ class Distances:
         names: the names of the rule sets, similar ones next to each other.
         differing: for every ordered pair of names, the number of cells that differ in each way.
 
-    >>> found = distances(types="int32,float16,float32", rules=["jax-x64", "torch", "numpy"])
+    >>> found = distances(
+    ...     types="int32,float16,float32", rules=["jax-x64", "torch", "numpy"]
+    ... )
     >>> found.cells, found.count("jax-x64", "torch"), found.counts("jax-x64", "numpy")
     (9, 0, {'wider': 4})
     """
@@ -115,7 +117,9 @@ def distances(
         UnknownNameError: for an unknown name, or an operation that does not take two operands.
         ArgumentError: if two different rule sets have the same name, or there are no rule sets.
 
-    >>> found = distances(types="int32,float16,float32", rules=["jax-x64", "torch", "numpy"])
+    >>> found = distances(
+    ...     types="int32,float16,float32", rules=["jax-x64", "torch", "numpy"]
+    ... )
     >>> found.names, found.count("torch", "numpy"), found.counts("torch", "numpy")
     (('jax-x64', 'torch', 'numpy'), 4, {'wider': 4})
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -88,7 +88,10 @@ def style_of(decision: Decision) -> str:
     """The class of a decision, a key of `STYLES`.
 
     >>> operands = as_operand("int8"), as_operand(1000)
-    >>> [style_of(get_rules(name).decide("add", operands)) for name in ("numpy-legacy", "jax-x64", "numpy")]
+    >>> [
+    ...     style_of(get_rules(name).decide("add", operands))
+    ...     for name in ("numpy-legacy", "jax-x64", "numpy")
+    ... ]
     ['integer', 'changed', 'refused']
     """
     if decision.result is None:
@@ -99,7 +102,9 @@ def style_of(decision: Decision) -> str:
 def changed_numbers(decision: Decision) -> tuple[str, ...]:
     """What becomes of each Python number that the conversion to the result's dtype changes.
 
-    >>> changed_numbers(get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000))))
+    >>> changed_numbers(
+    ...     get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000)))
+    ... )
     ('1000 wraps to -24',)
     """
     return tuple(f"{number_text(change.value)} {change}" for change in decision.number_changes)
@@ -180,8 +185,8 @@ class RuleTable:
         used = {each.style for _, cells in rows for each in cells}
         legend = tuple((style, meaning) for style, meaning in STYLES.items() if style in used)
         results = filter(None, map(result_name, self.decisions.values()))
-        named = {short_name(name): _full_name(name) for name in (*self.types, *results) if short_name(name) != name}
-        return Table(f"{self.operation} under {self.rules}{note}", columns, rows, legend, tuple(named.items()))
+        named = full_names((*self.types, *results))
+        return Table(f"{self.operation} under {self.rules}{note}", columns, rows, legend, named)
 
 
 def short_name(name: str) -> str:
@@ -191,8 +196,17 @@ def short_name(name: str) -> str:
     return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).short_name
 
 
-def _full_name(name: str) -> str:
-    return f"{name} (weak)" if name in WEAK_NAMES else name
+def full_names(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Pairs of the short name of a type and its name, for legends; types without a short name are left out.
+
+    Args:
+        names: names of types.
+
+    >>> full_names(("bool", "uint8", "float*", "uint8"))
+    (('u8', 'uint8'), ('f*', 'float* (weak)'))
+    """
+    short = {short_name(name): f"{name} (weak)" if name in WEAK_NAMES else name for name in names}
+    return tuple((key, name) for key, name in short.items() if key != name)
 
 
 def rule_table(

@@ -29,7 +29,9 @@ class Conversion:
         line: the line of the program, as `file:line`.
 
     >>> import numpy as np
-    >>> found = Conversion(np.dtype("int32"), np.dtype("float16"), "add", "torch", "train.py:12")
+    >>> found = Conversion(
+    ...     np.dtype("int32"), np.dtype("float16"), "add", "torch", "train.py:12"
+    ... )
     >>> found.widening, found.lossy
     (False, True)
     """
@@ -79,7 +81,8 @@ class ConversionCounts:
 
     >>> import numpy as np, supremum
     >>> with supremum.use_rules("torch"), count_conversions() as counts:
-    ...     product = supremum.asarray(np.ones(1000, "int32")) * np.ones(1000, "float16")
+    ...     x = supremum.asarray(np.ones(1000, "int32"))
+    ...     product = x * np.ones(1000, "float16")
     >>> counts.lossy, counts.widening
     (ConversionTotal(count=1, bytes=2000), ConversionTotal(count=0, bytes=0))
     >>> for conversion, total in counts:

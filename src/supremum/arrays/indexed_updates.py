@@ -95,7 +95,8 @@ class Changes:
             InPlaceError: if the rules do not store the result in the dtype of the array.
 
         >>> import supremum
-        >>> supremum.asarray([1.0, 4.0], dtype="float32", library="jax").at[1].apply(supremum.ops.sqrt)
+        >>> x = supremum.asarray([1.0, 4.0], dtype="float32", library="jax")
+        >>> x.at[1].apply(supremum.ops.sqrt)
         Array([1., 2.], dtype=float32)
         """
         array, backend = self.array, self.array.backend

@@ -8,7 +8,10 @@ an `Array`. A function does the same as the operator with its meaning.
 >>> import numpy as np, supremum
 >>> from supremum import ops
 >>> with supremum.use_rules("torch"):
-...     ops.add(np.ones(2, "int8"), np.ones(2, "uint8")), ops.divide(np.ones(2, "int8"), 2)
+...     (
+...         ops.add(np.ones(2, "int8"), np.ones(2, "uint8")),
+...         ops.divide(np.ones(2, "int8"), 2),
+...     )
 (Array([2, 2], dtype=int16), Array([0.5, 0.5], dtype=float32))
 >>> ops.less_than is ops.less
 True

@@ -113,9 +113,21 @@ class Report:
         seed: the seed of weights and shuffling.
         history: the history of the training.
 
-    >>> history = History([0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1])
+    >>> history = History(
+    ...     [0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1]
+    ... )
     >>> before, after = np.float32([0.5, 0.25]), np.float32([0.5, 0.26])
-    >>> report = Report("float32", Policy("float32"), 0.97, None, before, after, 8, seed=0, history=history)
+    >>> report = Report(
+    ...     "float32",
+    ...     Policy("float32"),
+    ...     0.97,
+    ...     None,
+    ...     before,
+    ...     after,
+    ...     8,
+    ...     seed=0,
+    ...     history=history,
+    ... )
     >>> report.moved, report.figures()["final_loss"]
     (0.5, 0.5)
     """

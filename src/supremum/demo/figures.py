@@ -40,10 +40,22 @@ def underflow_caption(case: Case, reports: Mapping[str, Report], gradients: Floa
 
     >>> from supremum.demo import CASES
     >>> from supremum.training import History
-    >>> history = History([0], {"loss": [1e-6]}, [2e-6, 1e-6], [1.0, 1.0], [False, False], [0.1])
+    >>> history = History(
+    ...     [0], {"loss": [1e-6]}, [2e-6, 1e-6], [1.0, 1.0], [False, False], [0.1]
+    ... )
     >>> weights, gradients = np.float32([0.5, 0.25]), np.float32([1e-9, 1e-7])
     >>> reports = {
-    ...     label: Report(label, policy, 0.9, None, weights, weights * 2, 8, seed=0, history=history)
+    ...     label: Report(
+    ...         label,
+    ...         policy,
+    ...         0.9,
+    ...         None,
+    ...         weights,
+    ...         weights * 2,
+    ...         8,
+    ...         seed=0,
+    ...         history=history,
+    ...     )
     ...     for label, policy in CASES["underflow"].runs.items()
     ... }
     >>> underflow_caption(CASES["underflow"], reports, gradients)["bfloat16"]
@@ -81,15 +93,29 @@ def draw_underflow(path: Path, case: Case, reports: Mapping[str, Report], gradie
 
     >>> from supremum.demo import CASES
     >>> from supremum.training import History
-    >>> history = History([0], {"loss": [1e-6]}, [2e-6, 1e-6], [1.0, 1.0], [False, False], [0.1])
+    >>> history = History(
+    ...     [0], {"loss": [1e-6]}, [2e-6, 1e-6], [1.0, 1.0], [False, False], [0.1]
+    ... )
     >>> weights, gradients = np.float32([0.5, 0.25]), np.float32([1e-9, 1e-7])
     >>> reports = {
-    ...     label: Report(label, policy, 0.9, None, weights, weights * 2, 8, seed=0, history=history)
+    ...     label: Report(
+    ...         label,
+    ...         policy,
+    ...         0.9,
+    ...         None,
+    ...         weights,
+    ...         weights * 2,
+    ...         8,
+    ...         seed=0,
+    ...         history=history,
+    ...     )
     ...     for label, policy in CASES["underflow"].runs.items()
     ... }
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     draw_underflow(Path(folder, "underflow.png"), CASES["underflow"], reports, gradients)
+    ...     draw_underflow(
+    ...         Path(folder, "underflow.png"), CASES["underflow"], reports, gradients
+    ...     )
     ...     Path(folder, "underflow.png").read_bytes()[1:4]
     b'PNG'
     """

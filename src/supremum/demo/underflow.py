@@ -46,7 +46,10 @@ def underflowing(magnitudes: Floats, scale: float = 1.0) -> float:
         magnitudes: their magnitudes, none of which is zero.
         scale: the loss scale.
 
-    >>> underflowing(np.float32([1e-9, 1e-3])), underflowing(np.float32([1e-9, 1e-3]), 2.0**15)
+    >>> (
+    ...     underflowing(np.float32([1e-9, 1e-3])),
+    ...     underflowing(np.float32([1e-9, 1e-3]), 2.0**15),
+    ... )
     (0.5, 0.0)
     """
     return float(np.mean((magnitudes * np.float32(scale)).astype(as_format("float16").dtype) == 0))

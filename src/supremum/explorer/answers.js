@@ -11,6 +11,7 @@ class Decided {
   constructor(data) {
     this.data = data;
     this.tables = data.tables.map((table) => table.map(summed));
+    this.lossy = new Set(data.lossy);
     this.columns = data.cells.map(summed); // of each cell the result, the text and the paths of two operands
     this.rules = new Map(data.rules.map((rules) => [rules.name, rules]));
     this.operations = new Map(data.operations.map(([name], place) => [name, place]));
@@ -67,7 +68,10 @@ class Decided {
       .replace(/[\x01-\x08]/g, (mark) => fill[mark]);
     const outcome = [account, ...changes].join(", ");
     const style = changes.length ? "changed" : category;
-    return { rules: rulesName, operation, result, name, dtype, account, outcome, style, filled, paths: climbed.filter((path) => path.length > 1) };
+    return {
+      rules: rulesName, operation, result, name, dtype, account, outcome, style, filled,
+      isLossy: this.lossy.has(text), paths: climbed.filter((path) => path.length > 1),
+    };
   }
 
   // What to type for an answer that is not here.

@@ -57,6 +57,8 @@ class Answers:
         """The name, dtype and description of each result, with its index; the first stands for a refusal."""
         self.texts: dict[str, int] = {}
         """The templates of explanations, with their indices; each line is a label, a tab and a text."""
+        self.lossy: set[int] = set()
+        """The indices of explanations in which not every value of an operand survives its cast."""
         self.paths: dict[tuple[str, ...], int] = {(): 0}
         """The paths in lattices, with their indices; the first is empty."""
         self.cells: dict[tuple[int, int, int, int], int] = {}
@@ -73,6 +75,8 @@ class Answers:
         shown = ("-", "", "refused") if result is None else (result.name, str(result.dtype), str(result))
         of_a, of_b = (index(self.paths, path) for path in (*decision.paths, (), ())[:2])
         text = index(self.texts, _template(decision, with_fix=with_fix))
+        if any(cast.lossy for cast in decision.casts):
+            self.lossy.add(text)
         return index(self.cells, (index(self.results, shown), text, of_a, of_b))
 
     def merge(self, other: Answers) -> list[int]:
@@ -84,6 +88,7 @@ class Answers:
         results = [index(self.results, each) for each in other.results]
         texts = [index(self.texts, each) for each in other.texts]
         paths = [index(self.paths, each) for each in other.paths]
+        self.lossy |= {texts[each] for each in other.lossy}
         return [index(self.cells, (results[r], texts[t], paths[a], paths[b])) for r, t, a, b in other.cells]
 
 

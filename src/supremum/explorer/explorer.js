@@ -58,10 +58,7 @@ class Page {
     for (const button of document.querySelectorAll(".example")) {
       button.addEventListener("click", () => { find("operands").value = button.textContent; this.answer(); this.link(); });
     }
-    find("theme").addEventListener("click", () => this.turn());
     window.addEventListener("hashchange", () => this.read());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.showTheme());
-    this.showTheme();
     this.read();
   }
 
@@ -129,22 +126,6 @@ class Page {
     if (operands.length > 2) return `this page answers for one operand or two, and these are ${operands.length}: ask with ${command}`;
     if (operands.length < 2) return `${operation} takes two operands: give another`;
     return `with ${operation} this page knows arrays, weak kinds and bools, not numbers and 0-d arrays: ask with ${command}`;
-  }
-
-  turn() {
-    const isDark = this.isDark();
-    document.documentElement.classList.toggle("dark", !isDark);
-    document.documentElement.classList.toggle("light", isDark);
-    this.showTheme();
-  }
-
-  isDark() {
-    const { classList } = document.documentElement;
-    return classList.contains("dark") || (!classList.contains("light") && matchMedia("(prefers-color-scheme: dark)").matches);
-  }
-
-  showTheme() {
-    find("theme").setAttribute("aria-pressed", String(this.isDark()));
   }
 }
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const PAGE_OF_ROWS = 8;
+const LOSS = "with a lossy cast";
 
 class Grid {
   constructor(decided, table, detail, onMove) {
@@ -41,17 +42,19 @@ class Grid {
 
   drawCell(a, b, counts) {
     const one = this.decided.answer(this.left, this.operation, [a, b]);
-    const cell = make("td", { tabindex: "-1", class: one.style, "data-pair": `${a.name},${b.name}` }, this.codes.get(one.name));
-    let label = `${a.name}, ${b.name}: ${one.outcome}`;
+    const code = ({ name, isLossy }) => make("span", isLossy ? { class: "lossy" } : {}, this.codes.get(name));
+    const told = ({ outcome, isLossy }) => (isLossy ? `${outcome}, ${LOSS}` : outcome);
+    const cell = make("td", { tabindex: "-1", class: one.style, "data-pair": `${a.name},${b.name}` }, code(one));
+    let label = `${a.name}, ${b.name}: ${told(one)}`;
     if (this.right) {
       const other = this.decided.answer(this.right, this.operation, [a, b]);
       const how = this.decided.difference(one.result, other.result, this.left, this.right);
       cell.classList.add(how ? "differs" : "same");
       if (how) {
         counts.set(how.name, { ...how, count: (counts.get(how.name)?.count ?? 0) + 1 });
-        cell.append(make("small", {}, `${how.symbol}\u2009${this.codes.get(other.name)}`));
+        cell.append(make("small", {}, `${how.symbol}\u2009`, code(other)));
         cell.classList.replace(one.style, other.style);
-        label += `; ${how.meaning}: ${other.outcome}`;
+        label += `; ${how.meaning}: ${told(other)}`;
       }
     }
     cell.setAttribute("aria-label", label);

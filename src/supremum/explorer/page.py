@@ -30,7 +30,7 @@ from supremum.extras import require
 from supremum.formats import FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
-from supremum.render import PALETTE
+from supremum.render import PALETTE, icon_link, page_part, sideways_hint
 from supremum.rules import FOLLOWS_JAX, HOMES, canonical_name, get_rules
 from supremum.signals import without_interrupts
 from supremum.version import __version__
@@ -54,6 +54,7 @@ OPERATORS: dict[str, str] = {
 """The operators that users can type; they are also decided for numbers and 0-d arrays, which takes longer."""
 STEPS = len(HOMES)
 """The number of steps that it takes to gather the data: one for each rule set."""
+_SHARED_SCRIPTS = ("theme.js", "sideways.js")
 _SCRIPTS = ("operands.js", "conversion.js", "answers.js", "grid.js", "explorer.js")
 _EXAMPLES = ("uint8, 256", "uint8 + 256", "int8 / uint8", "bfloat16[] float32", "int* float16", "1.5", "2j float64")
 
@@ -83,9 +84,11 @@ def explorer_page(
     require("The explorer page", "jinja2")
     from jinja2 import Environment  # from the extra "cli"
 
+    def own(name: str) -> str:
+        return (files("supremum.explorer") / name).read_text("utf-8")
+
     data = explorer_data(on_step, operations=operations, processes=processes)
-    folder = files("supremum.explorer")
-    template = Environment(autoescape=True).from_string((folder / "template.html.j2").read_text("utf-8"))
+    template = Environment(autoescape=True).from_string(own("template.html.j2"))
     packed = zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), 9)
     return template.render(
         data=base64.b64encode(packed).decode(),
@@ -93,9 +96,11 @@ def explorer_page(
         operations=data["operations"],
         palette={style: PALETTE[style] for style in STYLES},
         rules=data["rules"],
-        script="\n".join((folder / name).read_text("utf-8") for name in _SCRIPTS),
+        icon=icon_link(),
+        script="\n".join([*map(page_part, _SHARED_SCRIPTS), *map(own, _SCRIPTS)]),
         short_names={short: name for name, short, is_standard in data["types"] if is_standard and short != name},
-        style=(folder / "explorer.css").read_text("utf-8"),
+        sideways=sideways_hint(),
+        style=page_part("shared.css") + own("explorer.css"),
         styles=STYLES,
         version=__version__,
     )
@@ -157,6 +162,7 @@ def explorer_data(
         "tables": [[_steps(row) for row in table] for table in tables],
         "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
         "texts": list(answers.texts),
+        "lossy": sorted(answers.lossy),
         "paths": list(answers.paths),
         "cells": [_steps(column) for column in zip(*answers.cells, strict=True)],
         # As text, because JSON readers round large integers.

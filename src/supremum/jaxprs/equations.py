@@ -52,7 +52,10 @@ def is_backward(equation: JaxprEqn) -> bool:
     """Whether an equation belongs to a backward pass.
 
     >>> import jax
-    >>> [is_backward(equation) for equation in jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0).eqns]
+    >>> [
+    ...     is_backward(equation)
+    ...     for equation in jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0).eqns
+    ... ]
     [False, False, True]
     """
     return is_transposed(equation.source_info.name_stack)
@@ -75,7 +78,9 @@ def aval_of(atom: Var | Literal) -> Any:
     """The abstract value of an operand or a result. `Any`, because JAX's type lacks the shape and the dtype.
 
     >>> import jax
-    >>> (equation,) = jax.make_jaxpr(lambda x: x.astype("bfloat16"))(jax.numpy.ones(3)).eqns
+    >>> (equation,) = jax.make_jaxpr(lambda x: x.astype("bfloat16"))(
+    ...     jax.numpy.ones(3)
+    ... ).eqns
     >>> aval_of(equation.invars[0]).dtype, aval_of(equation.outvars[0]).dtype
     (dtype('float32'), dtype(bfloat16))
     """
@@ -95,8 +100,13 @@ class Callee:
             `cond` counts as one run.
 
     >>> import jax
-    >>> loop = jax.make_jaxpr(lambda x: jax.lax.while_loop(lambda c: c < 9, lambda c: 2 * c, x))(1.0).eqns[0]
-    >>> [(callee.parameter, callee.jaxpr.eqns[0].primitive.name, callee.trips) for callee in callees(loop)]
+    >>> loop = jax.make_jaxpr(
+    ...     lambda x: jax.lax.while_loop(lambda c: c < 9, lambda c: 2 * c, x)
+    ... )(1.0).eqns[0]
+    >>> [
+    ...     (callee.parameter, callee.jaxpr.eqns[0].primitive.name, callee.trips)
+    ...     for callee in callees(loop)
+    ... ]
     [('cond_jaxpr', 'lt', None), ('body_jaxpr', 'mul', None)]
     """
 
@@ -109,7 +119,9 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
     """The functions that an equation calls, for any primitive.
 
     >>> import jax, jax.numpy as jnp
-    >>> total = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x, x))(1.0).eqns[-1]
+    >>> total = jax.make_jaxpr(
+    ...     lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x, x)
+    ... )(1.0).eqns[-1]
     >>> [(callee.parameter, callee.trips) for callee in callees(total)]
     [('jaxpr', 3)]
     """
@@ -137,7 +149,9 @@ class LoopOperands:
         carries: the number of carried operands; they are also the first results.
 
     >>> import jax
-    >>> loop = jax.make_jaxpr(lambda x, w: jax.lax.while_loop(lambda c: c < 9, lambda c: c + w, x))(1.0, 2.0).eqns[-1]
+    >>> loop = jax.make_jaxpr(
+    ...     lambda x, w: jax.lax.while_loop(lambda c: c < 9, lambda c: c + w, x)
+    ... )(1.0, 2.0).eqns[-1]
     >>> loop_operands(loop)
     LoopOperands(condition=0, constants=1, carries=1)
     """
@@ -162,7 +176,9 @@ def loop_operands(equation: JaxprEqn) -> LoopOperands:
         equation: a `scan` or a `while`.
 
     >>> import jax, jax.numpy as jnp
-    >>> looped = jax.make_jaxpr(lambda w, x: jax.lax.scan(lambda c, t: (c * w + t, c), w, x))(1.0, jnp.ones(3))
+    >>> looped = jax.make_jaxpr(
+    ...     lambda w, x: jax.lax.scan(lambda c, t: (c * w + t, c), w, x)
+    ... )(1.0, jnp.ones(3))
     >>> loop_operands(looped.eqns[-1])
     LoopOperands(condition=0, constants=1, carries=1)
     """
@@ -203,9 +219,15 @@ class Site:
         caller: the site of the innermost caller; None in the program itself.
 
     >>> import jax, jax.numpy as jnp
-    >>> looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5))(1.0)
+    >>> looped = jax.make_jaxpr(
+    ...     lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5)
+    ... )(1.0)
     >>> site = list(walk(looped))[1]
-    >>> site.equation.primitive, site.trips, [caller.primitive for caller in site.callers]
+    >>> (
+    ...     site.equation.primitive,
+    ...     site.trips,
+    ...     [caller.primitive for caller in site.callers],
+    ... )
     (sin, 5, [scan])
     """
 
@@ -229,7 +251,9 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
     A function that is called twice is walked twice, because its equations run twice.
 
     >>> import jax, jax.numpy as jnp
-    >>> looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5))(1.0)
+    >>> looped = jax.make_jaxpr(
+    ...     lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=5)
+    ... )(1.0)
     >>> [(site.equation.primitive.name, site.trips) for site in walk(looped)]
     [('scan', 1), ('sin', 5)]
     """

@@ -65,7 +65,10 @@ def register_adapter(library: str, adapter: Adapter | None) -> None:
     ...     return copies
     >>> def split(counters):
     ...     return None, [counter.count for counter in counters]
-    >>> register_adapter("counters", Adapter(lambda value: isinstance(value, Counter), split, merge, update))
+    >>> register_adapter(
+    ...     "counters",
+    ...     Adapter(lambda value: isinstance(value, Counter), split, merge, update),
+    ... )
     >>> def step(counter, x):
     ...     counter.count += 1
     ...     return x @ x

@@ -56,7 +56,12 @@ class Position:
     >>> import jax
     >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).eqns
     >>> position = frames_of(equation).positions[0]
-    >>> position.function, position.line, position.end_column - position.column, position.owner
+    >>> (
+    ...     position.function,
+    ...     position.line,
+    ...     position.end_column - position.column,
+    ...     position.owner,
+    ... )
     ('<lambda>', 1, 5, '')
     """
 
@@ -171,7 +176,10 @@ def owner_of(file: str) -> str:
     Args:
         file: the name of a file, as in code objects.
 
-    >>> owner_of("/home/me/train.py"), owner_of("/usr/lib/python3.11/site-packages/flax/linen/linear.py")
+    >>> (
+    ...     owner_of("/home/me/train.py"),
+    ...     owner_of("/usr/lib/python3.11/site-packages/flax/linen/linear.py"),
+    ... )
     ('', 'flax')
     """
     if _under(file, _JAX) or file.startswith(_TRACING) or file == _CUSTOM_DERIVATIVES:

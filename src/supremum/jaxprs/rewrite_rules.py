@@ -25,7 +25,10 @@ class Value:
 
     >>> import numpy as np
     >>> float32, float16 = np.dtype("float32"), np.dtype("float16")
-    >>> computed, number = Value(float32), Value(float32, fits=frozenset({float16, float32}))
+    >>> computed, number = (
+    ...     Value(float32),
+    ...     Value(float32, fits=frozenset({float16, float32})),
+    ... )
     >>> computed.fits, float16 in number.fits
     (None, True)
     """
@@ -53,7 +56,9 @@ class RewriteAction:
 
     >>> import numpy as np
     >>> bfloat16 = np.dtype("bfloat16")
-    >>> action = RewriteAction((bfloat16, bfloat16), (Value(bfloat16),), "products are most of the work")
+    >>> action = RewriteAction(
+    ...     (bfloat16, bfloat16), (Value(bfloat16),), "products are most of the work"
+    ... )
     >>> action.operands, action.vanishes, action.inside
     ((dtype(bfloat16), dtype(bfloat16)), False, None)
     """
@@ -75,14 +80,29 @@ class RewriteRule(Protocol):
     >>> class ProductsInBfloat16(RewriteRule):
     ...     def value(self, aval):
     ...         return Value(aval.dtype)
+    ...
     ...     def action_for(self, equation, values, context):
-    ...         dtype = jnp.dtype("bfloat16" if equation.primitive.name == "dot_general" else "float32")
-    ...         params = {"preferred_element_type": dtype} if equation.primitive.name == "dot_general" else None
-    ...         return RewriteAction((dtype,) * len(values), (Value(dtype),), "", params)
+    ...         dtype = jnp.dtype(
+    ...             "bfloat16"
+    ...             if equation.primitive.name == "dot_general"
+    ...             else "float32"
+    ...         )
+    ...         params = (
+    ...             {"preferred_element_type": dtype}
+    ...             if equation.primitive.name == "dot_general"
+    ...             else None
+    ...         )
+    ...         return RewriteAction(
+    ...             (dtype,) * len(values), (Value(dtype),), "", params
+    ...         )
     >>> program = jax.make_jaxpr(lambda x: jnp.exp(x @ x))(jnp.ones((2, 2)))
-    >>> rewritten = Rewriter(ProductsInBfloat16()).rewrite(program, [Value(jnp.dtype("float32"))], None)
+    >>> rewritten = Rewriter(ProductsInBfloat16()).rewrite(
+    ...     program, [Value(jnp.dtype("float32"))], None
+    ... )
     >>> equations = [site.equation for site in walk(rewritten.function)]
-    >>> print(*(f"{each.primitive}: {each.outvars[0].aval.dtype}" for each in equations))
+    >>> print(
+    ...     *(f"{each.primitive}: {each.outvars[0].aval.dtype}" for each in equations)
+    ... )
     convert_element_type: bfloat16 dot_general: bfloat16 convert_element_type: float32 exp: float32
     """
 
@@ -114,7 +134,9 @@ class RewriteRecord:
 
     >>> import jax
     >>> (equation,) = jax.make_jaxpr(jax.numpy.sin)(1.0).eqns
-    >>> record = RewriteRecord(equation, RewriteAction((None,), (Value(None),), "follows its operand"))
+    >>> record = RewriteRecord(
+    ...     equation, RewriteAction((None,), (Value(None),), "follows its operand")
+    ... )
     >>> f"{record.equation.primitive}: {record.action.note}"
     'sin: follows its operand'
     """
@@ -137,8 +159,12 @@ class Rewritten:
     >>> from supremum.jaxprs import Rewriter
     >>> class Following(RewriteRule):
     ...     def action_for(self, equation, values, context):
-    ...         return RewriteAction((None,), (Value(values[0].dtype),), "follows its operand")
-    >>> rewritten = Rewriter(Following()).rewrite(jax.make_jaxpr(jnp.sin)(1.0), [Value(jnp.dtype("bfloat16"))], None)
+    ...         return RewriteAction(
+    ...             (None,), (Value(values[0].dtype),), "follows its operand"
+    ...         )
+    >>> rewritten = Rewriter(Following()).rewrite(
+    ...     jax.make_jaxpr(jnp.sin)(1.0), [Value(jnp.dtype("bfloat16"))], None
+    ... )
     >>> rewritten.results[0].dtype, [each.action.note for each in rewritten.record]
     (dtype(bfloat16), ['follows its operand'])
     """

@@ -43,9 +43,13 @@ class Rewriter:
     >>> import jax, jax.numpy as jnp
     >>> class Following(RewriteRule):
     ...     def action_for(self, equation, values, context):
-    ...         return RewriteAction((None,), (Value(values[0].dtype),), "follows its operand")
+    ...         return RewriteAction(
+    ...             (None,), (Value(values[0].dtype),), "follows its operand"
+    ...         )
     >>> program = jax.make_jaxpr(jnp.sin)(1.0)
-    >>> rewritten = Rewriter(Following()).rewrite(program, [Value(jnp.dtype("bfloat16"))], None)
+    >>> rewritten = Rewriter(Following()).rewrite(
+    ...     program, [Value(jnp.dtype("bfloat16"))], None
+    ... )
     >>> jax.extend.core.jaxpr_as_fun(rewritten.function)(jnp.bfloat16(0.5))
     [Array(0.478516, dtype=bfloat16)]
     """

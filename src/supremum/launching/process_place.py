@@ -38,7 +38,8 @@ class ProcessPlace:
     Raises:
         ArgumentError: for an address without a port, an id outside the run, or a heartbeat out of its bounds.
 
-    >>> ProcessPlace("10.0.0.1:1234", processes=8, process_id=5).environment()["SUPREMUM_PROCESS_ID"]
+    >>> place = ProcessPlace("10.0.0.1:1234", processes=8, process_id=5)
+    >>> place.environment()["SUPREMUM_PROCESS_ID"]
     '5'
     """
 

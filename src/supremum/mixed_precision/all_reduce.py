@@ -40,7 +40,8 @@ def bound_axes(axis_name: Any) -> Axes:
         ArgumentError: for a name that no surrounding `jax.shard_map` or `jax.vmap` has, a repeated name, or an empty
             tuple.
 
-    >>> jax.vmap(lambda x: x / bound_axes("data").size, axis_name="data")(jax.numpy.ones(2))
+    >>> mean = jax.vmap(lambda x: x / bound_axes("data").size, axis_name="data")
+    >>> mean(jax.numpy.ones(2))
     Array([0.5, 0.5], dtype=float32)
     """
     names = cast("tuple[Any, ...]", tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,))
@@ -145,7 +146,9 @@ def all_reduce_gradients(
 
     >>> import jax.numpy as jnp
     >>> grads = jnp.array([[6e4, 1.0], [6e4, 3.0]], jnp.float16)
-    >>> jax.vmap(lambda g: all_reduce_gradients(g, "data", "float16"), axis_name="data")(grads)[0]
+    >>> jax.vmap(
+    ...     lambda g: all_reduce_gradients(g, "data", "float16"), axis_name="data"
+    ... )(grads)[0]
     Array([6.e+04, 2.e+00], dtype=float32)
     """
     if loss_scale_state is None:

@@ -25,7 +25,8 @@ class HardwareWarning(PolicyWarning):
     >>> import warnings
     >>> from supremum.mixed_precision import use_policy
     >>> with warnings.catch_warnings(), use_policy("mixed_bfloat16") as policy:
-    ...     warnings.simplefilter("ignore", HardwareWarning)  # on a laptop, before a run on a GPU
+    ...     # on a laptop, before a run on a GPU
+    ...     warnings.simplefilter("ignore", HardwareWarning)
     ...     print(policy.compute_dtype)
     bfloat16
     """

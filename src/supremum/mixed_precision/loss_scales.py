@@ -41,7 +41,9 @@ class LossScaleState(NamedTuple):
 
     >>> import jax.numpy as jnp
     >>> state = DynamicLossScale(initial_loss_scale=1024.0).init()
-    >>> state = DynamicLossScale(initial_loss_scale=1024.0).update(state, jnp.asarray(False))
+    >>> state = DynamicLossScale(initial_loss_scale=1024.0).update(
+    ...     state, jnp.asarray(False)
+    ... )
     >>> float(state.loss_scale), int(state.num_skipped_steps), int(state.num_good_steps)
     (512.0, 1, 0)
     """
@@ -98,7 +100,9 @@ class LossScale(ABC):
 
     >>> import jax.numpy as jnp
     >>> settings: LossScale = DynamicLossScale(initial_loss_scale=1024.0)
-    >>> settings.update(settings.init(), jnp.asarray(False)).loss_scale  # after an overflow
+    >>> settings.update(  # after an overflow
+    ...     settings.init(), jnp.asarray(False)
+    ... ).loss_scale
     Array(512., dtype=float32)
     >>> settings.skips, settings.bounds, FixedLossScale(8.0).bounds
     (True, (1.0, 1.7014118346046923e+38), (8.0, 8.0))
@@ -255,7 +259,11 @@ class DynamicLossScale(LossScale):
     >>> state = scale.init()
     >>> for finite in (True, True, False):
     ...     state = scale.update(state, jnp.asarray(finite))
-    ...     print(float(state.loss_scale), int(state.num_good_steps), int(state.num_skipped_steps))
+    ...     print(
+    ...         float(state.loss_scale),
+    ...         int(state.num_good_steps),
+    ...         int(state.num_skipped_steps),
+    ...     )
     8.0 1 0
     16.0 0 0
     8.0 0 1
@@ -380,7 +388,9 @@ def deserialize_loss_scale(data: Mapping[str, Any] | None) -> LossScale | None:
         UnknownNameError: for an unknown class or setting, with the choices; a `ValueError`.
         ArgumentError: for a missing key or a setting out of bounds; a `ValueError`.
 
-    >>> deserialize_loss_scale({"class_name": "DynamicLossScale", "config": {}}) == DynamicLossScale()
+    >>> deserialize_loss_scale(
+    ...     {"class_name": "DynamicLossScale", "config": {}}
+    ... ) == DynamicLossScale()
     True
     """
     if data is None:

@@ -102,7 +102,9 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
         UnknownDtypeError: for anything that is not a dtype.
 
     >>> import numpy as np
-    >>> cast = cast_floating({"x": np.ones(2, np.float64), "n": np.arange(2), "eps": 1e-8}, "float16")
+    >>> cast = cast_floating(
+    ...     {"x": np.ones(2, np.float64), "n": np.arange(2), "eps": 1e-8}, "float16"
+    ... )
     >>> cast["x"].dtype, cast["n"].dtype, cast["eps"]
     (dtype('float16'), dtype('int64'), 1e-08)
     """
@@ -229,7 +231,10 @@ def all_finite(tree: Any) -> jax.Array:
         A bool scalar.
 
     >>> import jax.numpy as jnp
-    >>> bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])), bool(all_finite({"w": jnp.array([1.0, jnp.nan])}))
+    >>> (
+    ...     bool(all_finite([jnp.full(4, 3e38), jnp.arange(3)])),
+    ...     bool(all_finite({"w": jnp.array([1.0, jnp.nan])})),
+    ... )
     (True, False)
     """
     checks = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(pytree("tree", tree)) if is_inexact(leaf)]

@@ -70,7 +70,9 @@ class ScaledGradients(NamedTuple):
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import DynamicLossScale
     >>> settings = DynamicLossScale(initial_loss_scale=1024.0)
-    >>> found = scaled_value_and_grad(lambda w: (w * w).sum(), settings)(settings.init(), jnp.full(1, 300.0, "float16"))
+    >>> found = scaled_value_and_grad(lambda w: (w * w).sum(), settings)(
+    ...     settings.init(), jnp.full(1, 300.0, "float16")
+    ... )
     >>> found.value, bool(found.finite), float(found.state.loss_scale)
     (Array(inf, dtype=float16), False, 512.0)
     """
@@ -148,9 +150,19 @@ def scaled_value_and_grad(
     >>> value, grads, finite, state = step(scale.init(), jnp.full(1, 3e-5, jnp.float16))
     >>> grads.dtype, bool(finite), f"{float(grads[0]):.1e}"
     (dtype('float32'), True, '6.0e-05')
-    >>> step = scaled_value_and_grad(lambda w: (w * w).sum(), scale, on_overflow="retry")
-    >>> value, grads, finite, state = step(scale.init(), jnp.full(1, 200.0, jnp.float16))
-    >>> float(grads[0]), bool(finite), float(state.loss_scale), int(state.num_skipped_steps), int(state.num_retries)
+    >>> step = scaled_value_and_grad(
+    ...     lambda w: (w * w).sum(), scale, on_overflow="retry"
+    ... )
+    >>> value, grads, finite, state = step(
+    ...     scale.init(), jnp.full(1, 200.0, jnp.float16)
+    ... )
+    >>> (
+    ...     float(grads[0]),
+    ...     bool(finite),
+    ...     float(state.loss_scale),
+    ...     int(state.num_skipped_steps),
+    ...     int(state.num_retries),
+    ... )
     (400.0, True, 128.0, 0, 3)
     """
     settings = as_loss_scale(loss_scale)
@@ -419,7 +431,9 @@ def find_loss_scale_state(opt_state: Any) -> LossScaleState:
 
     >>> import jax.numpy as jnp, optax
     >>> from supremum.mixed_precision import loss_scaled
-    >>> find_loss_scale_state(loss_scaled(optax.sgd(0.1)).init(jnp.ones(2))).num_skipped_steps
+    >>> find_loss_scale_state(
+    ...     loss_scaled(optax.sgd(0.1)).init(jnp.ones(2))
+    ... ).num_skipped_steps
     Array(0, dtype=int32)
     """
 

@@ -79,7 +79,9 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
     >>> @custom_vjp
     ... def with_clipped_gradient(x):
     ...     return x
-    >>> with_clipped_gradient.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -1, 1),))
+    >>> with_clipped_gradient.defvjp(
+    ...     lambda x: (x, None), lambda _, g: (jnp.clip(g, -1, 1),)
+    ... )
     >>> float(jax.grad(lambda x: 5 * with_clipped_gradient(x))(2.0))
     1.0
     """
@@ -116,7 +118,9 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
     >>> @custom_jvp
     ... def square_root(x):
     ...     return jnp.sqrt(x)
-    >>> square_root.defjvps(lambda tangent, root, x: tangent / jnp.maximum(2 * root, 0.5))
+    >>> square_root.defjvps(
+    ...     lambda tangent, root, x: tangent / jnp.maximum(2 * root, 0.5)
+    ... )
     >>> float(jax.grad(square_root)(0.0))
     2.0
     """

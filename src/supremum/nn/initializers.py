@@ -68,8 +68,11 @@ class MatrixInitializer:
         outputs: the kernel axes that the result keeps.
         batch: the kernel axes with a separate matrix for each index.
 
-    >>> kernel = MatrixInitializer(jax.nn.initializers.orthogonal(), inputs=(0, 1), outputs=(2,))
-    >>> weights = kernel(jax.random.key(0), (2, 3, 6), jnp.dtype("float32")).reshape(6, 6)
+    >>> kernel = MatrixInitializer(
+    ...     jax.nn.initializers.orthogonal(), inputs=(0, 1), outputs=(2,)
+    ... )
+    >>> weights = kernel(jax.random.key(0), (2, 3, 6), jnp.dtype("float32"))
+    >>> weights = weights.reshape(6, 6)
     >>> bool(jnp.allclose(weights @ weights.T, jnp.eye(6), atol=1e-6))
     True
     """

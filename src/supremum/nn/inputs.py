@@ -231,7 +231,9 @@ def split_arrays(
     Returns:
         A function of a list of arrays, which makes the call with them, and the arrays from the arguments.
 
-    >>> call, arrays = split_arrays(pow, ((2.0, 3), {}), lambda leaf: isinstance(leaf, float))
+    >>> call, arrays = split_arrays(
+    ...     pow, ((2.0, 3), {}), lambda leaf: isinstance(leaf, float)
+    ... )
     >>> arrays, call([4.0])
     ([2.0], 64.0)
     """

@@ -96,7 +96,9 @@ class Layer(Module["Layer"], ABC):
     >>> from supremum import nn
     >>> class Scale(nn.Layer):
     ...     def build(self, input_shape):
-    ...         self.factor = self.add_weight("factor", input_shape[-1:], jax.nn.initializers.ones)
+    ...         self.factor = self.add_weight(
+    ...             "factor", input_shape[-1:], jax.nn.initializers.ones
+    ...         )
     ...
     ...     def call(self, x):
     ...         return x * self.factor

@@ -409,7 +409,9 @@ class SequentialNetwork(Network):
             `ValueError`.
 
     >>> from supremum.nn import Dense
-    >>> network = SequentialNetwork([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")
+    >>> network = SequentialNetwork(
+    ...     [Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16"
+    ... )
     >>> [layer.dtype_policy.name for layer in network]
     ['mixed_bfloat16', 'float32']
     """

@@ -63,7 +63,9 @@ def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
         OperandError: if `layer` is not a layer, or the inputs are not arrays of numbers; a `TypeError`.
 
     >>> from supremum import nn
-    >>> output_spec(nn.Dense(4, dtype="mixed_bfloat16"), jax.ShapeDtypeStruct((8, 3), "float32"))
+    >>> output_spec(
+    ...     nn.Dense(4, dtype="mixed_bfloat16"), jax.ShapeDtypeStruct((8, 3), "float32")
+    ... )
     ShapeDtypeStruct(shape=(8, 4), dtype=bfloat16)
     """
     return traced_spec(as_layer(layer), inputs, kwargs)
@@ -99,7 +101,9 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
     >>> from supremum import nn
     >>> layer = nn.Dense(1)
     >>> initialize(layer, jax.numpy.ones((1, 2)))
-    >>> load_variables(layer, {"kernel": np.ones((2, 1), "float32"), "bias": np.ones(1, "float32")})
+    >>> load_variables(
+    ...     layer, {"kernel": np.ones((2, 1), "float32"), "bias": np.ones(1, "float32")}
+    ... )
     >>> layer(jax.numpy.ones((1, 2)))
     Array([[3.]], dtype=float32)
     """
@@ -140,7 +144,9 @@ def functional_call(
     >>> from supremum import nn
     >>> layer = nn.Dense(1, use_bias=False)
     >>> initialize(layer, jax.numpy.ones((1, 2)))
-    >>> outputs, after = functional_call(layer, {"kernel": jax.numpy.ones((2, 1))}, jax.numpy.ones((1, 2)))
+    >>> outputs, after = functional_call(
+    ...     layer, {"kernel": jax.numpy.ones((2, 1))}, jax.numpy.ones((1, 2))
+    ... )
     >>> outputs, list(after)
     (Array([[2.]], dtype=float32), ['kernel'])
     """

@@ -56,7 +56,13 @@ class Summary:
     >>> model = nn.SequentialNetwork([nn.Dense(4), nn.Dense(2)], dtype="mixed_bfloat16")
     >>> nn.initialize(model, jax.numpy.ones((1, 3)))
     >>> summary = model.summary()
-    >>> summary.trainable, [(row.path, row.variable_dtype, row.compute_dtype) for row in summary.rows[1:]]
+    >>> (
+    ...     summary.trainable,
+    ...     [
+    ...         (row.path, row.variable_dtype, row.compute_dtype)
+    ...         for row in summary.rows[1:]
+    ...     ],
+    ... )
     (26, [('dense', 'float32', 'bfloat16'), ('dense_1', 'float32', 'bfloat16')])
     """
 

@@ -41,7 +41,8 @@ class RetraceWarning(UserWarning):
     >>> from supremum.optimizers import SGD
     >>> w, optimizer = nn.Variable([1.0], "w"), SGD(0.25)
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", RetraceWarning)  # a loop that makes its loss function in every step fails
+    ...     # a loop that makes its loss function in every step fails
+    ...     warnings.simplefilter("error", RetraceWarning)
     ...     loss = optimizer.minimize(lambda: (w.value**2).sum(), w)
     >>> float(loss)
     1.0

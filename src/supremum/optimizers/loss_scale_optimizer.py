@@ -218,7 +218,11 @@ class LossScaleOptimizer(OptimizerWrapper):
     >>> from supremum.optimizers import SGD
     >>> w = nn.Variable([1.0], "w")
     >>> optimizer = LossScaleOptimizer(SGD(0.25))
-    >>> float(optimizer.minimize(lambda: (w.value ** 2).sum(), w)), w.value, optimizer.loss_scale()
+    >>> (
+    ...     float(optimizer.minimize(lambda: (w.value**2).sum(), w)),
+    ...     w.value,
+    ...     optimizer.loss_scale(),
+    ... )
     (1.0, Array([0.5], dtype=float32), Array(32768., dtype=float32))
     """
 

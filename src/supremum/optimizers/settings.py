@@ -69,7 +69,10 @@ class Identity:
 def hashable(value: Any) -> Hashable:
     """Return a hashable stand-in, compared by value for plain data and by identity for unhashable objects.
 
-    >>> hashable([1, {"a": 2.0}]) == hashable([1, {"a": 2.0}]), hashable(1) == hashable(True)
+    >>> (
+    ...     hashable([1, {"a": 2.0}]) == hashable([1, {"a": 2.0}]),
+    ...     hashable(1) == hashable(True),
+    ... )
     (True, False)
     """
     kind = type(value)

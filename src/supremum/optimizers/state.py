@@ -84,7 +84,9 @@ class Update(NamedTuple):
 
     >>> from supremum.optimizers import SGD
     >>> optimizer, values = SGD(0.5), {"w": jax.numpy.ones(1)}
-    >>> made = optimizer.update({"w": jax.numpy.ones(1)}, optimizer.init(values), values)
+    >>> made = optimizer.update(
+    ...     {"w": jax.numpy.ones(1)}, optimizer.init(values), values
+    ... )
     >>> made.values, made.state.iterations, made.skipped
     ({'w': Array([0.5], dtype=float32)}, Array(1, dtype=int32), Array(False, dtype=bool))
     """

@@ -17,7 +17,11 @@ class Document:
         rows: pairs of label and text; an empty label continues the one above.
         ok: whether the title is green in HTML; otherwise it is gray.
 
-    >>> print(document_to_text(Document("model", "2 layers", (("dense", "12"), ("norm", "4")))))
+    >>> print(
+    ...     document_to_text(
+    ...         Document("model", "2 layers", (("dense", "12"), ("norm", "4")))
+    ...     )
+    ... )
     model   [2 layers]
       dense  12
       norm   4
@@ -32,7 +36,13 @@ class Document:
 def document_to_text(document: Document) -> str:
     """The document as plain text.
 
-    >>> print(document_to_text(Document("model", "1 layer", (("dense", "12 weights"), ("", "4 biases")))))
+    >>> print(
+    ...     document_to_text(
+    ...         Document(
+    ...             "model", "1 layer", (("dense", "12 weights"), ("", "4 biases"))
+    ...         )
+    ...     )
+    ... )
     model   [1 layer]
       dense  12 weights
              4 biases
@@ -46,7 +56,9 @@ def document_to_text(document: Document) -> str:
 def document_to_html(document: Document) -> str:
     """The document as an HTML fragment that needs no style sheet.
 
-    >>> page = document_to_html(Document("a < b", "refused", (("a", "int8"),), ok=False))
+    >>> page = document_to_html(
+    ...     Document("a < b", "refused", (("a", "int8"),), ok=False)
+    ... )
     >>> page.split("</b>")[0]
     '<div><b style="color:#6b7280">a &lt; b'
     """
@@ -87,7 +99,9 @@ def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozen
         lines: rows of texts, all of the same length.
         right: the right-aligned columns.
 
-    >>> page = columns_to_html("Layers", [("name", "n"), ("dense", "12")], right=frozenset({1}))
+    >>> page = columns_to_html(
+    ...     "Layers", [("name", "n"), ("dense", "12")], right=frozenset({1})
+    ... )
     >>> page.count("<th"), page.count("<td"), "text-align:right" in page
     (3, 2, True)
     """

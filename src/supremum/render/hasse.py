@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 from supremum.render.graph_layout import Layers, Place, in_layers
-from supremum.render.svg import LIGHT, PALETTE, Block, number, picture, text_width
+from supremum.render.svg import LIGHT, PALETTE, Block, lines, names_sentence, number, picture, stacked, text_width
 
 HEIGHT = 24.0
 """The height of a box, in px."""
-_PADDING, _BETWEEN, _GAP = 9.0, 9.0, 52.0
+_PADDING, _BETWEEN, _GAP = 9.0, 9.0, 30.0
 _ROUNDS = 24
-_MIN_WIDTH = 620.0
+_MIN_WIDTH = 330.0
+"""The smallest width of a picture: with its margins it fits on a phone."""
 _STYLE = """.supremum .edge { fill: none; stroke: var(--line); stroke-width: 1.3; }
 .supremum .lit .edge { stroke: var(--lit); stroke-width: 3.5; }
 .supremum .dashed .box { stroke: var(--text); stroke-dasharray: 4 3; }
@@ -32,6 +34,7 @@ class Node:
         style: the class that sets its colour.
         dashed: whether its outline is dashed.
         lit: whether it is highlighted.
+        label: the text to draw, if it is not the name.
 
     >>> weak = Node("float*", "float", dashed=True)
     >>> print(hasse_to_dot(Diagram("one", (weak,), ())).splitlines()[4])
@@ -42,6 +45,7 @@ class Node:
     style: str
     dashed: bool = False
     lit: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,14 @@ class Diagram:
         caption: sentences under the title.
         legend: pairs of class and meaning, in the order to show them.
         apart: the heading above the elements without edges.
+        full_names: pairs of a label and the full name.
 
     >>> nodes = (Node("int8", "integer"), Node("int16", "integer"))
-    >>> drawn = hasse_to_svg(Diagram("two", nodes, (("int8", "int16"),), caption=("int8 promotes to int16.",)))
+    >>> drawn = hasse_to_svg(
+    ...     Diagram(
+    ...         "two", nodes, (("int8", "int16"),), caption=("int8 promotes to int16.",)
+    ...     )
+    ... )
     >>> "int8 promotes to int16." in drawn
     True
     """
@@ -70,6 +79,7 @@ class Diagram:
     caption: tuple[str, ...] = ()
     legend: tuple[tuple[str, str], ...] = ()
     apart: str = ""
+    full_names: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +92,17 @@ class Box:
 
 
 Curve = tuple[tuple[float, float], tuple[float, float]]
-"""The two ends of a curve that is horizontal at both."""
+"""The two ends of a curve that is vertical at both; the first end is the lower one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The positions in a diagram, from the lowest elements at the left to the highest at the right.
+    """The positions in a diagram, from the lowest elements at the bottom to the highest at the top.
 
     Args:
         width, height: in px.
         boxes: the boxes of the labels, by name.
-        curves: the edges, each as curves with straight horizontal lines between them.
+        curves: the edges, each as curves with straight vertical lines between them.
         apart: the top of the area for elements without edges, where `Diagram.apart` is drawn; None if there are none.
         crossings: the number of edge crossings.
     """
@@ -113,7 +123,7 @@ def laid_out(diagram: Diagram) -> Layout:
 
     >>> nodes = tuple(Node(name, "integer") for name in ("int8", "uint8", "int16"))
     >>> layout = laid_out(Diagram("d", nodes, (("int8", "int16"), ("uint8", "int16"))))
-    >>> layout.boxes["int8"].x < layout.boxes["int16"].x, layout.crossings
+    >>> layout.boxes["int8"].y > layout.boxes["int16"].y, layout.crossings
     (True, 0)
     """
     joined = {name for edge in diagram.edges for name in edge}
@@ -121,19 +131,20 @@ def laid_out(diagram: Diagram) -> Layout:
     for lower, upper in diagram.edges:
         above[lower].append(upper)
     layers = in_layers(above)
-    rows = _rows(layers)
-    columns = _columns(layers, rows)
+    widths = {node.text: math.ceil(text_width(node.label or node.text)) + 2 * _PADDING for node in diagram.nodes}
+    centres = _centres(layers, widths)
+    tops = _tops(layers, centres)
     boxes = {
-        place: Box(x, rows[place] - HEIGHT / 2, width)
-        for (x, width), layer in zip(columns, layers.order, strict=True)
+        place: Box(centres[place] - widths[place] / 2, top, widths[place])
+        for top, layer in zip(tops, layers.order, strict=True)
         for place in layer
         if isinstance(place, str)
     }
-    curves = {edge: _curves(route, layers, rows, columns) for edge, route in layers.routes.items()}
-    width = columns[-1][0] + columns[-1][1] if columns else 0.0
-    height = max(rows.values(), default=-HEIGHT / 2) + HEIGHT / 2
+    curves = {edge: _curves(route, layers, centres, tops) for edge, route in layers.routes.items()}
+    width = max((centre + _width(place, widths) / 2 for place, centre in centres.items()), default=0.0)
+    height = tops[0] + HEIGHT if tops else 0.0
     apart = None
-    alone = [node.text for node in diagram.nodes if node.text not in joined]
+    alone = {node.text: widths[node.text] for node in diagram.nodes if node.text not in joined}
     if alone:
         apart = height + (20 if boxes else 0)
         grid = _grid(alone, apart + 26, max(width, _MIN_WIDTH))
@@ -143,54 +154,53 @@ def laid_out(diagram: Diagram) -> Layout:
     return Layout(width, height, boxes, curves, apart, layers.crossings)
 
 
-def _box_width(text: str) -> float:
-    return text_width(text) + 2 * _PADDING
-
-
-def _grid(names: Sequence[str], top: float, width: float) -> dict[str, Box]:
+def _grid(widths: dict[str, float], top: float, most: float) -> dict[str, Box]:
     boxes, x, y = dict[str, Box](), 0.0, top
-    for name in names:
-        if x and x + _box_width(name) > width:
+    for name, width in widths.items():
+        if x and x + width > most:
             x, y = 0.0, y + HEIGHT + _BETWEEN
-        boxes[name] = Box(x, y, _box_width(name))
-        x += _box_width(name) + _BETWEEN
+        boxes[name] = Box(x, y, width)
+        x += width + _BETWEEN
     return boxes
 
 
-def _columns(layers: Layers, rows: dict[Place, float]) -> list[tuple[float, float]]:
-    """The left edge and the width of every layer; steep links make the gap between two layers wider."""
-    steepest = [0.0] * len(layers.order)
+def _tops(layers: Layers, centres: dict[Place, float]) -> list[float]:
+    """The top edge of every layer, from the lowest; a flat link makes the gap between two layers higher."""
+    flattest = [0.0] * len(layers.order)
     level = {place: height for height, layer in enumerate(layers.order) for place in layer}
     for a, b in layers.links:
-        steepest[level[a]] = max(steepest[level[a]], abs(rows[a] - rows[b]))
-    columns, x = list[tuple[float, float]](), 0.0
-    for layer, steep in zip(layers.order, steepest, strict=True):
-        width = max(_box_width(place) for place in layer if isinstance(place, str))
-        columns.append((x, width))
-        x += width + _GAP + min(40, steep / 6)
-    return columns
+        flattest[level[a]] = max(flattest[level[a]], abs(centres[a] - centres[b]))
+    tops, y = list[float](), 0.0
+    for flat in reversed(flattest):
+        y += min(40, flat / 8) if tops else 0.0
+        tops.append(y)
+        y += HEIGHT + _GAP
+    return tops[::-1]
 
 
 def _curves(
-    route: Sequence[Place], layers: Layers, rows: dict[Place, float], columns: Sequence[tuple[float, float]]
+    route: Sequence[Place], layers: Layers, centres: dict[Place, float], tops: Sequence[float]
 ) -> tuple[Curve, ...]:
     start = next(height for height, layer in enumerate(layers.order) if route[0] in layer)
     return tuple(
-        ((sum(columns[height]), rows[a]), (columns[height + 1][0], rows[b]))
+        ((centres[a], tops[height]), (centres[b], tops[height + 1] + HEIGHT))
         for height, (a, b) in enumerate(itertools.pairwise(route), start)
     )
 
 
-def _rows(layers: Layers) -> dict[Place, float]:
-    """The vertical centre of every place, with links as horizontal as the order in the layers allows."""
-    rows: dict[Place, float] = {}
+def _centres(layers: Layers, widths: dict[str, float]) -> dict[Place, float]:
+    """The horizontal centre of every place, with links as vertical as the order in the layers allows."""
+    centres: dict[Place, float] = {}
+    distances: dict[tuple[Place, Place], float] = {}
     for layer in layers.order:
-        y = 0.0
-        for place, below in zip(layer, (*layer[1:], None), strict=True):
-            rows[place] = y
-            y += 0 if below is None else _distance(place, below)
-    lowers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in rows}
-    uppers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in rows}
+        x = 0.0
+        for place, after in zip(layer, (*layer[1:], None), strict=True):
+            centres[place] = x
+            if after is not None:
+                distances[place, after] = _BETWEEN + (_width(place, widths) + _width(after, widths)) / 2
+                x += distances[place, after]
+    lowers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in centres}
+    uppers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in centres}
     for a, b in layers.links:
         # Straight long edges matter more than straight short ones.
         weight = (1.0, 3.0, 8.0)[(not isinstance(a, str)) + (not isinstance(b, str))]
@@ -201,16 +211,23 @@ def _rows(layers: Layers) -> dict[Place, float]:
         for layer in layers.order if up else layers.order[::-1]:
             # The last rounds use both sides, to centre places between their neighbours.
             sides = [lowers, uppers] if turn >= _ROUNDS - 4 else [lowers if up else uppers]
-            _settle(layer, rows, {place: [near for side in sides for near in side[place]] for place in layer})
-    top = min(rows.values(), default=0.0) - HEIGHT / 2
-    return {place: round(y - top, 1) for place, y in rows.items()}
+            _settle(
+                layer, centres, distances, {place: [near for side in sides for near in side[place]] for place in layer}
+            )
+    left = min((centre - _width(place, widths) / 2 for place, centre in centres.items()), default=0.0)
+    return {place: round(centre - left, 1) for place, centre in centres.items()}
 
 
-def _distance(a: Place, b: Place) -> float:
-    return _BETWEEN + sum(HEIGHT / 2 for place in (a, b) if isinstance(place, str))
+def _width(place: Place, widths: dict[str, float]) -> float:
+    return widths[place] if isinstance(place, str) else 0.0
 
 
-def _settle(layer: Sequence[Place], rows: dict[Place, float], near: dict[Place, list[tuple[Place, float]]]) -> None:
+def _settle(
+    layer: Sequence[Place],
+    centres: dict[Place, float],
+    distances: dict[tuple[Place, Place], float],
+    near: dict[Place, list[tuple[Place, float]]],
+) -> None:
     """Move the places of a layer as near to the means of their neighbours as their order and distances allow.
 
     With the distances subtracted, this is isotonic regression, solved by pooling adjacent violators.
@@ -218,20 +235,20 @@ def _settle(layer: Sequence[Place], rows: dict[Place, float], near: dict[Place, 
     shift, pools = 0.0, list[tuple[float, float, int]]()
     shifts: list[float] = []
     for index, place in enumerate(layer):
-        shift += _distance(layer[index - 1], place) if index else 0.0
+        shift += distances[layer[index - 1], place] if index else 0.0
         shifts.append(shift)
         weight = sum(each for _, each in near[place])
-        wanted = sum(rows[other] * each for other, each in near[place]) / weight if weight else rows[place]
+        wanted = sum(centres[other] * each for other, each in near[place]) / weight if weight else centres[place]
         pools.append((wanted - shift, weight or 0.1, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             (a, of_a, count_a), (b, of_b, count_b) = pools[-2:]
             pools[-2:] = [((a * of_a + b * of_b) / (of_a + of_b), of_a + of_b, count_a + count_b)]
     means = [mean for mean, _, count in pools for _ in range(count)]
-    rows |= {place: mean + shift for place, mean, shift in zip(layer, means, shifts, strict=True)}
+    centres |= {place: mean + shift for place, mean, shift in zip(layer, means, shifts, strict=True)}
 
 
 def hasse_to_svg(diagram: Diagram) -> str:
-    """Draw the diagram as a self-contained SVG, light and dark, with the lowest elements at the left.
+    """Draw the diagram as a self-contained SVG, light and dark, with the lowest elements at the bottom.
 
     Args:
         diagram: the diagram.
@@ -253,8 +270,13 @@ def hasse_to_svg(diagram: Diagram) -> str:
     for lower, upper in diagram.edges:
         above.setdefault(lower, []).append(upper)
     sentences = (*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items()))
-    content, told = Block(layout.width, layout.height, "\n".join(drawn)), " ".join(sentences)
-    return picture(diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE)
+    width = max(layout.width, _MIN_WIDTH)
+    block = Block(layout.width, layout.height, "\n".join(drawn))
+    content = stacked([block, lines(names_sentence(diagram.full_names), width)], 16)
+    told = " ".join(sentences)
+    return picture(
+        diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE, least=_MIN_WIDTH
+    )
 
 
 def _label(node: Node, layout: Layout) -> str:
@@ -264,21 +286,21 @@ def _label(node: Node, layout: Layout) -> str:
     return (
         f'<g class="{style}"><rect class="box" x="{x}" y="{y}" width="{number(box.width)}" height="{number(HEIGHT)}" '
         f'rx="6"/><text class="mono mid" x="{number(box.x + box.width / 2)}" y="{number(box.y + 16)}">'
-        f"{escape(node.text)}</text></g>"
+        f"{escape(node.label or node.text)}</text></g>"
     )
 
 
 def _path(curves: tuple[Curve, ...]) -> str:
     parts: list[str] = []
     for (x, y), (end, there) in curves:
-        middle = number((x + end) / 2)
+        middle = number((y + there) / 2)
         parts.append(f"{'L' if parts else 'M'}{number(x)} {number(y)}")
-        parts.append(f"C{middle} {number(y)} {middle} {number(there)} {number(end)} {number(there)}")
+        parts.append(f"C{number(x)} {middle} {number(end)} {middle} {number(end)} {number(there)}")
     return " ".join(parts)
 
 
 def hasse_to_dot(diagram: Diagram) -> str:
-    """Write the diagram as a graph in the DOT language of Graphviz, with the lowest elements at the left.
+    """Write the diagram as a graph in the DOT language of Graphviz, with the lowest elements at the bottom.
 
     Source: https://graphviz.org/doc/info/lang.html.
 
@@ -287,7 +309,7 @@ def hasse_to_dot(diagram: Diagram) -> str:
 
     >>> print(hasse_to_dot(Diagram("one", (Node("int*", "integer", dashed=True),), ())))
     digraph "one" {
-      graph [rankdir=LR, label="one"];
+      graph [rankdir=BT, label="one"];
       node [shape=box, fontname="monospace", fontcolor="#111111"];
       edge [dir=none, color="#8a8a8a"];
       "int*" [style="filled,rounded,dashed", fillcolor="#dbeafe"];
@@ -297,7 +319,7 @@ def hasse_to_dot(diagram: Diagram) -> str:
     label = "\n".join((diagram.title, *diagram.caption))
     lines = [
         f"digraph {_quoted(diagram.title)} {{",
-        f"  graph [rankdir=LR, label={_quoted(label)}];",
+        f"  graph [rankdir=BT, label={_quoted(label)}];",
         '  node [shape=box, fontname="monospace", fontcolor="#111111"];',
         '  edge [dir=none, color="#8a8a8a"];',
         *map(_node, diagram.nodes),

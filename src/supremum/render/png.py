@@ -19,7 +19,7 @@ _POINTS = 0.75  # of a CSS pixel
 _DPI = 192  # two dots per CSS pixel
 _SVG = "{http://www.w3.org/2000/svg}"
 _FONTS = {True: "DejaVu Sans Mono", False: "DejaVu Sans"}  # part of matplotlib
-_SIZES, _SIZE = {"title": 17, "sign": 10, "mono": 12}, 13
+_SIZES, _SIZE = {"title": 17, "sign": 11, "mono": 12}, 13
 _COMMANDS = {"M": [Path.MOVETO], "L": [Path.LINETO], "C": [Path.CURVE4] * 3}
 
 

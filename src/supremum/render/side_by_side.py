@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.svg import Block, beside, lines, picture, stacked, text_width
-from supremum.render.table import Table, framed, grid, key, mark_sentences, names_sentence, table_block
+from supremum.render.svg import Block, beside, lines, names_sentence, picture, stacked, text_width
+from supremum.render.table import Table, framed, grid, key, mark_sentences, table_block
 
 _GAP = 24.0
 _WIDEST = 2200.0
@@ -60,7 +60,9 @@ def side_by_side_to_html(pair: SideBySide) -> str:
     """Build a self-contained page, light and dark; on narrow screens the tables are below each other.
 
     >>> from supremum.analysis import compare
-    >>> page = side_by_side_to_html(compare("jax-x64", "numpy", types="int32,float32").side_by_side())
+    >>> page = side_by_side_to_html(
+    ...     compare("jax-x64", "numpy", types="int32,float32").side_by_side()
+    ... )
     >>> page.count("<table>"), page.count('data-mark="wider"')
     (2, 5)
     """
@@ -82,14 +84,16 @@ def side_by_side_to_svg(pair: SideBySide) -> str:
     """Draw a self-contained SVG, light and dark; large tables are below each other.
 
     >>> from supremum.analysis import compare
-    >>> drawn = side_by_side_to_svg(compare("jax-x64", "numpy", types="int32,float32").side_by_side())
+    >>> drawn = side_by_side_to_svg(
+    ...     compare("jax-x64", "numpy", types="int32,float32").side_by_side()
+    ... )
     >>> drawn.startswith("<svg"), drawn.count('data-mark="wider"')
     (True, 4)
     """
     both = [_titled(table) for table in (pair.left, pair.right)]
     tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
     notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
-    names = lines(names_sentence(pair.left), tables.width)
+    names = lines(names_sentence(pair.left.full_names), tables.width)
     heading = _headed(pair.notes_title if pair.notes else "", tables.width)
     entries = tuple(dict.fromkeys(pair.left.legend + pair.right.legend))
     return picture(pair.title, stacked([tables, names, heading, notes]), mark_sentences(pair.left), entries)

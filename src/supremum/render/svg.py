@@ -49,7 +49,7 @@ viewBox="0 0 {width} {height}">
 .supremum .mono {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }}
 .supremum .title {{ font-size: {title_size}px; font-weight: bold; }}
 .supremum .head, .supremum .bold text, .supremum .marked text {{ font-weight: bold; }}
-.supremum .sign {{ font-size: 10px; }}
+.supremum .sign {{ font-size: 11px; }}
 .supremum .end {{ text-anchor: end; }}
 .supremum .page {{ fill: var(--page); }}
 .supremum .box {{ stroke: var(--line); }}
@@ -118,6 +118,18 @@ def lines(text: Iterable[str], width: float) -> Block:
     return Block(width, height * len(broken), "\n".join(body))
 
 
+def names_sentence(full_names: Sequence[tuple[str, str]]) -> list[str]:
+    """The full names of short names as one sentence; empty if there are none.
+
+    Args:
+        full_names: pairs of a short name and its full name.
+
+    >>> names_sentence((("u8", "uint8"), ("f*", "float* (weak)")))
+    ['u8 uint8, f* float* (weak)']
+    """
+    return [", ".join(f"{short} {name}" for short, name in full_names)] if full_names else []
+
+
 def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Block:
     """Blocks below each other, without the empty ones.
 
@@ -177,6 +189,7 @@ def picture(
     *,
     description: str = "",
     style: str = "",
+    least: float = _MIN_WIDTH,
 ) -> str:
     """A self-contained SVG, light and dark: a title, sentences, a legend, and the content.
 
@@ -187,9 +200,10 @@ def picture(
         entries: pairs of class and meaning, for the legend.
         description: the text for screen readers; by default the caption.
         style: additional CSS rules.
+        least: the smallest width inside the margins.
     """
     sentences = tuple(caption)
-    inner = max(content.width, text_width(title, _TITLE, monospaced=False), _MIN_WIDTH)
+    inner = max(content.width, text_width(title, _TITLE, monospaced=False), least)
     above = [Block(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
     above += [lines(sentences, inner), legend(entries, inner)]
     drawn = stacked([*above, content], margin=MARGIN)

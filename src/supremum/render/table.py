@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
-from importlib.resources import files
 
-from supremum.render.svg import Block, lines, number, palette_rules, picture, stacked, text_width
+from supremum.render.page_parts import icon_link, page_part, sideways_hint
+from supremum.render.svg import Block, lines, names_sentence, number, palette_rules, picture, stacked, text_width
 
-_ROW = 22.0
-_PADDING = 7.0
+_ROW, _LINE = 22.0, 14.0
+_PADDING = 5.0
+_LONGEST_NAME, _LONGEST_SENTENCE = 7, 14
+"""The most characters in one line of a cell; names of small floats are broken after their exponent and mantissa."""
 _SIGN = 13.0
 """The width reserved for the symbol of a mark, which may come from any font."""
 _BACKGROUND = ".{style} {{ background: {colour}; }}"
@@ -23,6 +25,7 @@ _FRAME = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
+{icon}
 <style>
 {style}{light}
 @media (prefers-color-scheme: dark) {{
@@ -53,7 +56,9 @@ class Mark:
         meaning: the description, such as `"wider in numpy"`.
 
     >>> wider = Mark("wider", "▲", "wider in numpy")
-    >>> table = Table("sums", ("int8",), (("uint8", (Cell("int16", "integer", mark=wider),)),))
+    >>> table = Table(
+    ...     "sums", ("int8",), (("uint8", (Cell("int16", "integer", mark=wider),)),)
+    ... )
     >>> mark_sentences(table)
     ['▲ 1 wider in numpy']
     """
@@ -101,7 +106,11 @@ class Table:
         full_names: pairs of a short name in headings or cells and its full name.
         upright: whether to right-align the cells, which are numbers, under vertical headings, to save width.
 
-    >>> table = Table("sums", ("int8", "uint8"), (("int8", (Cell("int8", "integer"), Cell("int16", "integer"))),))
+    >>> table = Table(
+    ...     "sums",
+    ...     ("int8", "uint8"),
+    ...     (("int8", (Cell("int8", "integer"), Cell("int16", "integer"))),),
+    ... )
     >>> print(table_to_markdown(table), end="")
     **sums**
     <BLANKLINE>
@@ -144,7 +153,10 @@ def table_to_markdown(table: Table) -> str:
     r"""The table in GitHub's Markdown.
 
     >>> from supremum.analysis import rule_table
-    >>> print(table_to_markdown(rule_table("torch", types="int8,float*").drawing()), end="")
+    >>> print(
+    ...     table_to_markdown(rule_table("torch", types="int8,float*").drawing()),
+    ...     end="",
+    ... )
     **result_type under torch**
     <BLANKLINE>
     | | i8 | f\* |
@@ -160,7 +172,7 @@ def table_to_markdown(table: Table) -> str:
     for label, cells in table.rows:
         texts = (_markdown(cell.text, bold=cell.marked) for cell in cells)
         written.append(f"| {_markdown(label, bold=bool(label))} |" + "|".join(f" {text} " for text in texts) + "|")
-    written += ["", *map(_markdown, names_sentence(table))] if table.full_names else []
+    written += ["", *map(_markdown, names_sentence(table.full_names))] if table.full_names else []
     return "\n".join(written) + "\n"
 
 
@@ -182,11 +194,12 @@ def framed(title: str, *parts: str) -> str:
     """
     return _FRAME.format(
         title=escape(title),
-        style=_resource("page.css"),
+        icon=icon_link(),
+        style=page_part("page.css"),
         light=palette_rules(_BACKGROUND, 0),
         dark=palette_rules(_BACKGROUND, 1),
         body="\n".join(filter(None, parts)),
-        script=_resource("page.js"),
+        script=page_part("sideways.js") + page_part("page.js"),
     )
 
 
@@ -196,7 +209,9 @@ def table_to_html(table: Table) -> str:
     Args:
         table: the table.
 
-    >>> page = table_to_html(Table("sums", ("int8",), (("int8", (Cell("int16", "integer", "why"),)),)))
+    >>> page = table_to_html(
+    ...     Table("sums", ("int8",), (("int8", (Cell("int16", "integer", "why"),)),))
+    ... )
     >>> page.startswith("<!doctype html>"), "http" in page
     (True, False)
     """
@@ -244,7 +259,9 @@ def grid(table: Table, caption: str | None = None) -> str:
     body = "\n".join(row(*labelled) for labelled in table.rows)
     hidden = ' class="unseen"' if caption is None else ""
     named = escape(table.title if caption is None else caption)
-    return f"""<div class="scroll" role="region" aria-label="{named}" tabindex="0">
+    return f"""<div>
+{sideways_hint()}
+<div class="scroll" role="region" aria-label="{named}" tabindex="0">
 <table{' class="upright"' if table.upright else ""}>
 <caption{hidden}>{named}</caption>
 <thead><tr><th></th>{head}</tr></thead>
@@ -252,6 +269,7 @@ def grid(table: Table, caption: str | None = None) -> str:
 {body}
 </tbody>
 </table>
+</div>
 </div>"""
 
 
@@ -281,11 +299,6 @@ def _html_cell(cell: Cell, reached: bool) -> str:
     return f"<td {attributes}>{text}</td>"
 
 
-@cache
-def _resource(name: str) -> str:
-    return files("supremum.render").joinpath(name).read_text(encoding="utf-8")
-
-
 def table_block(table: Table) -> Block:
     """The headings and cells of a table, for use in a picture; title and legend belong to the picture.
 
@@ -295,21 +308,37 @@ def table_block(table: Table) -> Block:
     columns = zip(*(cells for _, cells in table.rows), strict=True)
     widths = [max(text_width(label) for label in ("", *(label for label, _ in table.rows))) + 2 * _PADDING]
     for heading, cells in zip(table.columns, columns, strict=True):
-        widths.append(max(0.0 if table.upright else text_width(heading), *map(_room, cells)) + 2 * _PADDING)
+        widths.append(max(0.0 if table.upright else _widest(heading), *map(_room, cells)) + 2 * _PADDING)
     lefts = [sum(widths[:place]) for place in range(len(widths))]
-    head = max(map(text_width, table.columns)) + _PADDING if table.upright else _ROW
+    head = max(map(text_width, table.columns)) + _PADDING if table.upright else _height(table.columns)
     drawn = [
-        _upright_heading(text, left, width, head) if table.upright else _text(text, left, 0, "mono head")
+        _upright_heading(text, left, width, head) if table.upright else _text(text, left, 0, head, "mono head")
         for text, left, width in zip(table.columns, lefts[1:], widths[1:], strict=True)
     ]
     marked: list[str] = []
-    for place, (label, cells) in enumerate(table.rows):
-        top = head + place * _ROW
-        drawn.append(_text(label, 0, top, "mono head"))
+    top = head
+    for label, cells in table.rows:
+        height = _height(cell.text for cell in cells)
+        drawn.append(_text(label, 0, top, height, "mono head", broken=False))
         for cell, left, width in zip(cells, lefts[1:], widths[1:], strict=True):
-            (marked if cell.marked else drawn).append(_cell(cell, left, top, width, table.upright))
+            (marked if cell.marked else drawn).append(_cell(cell, left, top, width, height, table.upright))
+        top += height
     # Marked cells come last, so that their outlines cover those of their neighbours.
-    return Block(sum(widths), head + _ROW * len(table.rows), "\n".join(drawn + marked))
+    return Block(sum(widths), top, "\n".join(drawn + marked))
+
+
+def _broken(text: str) -> list[str]:
+    """The lines of a text: sentences are broken between words, and long names with an underscore anywhere."""
+    longest = _LONGEST_SENTENCE if " " in text else _LONGEST_NAME if "_" in text else len(text)
+    return textwrap.wrap(text, longest) if text else [""]
+
+
+def _widest(text: str) -> float:
+    return max(map(text_width, _broken(text)))
+
+
+def _height(texts: Iterable[str]) -> float:
+    return _ROW + _LINE * (max((len(_broken(text)) for text in texts), default=1) - 1)
 
 
 def mark_sentences(table: Table) -> list[str]:
@@ -321,15 +350,6 @@ def mark_sentences(table: Table) -> list[str]:
     return [f"{mark.symbol} {count} {mark.meaning}" for mark, count in table.marks.items()]
 
 
-def names_sentence(table: Table) -> list[str]:
-    """The full names of the table's short names as one sentence; empty if it has none.
-
-    Args:
-        table: the table.
-    """
-    return [", ".join(f"{short} {name}" for short, name in table.full_names)] if table.full_names else []
-
-
 def table_to_svg(table: Table, caption: Iterable[str] = ()) -> str:
     """Draw the table as a self-contained SVG, light and dark.
 
@@ -337,22 +357,28 @@ def table_to_svg(table: Table, caption: Iterable[str] = ()) -> str:
         table: the table.
         caption: sentences under its title.
 
-    >>> drawn = table_to_svg(Table("sums", ("int8",), (("int8", (Cell("int16", "integer"),)),)))
+    >>> drawn = table_to_svg(
+    ...     Table("sums", ("int8",), (("int8", (Cell("int16", "integer"),)),))
+    ... )
     >>> drawn.startswith("<svg"), drawn.count("int16")
     (True, 1)
     """
     block = table_block(table)
-    content = stacked([block, lines(names_sentence(table), block.width)])
+    content = stacked([block, lines(names_sentence(table.full_names), block.width)])
     return picture(table.title, content, (*caption, *mark_sentences(table)), table.legend)
 
 
 def _room(cell: Cell) -> float:
-    return text_width(cell.text) + (_SIGN if cell.mark else 0.0)
+    return _widest(cell.text) + (_SIGN if cell.mark else 0.0)
 
 
-def _text(text: str, left: float, top: float, style: str = "mono") -> str:
-    x, y = number(left + _PADDING), number(top + _ROW / 2 + 4)
-    return f'<text class="{style}" x="{x}" y="{y}">{escape(text)}</text>'
+def _text(text: str, left: float, top: float, height: float, style: str = "mono", *, broken: bool = True) -> str:
+    told = _broken(text) if broken else [text]
+    x, first = number(left + _PADDING), top + height / 2 + 4 - _LINE * (len(told) - 1) / 2
+    return "".join(
+        f'<text class="{style}" x="{x}" y="{number(first + _LINE * place)}">{escape(line)}</text>'
+        for place, line in enumerate(told)
+    )
 
 
 def _upright_heading(text: str, left: float, width: float, height: float) -> str:
@@ -360,13 +386,13 @@ def _upright_heading(text: str, left: float, width: float, height: float) -> str
     return f'<text class="mono head" transform="translate({x} {y}) rotate(-90)">{escape(text)}</text>'
 
 
-def _cell(cell: Cell, left: float, top: float, width: float, at_right: bool) -> str:
+def _cell(cell: Cell, left: float, top: float, width: float, height: float, at_right: bool) -> str:
     hint = f"<title>{escape(cell.hint)}</title>" if cell.hint else ""
-    box = f'x="{number(left)}" y="{number(top)}" width="{number(width)}" height="{number(_ROW)}"'
-    text = _text(cell.text, left + width - 2 * _PADDING, top, "mono end") if at_right else _text(cell.text, left, top)
-    drawn = f'{hint}<rect class="box" {box}/>{text}'
+    box = f'x="{number(left)}" y="{number(top)}" width="{number(width)}" height="{number(height)}"'
+    start, style = (left + width - 2 * _PADDING, "mono end") if at_right else (left, "mono")
+    drawn = f'{hint}<rect class="box" {box}/>{_text(cell.text, start, top, height, style)}'
     if cell.mark is None:
         return f'<g class="{cell.style}">{drawn}</g>'
-    x, y = number(left + width - _SIGN), number(top + _ROW / 2 + 1)
+    x, y = number(left + width - _SIGN), number(top + height / 2 + 1)
     sign = f'<text class="sign" x="{x}" y="{y}">{escape(cell.mark.symbol)}</text>'
     return f'<g class="{cell.style} marked" data-mark="{cell.mark.name}">{drawn}{sign}</g>'

@@ -106,7 +106,10 @@ def has_cast(operand: Operand, target: Format) -> bool:
     """Whether NumPy has the cast at all, safe or not.
 
     >>> from supremum.operands import as_operand
-    >>> has_cast(as_operand("int4"), as_format("int8")), has_cast(as_operand("int4"), as_format("bfloat16"))
+    >>> (
+    ...     has_cast(as_operand("int4"), as_format("int8")),
+    ...     has_cast(as_operand("int4"), as_format("bfloat16")),
+    ... )
     (True, False)
     """
     if operand.dtype is None or (target.is_builtin and operand.format.is_builtin):
@@ -146,7 +149,11 @@ def casts_same_kind(source: str, target: str) -> bool:
 
     Source: NumPy 2 (`numpy/_core/src/multiarray/convert_datatype.c`, `PyArray_LegacyCanCastTypeTo`).
 
-    >>> casts_same_kind("float64", "float32"), casts_same_kind("int8", "uint8"), casts_same_kind("uint8", "int8")
+    >>> (
+    ...     casts_same_kind("float64", "float32"),
+    ...     casts_same_kind("int8", "uint8"),
+    ...     casts_same_kind("uint8", "int8"),
+    ... )
     (True, False, True)
     """
     if casts_safely(source, target):
@@ -212,7 +219,12 @@ def _height(name: str) -> int:
 def common(a: str, b: str, ask: Ask = asked) -> str | None:
     """The common type of two types (NumPy's `PyArray_CommonDType`), which is weak only if both are.
 
-    >>> common("int8", "uint8"), common("float16", "int*"), common("bfloat16", "float*"), common("bfloat16", "uint16")
+    >>> (
+    ...     common("int8", "uint8"),
+    ...     common("float16", "int*"),
+    ...     common("bfloat16", "float*"),
+    ...     common("bfloat16", "uint16"),
+    ... )
     ('int16', 'float16', 'float64', None)
     """
     return a if a == b else ask(a, b) or ask(b, a)
@@ -228,7 +240,10 @@ def common_of_all(names: Sequence[str], ask: Ask = asked) -> str | None:
         names: the types.
         ask: returns the type that its first argument promotes to with the second, or None.
 
-    >>> common_of_all(["int8", "uint8", "float16"]), common(common("int8", "uint8"), "float16")
+    >>> (
+    ...     common_of_all(["int8", "uint8", "float16"]),
+    ...     common(common("int8", "uint8"), "float16"),
+    ... )
     ('float16', 'float32')
     """
     if len(names) == 1:

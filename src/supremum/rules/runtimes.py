@@ -24,7 +24,8 @@ class Runtime(Protocol):
     >>> from supremum.operands import as_operand
     >>> class WithoutFloat64(Runtime):
     ...     def tried(self, operation, operands, fix, verdict):
-    ...         return None if any(cast.dtype == "float64" for cast in fix.casts) else fix
+    ...         lost = any(cast.dtype == "float64" for cast in fix.casts)
+    ...         return None if lost else fix
     >>> operands = as_operand("int32"), as_operand("float32")
     >>> str(rules.ARRAY_API.decide("add", operands).fix)
     "a.astype('float64') and b.astype('float64')"

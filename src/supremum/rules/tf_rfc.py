@@ -56,7 +56,12 @@ def meet_of_tensors(rows: Sequence[Format]) -> Format:
     Args:
         rows: the formats of the tensors, at least one.
 
-    >>> print(*(meet_of_tensors([as_format(a), as_format(b)]) for a, b in [("uint8", "int8"), ("int64", "float64")]))
+    >>> print(
+    ...     *(
+    ...         meet_of_tensors([as_format(a), as_format(b)])
+    ...         for a, b in [("uint8", "int8"), ("int64", "float64")]
+    ...     )
+    ... )
     int16 float64
     """
     lowest = max(map(_rank, rows))

@@ -71,7 +71,11 @@ class _Met:
 def _promote(a: str, b: str) -> _Met:
     """The common dtype of two dtypes of one rank (`promoteTypes`).
 
-    >>> _promote("uint8", "int8").name, _promote("uint16", "float16").name, _promote("uint16", "int64").name
+    >>> (
+    ...     _promote("uint8", "int8").name,
+    ...     _promote("uint16", "float16").name,
+    ...     _promote("uint16", "int64").name,
+    ... )
     ('int16', 'float16', None)
     """
     if a == b:

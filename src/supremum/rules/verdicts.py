@@ -96,7 +96,10 @@ class Storing(enum.Enum):
     >>> from supremum import explain, rules
     >>> rules.JAX_X64.in_place.name, rules.NUMPY.in_place.name, rules.NUMPY.item.name
     ('KEPT', 'SAME_KIND', 'CAST')
-    >>> [bool(explain("float64", operation="assign", into="float32", rules=each)) for each in ("jax-x64", "numpy")]
+    >>> [
+    ...     bool(explain("float64", operation="assign", into="float32", rules=each))
+    ...     for each in ("jax-x64", "numpy")
+    ... ]
     [False, True]
     """
 
@@ -112,7 +115,10 @@ def is_no_higher(source: Format, target: Format) -> bool:
     """Whether one format has the same category as another or a lower one, as in PyTorch's `can_cast`.
 
     >>> from supremum.formats import as_format
-    >>> is_no_higher(as_format("float64"), as_format("float16")), is_no_higher(as_format("int8"), as_format("bool"))
+    >>> (
+    ...     is_no_higher(as_format("float64"), as_format("float16")),
+    ...     is_no_higher(as_format("int8"), as_format("bool")),
+    ... )
     (True, False)
     """
     return CATEGORIES.index(source.category) <= CATEGORIES.index(target.category)

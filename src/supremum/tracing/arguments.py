@@ -39,7 +39,9 @@ def parse_arguments(text: str) -> tuple[Any, ...]:
 
     >>> parse_arguments("bf16[8,128], f32[], 0.5")
     (ShapeDtypeStruct(shape=(8, 128), dtype=bfloat16), ShapeDtypeStruct(shape=(), dtype=float32), 0.5)
-    >>> parse_arguments("{'w': f32[2], 'b': [i8[], None]}, key[]")  # doctest: +NORMALIZE_WHITESPACE
+    >>> parse_arguments(
+    ...     "{'w': f32[2], 'b': [i8[], None]}, key[]"
+    ... )  # doctest: +NORMALIZE_WHITESPACE
     ({'w': ShapeDtypeStruct(shape=(2,), dtype=float32), 'b': [ShapeDtypeStruct(shape=(), dtype=int8), None]},
      ShapeDtypeStruct(shape=(), dtype=key<fry>))
     """

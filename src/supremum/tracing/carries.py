@@ -28,7 +28,9 @@ class CarryMismatch:
         fix: what to write instead.
 
     >>> import jax.numpy as jnp
-    >>> (found,) = carry_mismatches(lambda c, x: (c + x, None), jnp.zeros(2, "bfloat16"), jnp.ones((3, 2)))
+    >>> (found,) = carry_mismatches(
+    ...     lambda c, x: (c + x, None), jnp.zeros(2, "bfloat16"), jnp.ones((3, 2))
+    ... )
     >>> found.fix
     "start with jnp.asarray(carry, 'float32'), or return (c + x).astype('bfloat16')"
     """
@@ -57,7 +59,9 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
         Exception: any error that the body raises.
 
     >>> import jax.numpy as jnp
-    >>> (found,) = carry_mismatches(lambda c, x: (c + x, None), jnp.zeros(2, "bfloat16"), jnp.ones((3, 2)))
+    >>> (found,) = carry_mismatches(
+    ...     lambda c, x: (c + x, None), jnp.zeros(2, "bfloat16"), jnp.ones((3, 2))
+    ... )
     >>> str(found.before), str(found.after), found.place.expression
     ('bfloat16[2]', 'float32[2]', 'c + x')
     """

@@ -33,8 +33,13 @@ class HiddenPromotion:
 
     >>> import jax.numpy as jnp
     >>> from supremum.tracing import casts
-    >>> report = casts(lambda x, w, b: x * w + b)(jnp.ones(4, "bfloat16"), jnp.ones(4), jnp.ones(4))
-    >>> [cast.expression for cast in report], [hidden.expression for hidden in report[0].hides]
+    >>> report = casts(lambda x, w, b: x * w + b)(
+    ...     jnp.ones(4, "bfloat16"), jnp.ones(4), jnp.ones(4)
+    ... )
+    >>> (
+    ...     [cast.expression for cast in report],
+    ...     [hidden.expression for hidden in report[0].hides],
+    ... )
     (['x * w'], ['x * w + b'])
     """
 

@@ -25,8 +25,13 @@ class Cause:
 
     >>> import jax.numpy as jnp
     >>> from supremum.tracing import casts
-    >>> report = casts(lambda x, w, v: (x * w) @ v)(jnp.ones(4, "bfloat16"), jnp.ones(4), jnp.ones(4, "bfloat16"))
-    >>> [(cause.first.expression, [cast.expression for cast in cause.follow]) for cause in report.causes]
+    >>> report = casts(lambda x, w, v: (x * w) @ v)(
+    ...     jnp.ones(4, "bfloat16"), jnp.ones(4), jnp.ones(4, "bfloat16")
+    ... )
+    >>> [
+    ...     (cause.first.expression, [cast.expression for cast in cause.follow])
+    ...     for cause in report.causes
+    ... ]
     [('x * w', ['(x * w) @ v'])]
     """
 

@@ -292,7 +292,9 @@ def fix_of(
 
     >>> from supremum import explain
     >>> decided = explain("bfloat16", "float32", rules="jax")
-    >>> fix_of(decided, ("x", "w + 1"), *(operand.dtype for operand in decided.operands))
+    >>> fix_of(
+    ...     decided, ("x", "w + 1"), *(operand.dtype for operand in decided.operands)
+    ... )
     "x.astype('float32') to compute in float32, or (w + 1).astype('bfloat16') to stay in bfloat16"
     """
     operands = () if decision is None else decision.operands

@@ -102,9 +102,13 @@ def value_of(node: ast.AST, names: Mapping[str, Any], *, in_objects: bool = Fals
             `__dict__` of an object too.
 
     >>> names = {"weights": {"w": [1.5, 2.5]}}
-    >>> value_of(ast.parse("weights['w'][-1]", mode="eval").body, names, in_objects=True)
+    >>> value_of(
+    ...     ast.parse("weights['w'][-1]", mode="eval").body, names, in_objects=True
+    ... )
     2.5
-    >>> value_of(ast.parse("weights.copy()", mode="eval").body, names, in_objects=True) is UNRESOLVED
+    >>> value_of(
+    ...     ast.parse("weights.copy()", mode="eval").body, names, in_objects=True
+    ... ) is UNRESOLVED
     True
     """
     if isinstance(node, ast.Constant):

@@ -41,8 +41,13 @@ def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
         A function that takes the same arguments and returns the report. A `jax.ShapeDtypeStruct` can replace an array.
 
     >>> import jax.numpy as jnp
-    >>> report = casts(lambda x, w: jnp.sum(x * w))(jnp.ones(4, "bfloat16"), jnp.ones(4))
-    >>> [(cast.kind, str(cast.source), str(cast.target), cast.expression) for cast in report]
+    >>> report = casts(lambda x, w: jnp.sum(x * w))(
+    ...     jnp.ones(4, "bfloat16"), jnp.ones(4)
+    ... )
+    >>> [
+    ...     (cast.kind, str(cast.source), str(cast.target), cast.expression)
+    ...     for cast in report
+    ... ]
     [('promotion', 'bfloat16', 'float32', 'x * w')]
     """
 

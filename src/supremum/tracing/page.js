@@ -1,13 +1,4 @@
 "use strict";
-const root = document.documentElement;
-const button = document.getElementById("theme");
-const system = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (root.className ? root.className === "dark" : system.matches);
-const name = () => { button.textContent = isDark() ? "Light theme" : "Dark theme"; };
-button.addEventListener("click", () => { root.className = isDark() ? "light" : "dark"; name(); });
-system.addEventListener("change", name);
-name();
-
 // A cause stays while one of its casts does; what is around casts goes when all of them are hidden.
 const filters = [...document.querySelectorAll("[data-filter]")];
 const casts = [...document.querySelectorAll("[data-class]")];

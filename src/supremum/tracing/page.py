@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from supremum.jaxprs import Position
+from supremum.render import icon_link, page_part
 from supremum.tracing.cast import CLASSES, DELIBERATE, OR, Cast
 from supremum.tracing.causes import Cause, plural
 from supremum.tracing.report import CastReport, places_of
@@ -50,8 +51,9 @@ def casts_page(reports: Mapping[str, CastReport]) -> str:
         classes=[kind for kind in CLASSES if any(cast.kind == kind for cast in casts)],
         files=sorted({cast.file for cast in casts if cast.file}),
         libraries=sorted({cast.library for cast in casts if cast.library}),
-        style=(folder / "page.css").read_text("utf-8"),
-        script=(folder / "page.js").read_text("utf-8"),
+        icon=icon_link(),
+        style=page_part("shared.css") + (folder / "page.css").read_text("utf-8"),
+        script=page_part("theme.js") + (folder / "page.js").read_text("utf-8"),
         version=version("supremum"),
     )
 

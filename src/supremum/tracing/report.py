@@ -56,7 +56,9 @@ class CastReport:
 
     >>> import jax.numpy as jnp
     >>> from supremum.tracing import casts
-    >>> report = casts(lambda x, w: (x * w).astype("float16"))(jnp.ones(4, "bfloat16"), jnp.ones(4))
+    >>> report = casts(lambda x, w: (x * w).astype("float16"))(
+    ...     jnp.ones(4, "bfloat16"), jnp.ones(4)
+    ... )
     >>> report.title, len(report.widening)
     ('2 casts, 48 bytes (1 promotion, 1 explicit)', 1)
     >>> [str(cast.target) for cast in report.promotion]
@@ -145,7 +147,9 @@ class CastReport:
         >>> import jax.numpy as jnp
         >>> from supremum.tracing import casts
         >>> program = lambda x, scale, w: (x * scale) @ w
-        >>> (cause,) = casts(program)(jnp.ones(4, "bfloat16"), jnp.float32(2), jnp.ones((4, 4), "bfloat16")).causes
+        >>> (cause,) = casts(program)(
+        ...     jnp.ones(4, "bfloat16"), jnp.float32(2), jnp.ones((4, 4), "bfloat16")
+        ... ).causes
         >>> cause.first.expression, [cast.expression for cast in cause.follow]
         ('x * scale', ['(x * scale) @ w'])
         """
@@ -171,7 +175,9 @@ class CastReport:
 
         >>> import jax.numpy as jnp
         >>> from supremum.tracing import casts
-        >>> report = casts(lambda x, w: jnp.mean(x) * w)(jnp.ones(4, "bfloat16"), jnp.ones(4))
+        >>> report = casts(lambda x, w: jnp.mean(x) * w)(
+        ...     jnp.ones(4, "bfloat16"), jnp.ones(4)
+        ... )
         >>> [cast.kind for cast in report.select(libraries=["jax"])]
         ['library', 'library']
         """

@@ -66,7 +66,10 @@ class SourcePlace:
 def types_by_path(tree: Any) -> dict[str, ValueType]:
     """The types of the leaves of a tree, by their paths as Python would write them.
 
-    >>> {path: str(kind) for path, kind in types_by_path({"step": 0, "w": jax.numpy.ones(2)}).items()}
+    >>> {
+    ...     path: str(kind)
+    ...     for path, kind in types_by_path({"step": 0, "w": jax.numpy.ones(2)}).items()
+    ... }
     {"['step']": 'int32[] (weak)', "['w']": 'float32[2]'}
     """
     return {keystr(path): ValueType.of(leaf) for path, leaf in tree_leaves_with_path(tree)}

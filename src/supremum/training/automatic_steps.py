@@ -40,7 +40,10 @@ class AutomaticSteps:
     >>> steps = AutomaticSteps()
     >>> for seconds in (1.0, 0.01, 0.01, 0.01, 0.01):
     ...     steps.add_single(seconds, {"loss": np.zeros(2)})
-    >>> steps.should_try(left=100, to_come=100), steps.should_try(left=100, to_come=10000)
+    >>> (
+    ...     steps.should_try(left=100, to_come=100),
+    ...     steps.should_try(left=100, to_come=10000),
+    ... )
     (False, True)
     >>> steps.add_trial(0.1, {"loss": np.ones(2)})
     >>> for number in range(SEVERAL):

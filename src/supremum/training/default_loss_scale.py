@@ -39,7 +39,9 @@ def loss_scale_of(model: Layer) -> LossScale | None:
         model: the model.
 
     >>> from supremum import nn
-    >>> loss_scale_of(nn.SequentialNetwork([nn.Dense(1), nn.Dense(1, dtype="mixed_float16")])).initial_loss_scale
+    >>> loss_scale_of(
+    ...     nn.SequentialNetwork([nn.Dense(1), nn.Dense(1, dtype="mixed_float16")])
+    ... ).initial_loss_scale
     32768.0
     """
     own = model.dtype_policy.loss_scale

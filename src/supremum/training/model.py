@@ -40,7 +40,9 @@ class Model(nn.Network):
     >>> x = nn.Input((3,))
     >>> model = Model(x, nn.Dense(1)(x))
     >>> model.compile("sgd", loss="mse")
-    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
+    >>> history = model.fit(
+    ...     np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0
+    ... )
     >>> history.history["loss"][1] < history.history["loss"][0]
     True
     """
@@ -415,9 +417,13 @@ class Sequential(Model, nn.SequentialNetwork):
         options: likewise.
 
     >>> import numpy as np
-    >>> model = Sequential([nn.Dense(8), nn.ReLU(), nn.Dense(1)], dtype="mixed_bfloat16")
+    >>> model = Sequential(
+    ...     [nn.Dense(8), nn.ReLU(), nn.Dense(1)], dtype="mixed_bfloat16"
+    ... )
     >>> model.compile("adam", "mse")
-    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
+    >>> history = model.fit(
+    ...     np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0
+    ... )
     >>> model.predict(np.ones((8, 3), "float32"), verbose=0).dtype
     dtype(bfloat16)
     """

@@ -25,7 +25,9 @@ from supremum.training.metrics import Mean, Metric
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that returns a floating-point scalar.
 
->>> largest_error: LossFunction = lambda y_true, y_pred, weights: jnp.max(jnp.abs(y_true - y_pred))
+>>> def error(y_true, y_pred, weights):
+...     return jnp.max(jnp.abs(y_true - y_pred))
+>>> largest_error: LossFunction = error
 >>> largest_error(jnp.ones(2), jnp.zeros(2), None).dtype
 dtype('float32')
 """
@@ -43,7 +45,9 @@ class StepLog(NamedTuple):
         rows: shape (capacity, 3), floating-point.
         length: how many rows are used, an integer scalar.
 
-    >>> log = StepLog.empty(4).add(jnp.float32(0.5), jnp.float32(1024), jnp.asarray(False))
+    >>> log = StepLog.empty(4).add(
+    ...     jnp.float32(0.5), jnp.float32(1024), jnp.asarray(False)
+    ... )
     >>> log.fetch()
     array([[5.000e-01, 1.024e+03, 0.000e+00]])
     """
@@ -114,7 +118,7 @@ class TrainState:
 TrainStep: TypeAlias = Callable[[TrainState, Batch], TrainState]
 """A pure training step: a function of state and batch that returns the next state.
 
->>> def accumulate(step: TrainStep, state: TrainState, batches: list[Batch]) -> TrainState:
+>>> def run(step: TrainStep, state: TrainState, batches: list[Batch]) -> TrainState:
 ...     for batch in batches:
 ...         state = step(state, batch)
 ...     return state

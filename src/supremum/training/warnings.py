@@ -11,10 +11,17 @@ class TrainingWarning(UserWarning):
     >>> from supremum import nn, training
     >>> model = training.Sequential([nn.Dense(1)], dtype="mixed_float16")
     >>> model.compile("sgd", "mse", warn_after_skipped_steps=1)
-    >>> x, y = np.full((32, 3), 1e6, "float32"), np.zeros((32, 1), "float32")  # overflows in every step
+    >>> x, y = (  # overflows in every step
+    ...     np.full((32, 3), 1e6, "float32"),
+    ...     np.zeros((32, 1), "float32"),
+    ... )
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always", training.TrainingWarning)
     ...     history = model.fit(x, y, batch_size=2, verbose=0)
-    >>> [each.category.__name__ for each in caught if each.category is training.TrainingWarning]
+    >>> [
+    ...     each.category.__name__
+    ...     for each in caught
+    ...     if each.category is training.TrainingWarning
+    ... ]
     ['TrainingWarning']
     """

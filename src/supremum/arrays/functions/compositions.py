@@ -120,7 +120,9 @@ def pad(xp: Any, x: Any, pad_width: Any, /, mode: str = "constant", *, constant_
         InPlaceError: if the rules do not store the constants in the dtype of `x`.
 
     >>> import numpy as np, supremum
-    >>> supremum.arrays.namespace("numpy").pad(np.array([1, 2], "int8"), (1, 2), constant_values=7)
+    >>> supremum.arrays.namespace("numpy").pad(
+    ...     np.array([1, 2], "int8"), (1, 2), constant_values=7
+    ... )
     Array([7, 1, 2, 7, 7], dtype=int8)
     """
     array = xp.asarray(x)
@@ -230,7 +232,11 @@ def interp(xp: Any, x: Any, points: Any, values: Any, /, *, left: Any = None, ri
 
     >>> import numpy as np, supremum
     >>> xp = supremum.arrays.namespace("numpy")
-    >>> xp.interp(np.array([0.5, 9.0], "float32"), np.array([0, 1, 2], "float32"), np.array([0, 10, 20], "float32"))
+    >>> xp.interp(
+    ...     np.array([0.5, 9.0], "float32"),
+    ...     np.array([0, 1, 2], "float32"),
+    ...     np.array([0, 10, 20], "float32"),
+    ... )
     Array([ 5., 20.], dtype=float32)
     """
     at, known, heights = (as_inexact(xp, each) for each in (x, points, values))

@@ -39,7 +39,10 @@ def default_dtype(backend: Backend, category: str) -> DType:
     >>> import supremum
     >>> from supremum.arrays.backends import backend_named
     >>> with supremum.use_rules("torch"):
-    ...     [default_dtype(backend_named("numpy"), category) for category in ("float", "integer")]
+    ...     [
+    ...         default_dtype(backend_named("numpy"), category)
+    ...         for category in ("float", "integer")
+    ...     ]
     [dtype('float32'), dtype('int64')]
     """
     return conversion.default_in(backend, category)[0]

@@ -43,7 +43,10 @@ def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a
 
     >>> import supremum
     >>> xp = supremum.arrays.namespace("numpy")
-    >>> xp.isdtype(xp.bfloat16, "real floating"), xp.isdtype(xp.int4, ("bool", "unsigned integer"))
+    >>> (
+    ...     xp.isdtype(xp.bfloat16, "real floating"),
+    ...     xp.isdtype(xp.int4, ("bool", "unsigned integer")),
+    ... )
     (True, False)
     """
     row, kinds = _row(dtype), kind if isinstance(kind, tuple) else (kind,)

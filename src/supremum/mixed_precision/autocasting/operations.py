@@ -266,7 +266,9 @@ def register_operation(name: str, rule: str, reason: str) -> None:
         UnknownNameError: for an unknown rule; a `ValueError`.
         ArgumentError: for an empty reason; a `ValueError`.
 
-    >>> register_operation("my_fused_attention", "compute", "accumulates in float32 inside")
+    >>> register_operation(
+    ...     "my_fused_attention", "compute", "accumulates in float32 inside"
+    ... )
     """
     chosen("rule", rule, RULES)
     if not text("reason", reason):

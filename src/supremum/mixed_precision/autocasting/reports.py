@@ -88,7 +88,8 @@ class ProductCounts:
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
-    >>> autocast(lambda x, w: x @ w @ w).report(jnp.ones((2, 2)), jnp.ones((2, 2))).products
+    >>> x = w = jnp.ones((2, 2))
+    >>> autocast(lambda x, w: x @ w @ w).report(x, w).products
     ProductCounts(count=2, left=(), compute_dtype='bfloat16')
     """
 
@@ -318,7 +319,11 @@ class AutocastRow:
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
-    >>> row = autocast(lambda x: jnp.exp(x @ x), "mixed_bfloat16").report(jnp.ones((2, 2))).rows[1]
+    >>> row = (
+    ...     autocast(lambda x: jnp.exp(x @ x), "mixed_bfloat16")
+    ...     .report(jnp.ones((2, 2)))
+    ...     .rows[1]
+    ... )
     >>> row.operation, row.dtype, row.declared, row.why
     ('exp', 'float32', 'float32', 'its result soon leaves the range of float16')
     """
@@ -343,7 +348,8 @@ class AutocastReport:
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
-    >>> report = autocast(lambda x: jnp.exp(x @ x).sum(), "mixed_bfloat16").report(jnp.ones((2, 2)))
+    >>> half = autocast(lambda x: jnp.exp(x @ x).sum(), "mixed_bfloat16")
+    >>> report = half.report(jnp.ones((2, 2)))
     >>> print(report.summary())
     bfloat16  1 x dot_general
     float32   1 x exp, 1 x reduce_sum

@@ -347,7 +347,11 @@ class _Autocast:
         >>> def router(w, x):
         ...     with autocast.disabled():
         ...         return x @ w
-        >>> print(autocast(router, "mixed_float16").report(jnp.ones((2, 2)), jnp.ones((1, 2))).summary())
+        >>> print(
+        ...     autocast(router, "mixed_float16")
+        ...     .report(jnp.ones((2, 2)), jnp.ones((1, 2)))
+        ...     .summary()
+        ... )
         float32  1 x dot_general
         """
         with jax.named_scope(operations.DISABLED_SCOPE):
@@ -364,7 +368,11 @@ class _Autocast:
         >>> import jax.numpy as jnp
         >>> def router(w, x):
         ...     return autocast.astype(x, "float32") @ w
-        >>> print(autocast(router, "mixed_float16").report(jnp.ones((2, 2)), jnp.ones((1, 2))).summary())
+        >>> print(
+        ...     autocast(router, "mixed_float16")
+        ...     .report(jnp.ones((2, 2)), jnp.ones((1, 2)))
+        ...     .summary()
+        ... )
         float32  1 x dot_general
         """
         return _keep(jnp.asarray(x), as_format(dtype).name)

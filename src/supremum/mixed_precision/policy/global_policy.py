@@ -23,7 +23,10 @@ class PolicyWarning(UserWarning):
     """A policy is valid, but probably not what the user wants.
 
     >>> import warnings
-    >>> with warnings.catch_warnings(record=True, action="always") as caught, use_policy("float16"):
+    >>> with (
+    ...     warnings.catch_warnings(record=True, action="always") as caught,
+    ...     use_policy("float16"),
+    ... ):
     ...     print(caught[0].message)  # doctest: +ELLIPSIS
     the policy 'float16' stores variables in float16: small updates vanish, ...
     """

@@ -97,7 +97,9 @@ class PolicyMap:
 
         >>> import jax.numpy as jnp
         >>> by_path = PolicyMap({"norm": "float32"}, default="bfloat16")
-        >>> tree = by_path.cast_to_compute({"norm": {"scale": jnp.ones(2)}, "dense": {"kernel": jnp.ones(2)}})
+        >>> tree = by_path.cast_to_compute(
+        ...     {"norm": {"scale": jnp.ones(2)}, "dense": {"kernel": jnp.ones(2)}}
+        ... )
         >>> tree["norm"]["scale"].dtype, tree["dense"]["kernel"].dtype
         (dtype('float32'), dtype(bfloat16))
         """

@@ -205,7 +205,9 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
 
     >>> softmax(jnp.asarray([6e4, 6e4, 0.0], "float16"))
     Array([0.5, 0.5, 0. ], dtype=float16)
-    >>> softmax(jnp.asarray([1.0, 2.0, 3.0]), mask=jnp.asarray([True, False, True])).round(2)
+    >>> softmax(
+    ...     jnp.asarray([1.0, 2.0, 3.0]), mask=jnp.asarray([True, False, True])
+    ... ).round(2)
     Array([0.12, 0.  , 0.88], dtype=float32)
     """
     logits = x

@@ -195,7 +195,9 @@ def conv_transpose(
     Raises:
         ArgumentError: for shapes that do not match, or invalid options; a `ValueError`.
 
-    >>> conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((3, 1, 1)), strides=2, padding="VALID")[0, :, 0]
+    >>> conv_transpose(
+    ...     jnp.ones((1, 2, 1)), jnp.ones((3, 1, 1)), strides=2, padding="VALID"
+    ... )[0, :, 0]
     Array([1., 1., 2., 1., 1.], dtype=float32)
     """
     refuse_none(x=x, kernel=kernel)

@@ -43,7 +43,12 @@ def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tupl
     >>> x, kernel = np.ones((2, 3), np.int32), jnp.ones((3, 4), jnp.bfloat16)
     >>> [array.dtype for array in promote_dtype(x, kernel)]
     [dtype(bfloat16), dtype(bfloat16)]
-    >>> [array.dtype for array in promote_dtype(jnp.ones(2, jnp.complex64), kernel, dtype="float16")]
+    >>> [
+    ...     array.dtype
+    ...     for array in promote_dtype(
+    ...         jnp.ones(2, jnp.complex64), kernel, dtype="float16"
+    ...     )
+    ... ]
     [dtype('complex64'), dtype('complex64')]
     """
     target = common_dtype(*arrays, dtype=dtype, inexact=inexact)
@@ -53,7 +58,10 @@ def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tupl
 def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType:
     """The dtype that `promote_dtype` casts arrays to; arguments and errors are the same.
 
-    >>> common_dtype(jnp.ones(2, jnp.int8), inexact=False), common_dtype(jnp.ones(2, jnp.int8), 1e-3)
+    >>> (
+    ...     common_dtype(jnp.ones(2, jnp.int8), inexact=False),
+    ...     common_dtype(jnp.ones(2, jnp.int8), 1e-3),
+    ... )
     (dtype('int8'), dtype('float32'))
     """
     given = [array for array in arrays if array is not None]

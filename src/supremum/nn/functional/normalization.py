@@ -375,7 +375,9 @@ def batch_norm(
         ArgumentError: for an axis out of range, arrays that are not one number per channel, or an argument that
             `normalize` refuses; a `ValueError`.
 
-    >>> batch_norm(jnp.ones((2, 1), jnp.bfloat16), jnp.zeros(1), jnp.ones(1), epsilon=1e-6)
+    >>> batch_norm(
+    ...     jnp.ones((2, 1), jnp.bfloat16), jnp.zeros(1), jnp.ones(1), epsilon=1e-6
+    ... )
     Array([[1],
            [1]], dtype=bfloat16)
     """

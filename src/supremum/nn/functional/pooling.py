@@ -85,7 +85,10 @@ def avg_pool(
         ArgumentError: for shapes and options that do not match; a `ValueError`.
 
     >>> x = jnp.full((1, 4, 1), 6e4, "float16")
-    >>> avg_pool(x, (2,)).ravel().tolist(), avg_pool(x, (3,), strides=2, padding="SAME").ravel().tolist()
+    >>> (
+    ...     avg_pool(x, (2,)).ravel().tolist(),
+    ...     avg_pool(x, (3,), strides=2, padding="SAME").ravel().tolist(),
+    ... )
     ([60000.0, 60000.0], [60000.0, 40000.0])
     """
     target, (x,) = widened(x, dtype=dtype)

@@ -40,7 +40,11 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
     Raises:
         ArgumentError: for shapes that do not match; a `ValueError`.
 
-    >>> dense(jnp.ones((2, 3), "int8"), jnp.ones((3, 1), "bfloat16"), jnp.ones(1, "bfloat16")).ravel()
+    >>> dense(
+    ...     jnp.ones((2, 3), "int8"),
+    ...     jnp.ones((3, 1), "bfloat16"),
+    ...     jnp.ones(1, "bfloat16"),
+    ... ).ravel()
     Array([4, 4], dtype=bfloat16)
     """
     if is_sparse(x):
@@ -143,7 +147,9 @@ def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any =
     Raises:
         ArgumentError: for an invalid equation, or shapes that do not match it; a `ValueError`.
 
-    >>> einsum("...i,iho->...ho", jnp.ones((5, 2)), jnp.ones((2, 3, 4)), jnp.ones((3, 4))).shape
+    >>> einsum(
+    ...     "...i,iho->...ho", jnp.ones((5, 2)), jnp.ones((2, 3, 4)), jnp.ones((3, 4))
+    ... ).shape
     (5, 3, 4)
     """
     terms = Equation.parse(equation)
@@ -273,7 +279,10 @@ class Equation:
     def sums_one_operand(self) -> bool:
         """Whether an axis that only one operand has is summed over, which is not part of a product.
 
-        >>> Equation.parse("ab,bc->c").sums_one_operand(), Equation.parse("ab,bc->ac").sums_one_operand()
+        >>> (
+        ...     Equation.parse("ab,bc->c").sums_one_operand(),
+        ...     Equation.parse("ab,bc->ac").sums_one_operand(),
+        ... )
         (True, False)
         """
         alone = set(self.inputs) ^ set(self.kernel)

@@ -93,7 +93,13 @@ def lstm_step(
         ArgumentError: for shapes that do not match; a `ValueError`.
 
     >>> state = jnp.zeros((1, 3), jnp.float16), jnp.zeros((1, 3), jnp.float16)
-    >>> h, c = lstm_step(jnp.ones((1, 2)), state, jnp.ones((2, 12)), jnp.ones((3, 12)), dtype="float16")
+    >>> h, c = lstm_step(
+    ...     jnp.ones((1, 2)),
+    ...     state,
+    ...     jnp.ones((2, 12)),
+    ...     jnp.ones((3, 12)),
+    ...     dtype="float16",
+    ... )
     >>> h.dtype, c.dtype
     (dtype('float16'), dtype('float16'))
     """
@@ -144,7 +150,9 @@ def gru_step(
     Raises:
         ArgumentError: for shapes that do not match; a `ValueError`.
 
-    >>> gru_step(jnp.ones((1, 2)), jnp.ones((1, 3)), jnp.zeros((2, 9)), jnp.zeros((3, 9)))
+    >>> gru_step(
+    ...     jnp.ones((1, 2)), jnp.ones((1, 3)), jnp.zeros((2, 9)), jnp.zeros((3, 9))
+    ... )
     Array([[0.5, 0.5, 0.5]], dtype=float32)
     """
     activation = _checked_activation("activation", activation)

@@ -39,7 +39,9 @@ class KeyValueCache:
         values: shape (batch, max_length, heads, value_dim).
         length: the number of positions in use, int32; a scalar, or shape (batch,) if sequences differ.
 
-    >>> cache = KeyValueCache.empty(batch=2, max_length=16, heads=4, head_dim=8, dtype="bfloat16")
+    >>> cache = KeyValueCache.empty(
+    ...     batch=2, max_length=16, heads=4, head_dim=8, dtype="bfloat16"
+    ... )
     >>> cache.keys.shape, cache.keys.dtype, int(cache.length)
     ((2, 16, 4, 8), dtype(bfloat16), 0)
     """

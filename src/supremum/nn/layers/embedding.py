@@ -37,7 +37,11 @@ class Embedding(Layer):
     >>> from supremum.nn import initialize
     >>> layer = Embedding(10, 4, dtype="mixed_bfloat16")
     >>> initialize(layer, jnp.array([3]))
-    >>> layer(jnp.array([3, 7])).shape, layer(jnp.array([3])).dtype, layer.embedding.dtype
+    >>> (
+    ...     layer(jnp.array([3, 7])).shape,
+    ...     layer(jnp.array([3])).dtype,
+    ...     layer.embedding.dtype,
+    ... )
     ((2, 4), dtype(bfloat16), dtype('float32'))
     """
 

@@ -96,7 +96,9 @@ class EarlyStopping(MonitorCallback):
     >>> model = training.Sequential([nn.Dense(1)])
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
-    >>> stopping = training.EarlyStopping("loss", patience=2, min_delta=1e9)  # no epoch improves by that much
+    >>> stopping = training.EarlyStopping(  # no epoch improves by that much
+    ...     "loss", patience=2, min_delta=1e9
+    ... )
     >>> _ = model.fit(x, y, epochs=9, callbacks=stopping, verbose=0)
     >>> stopping.stopped_epoch
     2

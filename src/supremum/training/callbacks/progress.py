@@ -87,7 +87,14 @@ class ProgressBar(Callback):
 def told(logs: Mapping[str, float]) -> str:
     """Format numbers with their names, in one line.
 
-    >>> told({"loss": 0.123456, "val_accuracy": 0.97, "loss_scale": 32768.0, "skipped_steps": 2})
+    >>> told(
+    ...     {
+    ...         "loss": 0.123456,
+    ...         "val_accuracy": 0.97,
+    ...         "loss_scale": 32768.0,
+    ...         "skipped_steps": 2,
+    ...     }
+    ... )
     'loss 0.1235  val_accuracy 0.9700  loss_scale 32768  skipped_steps 2'
     """
     return "  ".join(f"{name} {_number(value)}" for name, value in logs.items())

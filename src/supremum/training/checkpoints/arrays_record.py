@@ -308,7 +308,10 @@ def checksum(array: jax.Array | np.ndarray) -> int:
         array: a NumPy array, or a JAX array with any sharding, for which every process must make the call.
 
     >>> array = np.arange(6, dtype="float32")
-    >>> checksum(array) == checksum(jnp.asarray(array)), checksum(array) == checksum(array[::-1])
+    >>> (
+    ...     checksum(array) == checksum(jnp.asarray(array)),
+    ...     checksum(array) == checksum(array[::-1]),
+    ... )
     (True, False)
     """
     if not isinstance(array, np.ndarray):

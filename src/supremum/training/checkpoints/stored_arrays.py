@@ -76,7 +76,9 @@ def save_arrays(
     >>> import tempfile, ml_dtypes
     >>> import numpy as np
     >>> path = tempfile.mkdtemp() + "/a.safetensors"
-    >>> save_arrays(path, {"a/b": np.array([0.5, 2], ml_dtypes.float8_e5m2)}, {"by": "hand"})
+    >>> save_arrays(
+    ...     path, {"a/b": np.array([0.5, 2], ml_dtypes.float8_e5m2)}, {"by": "hand"}
+    ... )
     >>> load_arrays(path)
     ({'a/b': array([0.5, 2], dtype='float8_e5m2')}, {'by': 'hand'})
     """

@@ -68,7 +68,12 @@ class Checkpoint:
     >>> import tempfile
     >>> import numpy as np
     >>> path = tempfile.mkdtemp() + "/state.safetensors"
-    >>> Checkpoint({"kernel": np.ones(2)}, {"iterations": np.int32(7)}, step=7, extra={"epoch": 1}).save(path)
+    >>> Checkpoint(
+    ...     {"kernel": np.ones(2)},
+    ...     {"iterations": np.int32(7)},
+    ...     step=7,
+    ...     extra={"epoch": 1},
+    ... ).save(path)
     >>> found = Checkpoint.load(path)
     >>> found.model, found.optimizer, found.step, found.extra
     ({'kernel': array([1., 1.])}, {'iterations': array(7, dtype=int32)}, 7, {'epoch': 1})
@@ -137,7 +142,10 @@ class CheckpointWarning(UserWarning):
     >>> import tempfile
     >>> import warnings
     >>> folder = CheckpointFolder(tempfile.mkdtemp())
-    >>> older, newer = (folder.save(Checkpoint({"kernel": jnp.ones(2)}, {}, step=step)) for step in (1, 2))
+    >>> older, newer = (
+    ...     folder.save(Checkpoint({"kernel": jnp.ones(2)}, {}, step=step))
+    ...     for step in (1, 2)
+    ... )
     >>> _ = newer.write_bytes(b"damaged")
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")

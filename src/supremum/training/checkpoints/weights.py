@@ -279,7 +279,9 @@ def _placed_on(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
         array: a NumPy array, the same in every process, or a JAX array.
         sharding: where its parts go.
 
-    >>> _placed_on(np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+    >>> _placed_on(
+    ...     np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    ... )
     Array([1., 1.], dtype=float32)
     """
     if isinstance(array, jax.Array) and array.sharding == sharding:

@@ -232,7 +232,9 @@ class ArrayData:
             if there are fewer batches than steps; a `ValueError`.
         OperandError: if a leaf is not an array; a `TypeError`.
 
-    >>> data = ArrayData(np.ones((10, 3), "float32"), np.ones(10, "float32"), None, batch_size=4)
+    >>> data = ArrayData(
+    ...     np.ones((10, 3), "float32"), np.ones(10, "float32"), None, batch_size=4
+    ... )
     >>> data.steps
     3
     """
@@ -325,7 +327,9 @@ class IterableData:
     Raises:
         OperandError: if `batches` is not iterable; a `TypeError`.
 
-    >>> data = IterableData([(np.ones((4, 3), "float32"), np.ones(4, "float32"))], steps=1)
+    >>> data = IterableData(
+    ...     [(np.ones((4, 3), "float32"), np.ones(4, "float32"))], steps=1
+    ... )
     >>> data.steps
     1
     """

@@ -31,7 +31,10 @@ def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
         OperandError: if a leaf does not hold numbers.
         NarrowingError: if NumPy integers do not fit the integers that JAX holds.
 
-    >>> as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype, as_inputs(np.arange(2), None, "y_true").dtype
+    >>> (
+    ...     as_inputs([0.5, 1.0], jnp.dtype("float16"), "y_pred").dtype,
+    ...     as_inputs(np.arange(2), None, "y_true").dtype,
+    ... )
     (dtype('float16'), dtype('int32'))
     """
     pytree(what, tree)

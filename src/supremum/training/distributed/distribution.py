@@ -54,7 +54,9 @@ class DataParallel:
     >>> from supremum.training import Sequential
     >>> model = Sequential([nn.Dense(1)])
     >>> model.compile("sgd", loss="mse", distribution=DataParallel())
-    >>> history = model.fit(np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0)
+    >>> history = model.fit(
+    ...     np.ones((8, 3), "float32"), np.ones((8, 1), "float32"), epochs=2, verbose=0
+    ... )
     >>> history.history["loss"][1] < history.history["loss"][0]
     True
     """

@@ -42,7 +42,9 @@ class FunctionLoss:
         function: returns a loss, or losses to average, in a floating dtype, which is also the dtype of the result.
         name: the name of the loss; None for the function's name.
 
-    >>> FunctionLoss(lambda y_true, y_pred: abs(y_true - y_pred))(jnp.zeros(2), jnp.asarray([1.0, 3.0]))
+    >>> FunctionLoss(lambda y_true, y_pred: abs(y_true - y_pred))(
+    ...     jnp.zeros(2), jnp.asarray([1.0, 3.0])
+    ... )
     Array(2., dtype=float32)
     """
 

@@ -33,7 +33,9 @@ def categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array, a
         log_probabilities: an array of the same shape.
         axis: the axis of the classes.
 
-    >>> categorical_cross_entropy(jnp.asarray([0.0, 1.0]), jnp.asarray([-jnp.inf, -0.5]))
+    >>> categorical_cross_entropy(
+    ...     jnp.asarray([0.0, 1.0]), jnp.asarray([-jnp.inf, -0.5])
+    ... )
     Array(0.5, dtype=float32)
     """
     return -jnp.sum(weight_times(y_true.astype(log_probabilities.dtype), log_probabilities), axis)
@@ -46,7 +48,9 @@ def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.A
         y_true: integers, shape (...).
         log_probabilities: shape (..., classes).
 
-    >>> sparse_categorical_cross_entropy(jnp.asarray([1, -1, 2]), jnp.full((3, 2), -0.5, "float32"))
+    >>> sparse_categorical_cross_entropy(
+    ...     jnp.asarray([1, -1, 2]), jnp.full((3, 2), -0.5, "float32")
+    ... )
     Array([0.5, nan, nan], dtype=float32)
     """
     found, is_class = at_labels(log_probabilities, y_true)
@@ -63,7 +67,9 @@ def binary_cross_entropy(y_true: jax.Array, y_pred: jax.Array, *, from_logits: b
         from_logits: whether `y_pred` holds logits.
         eps: the smallest distance of `p` from 0 and 1.
 
-    >>> binary_cross_entropy(jnp.ones(2), jnp.asarray([100.0, -100.0]), from_logits=True, eps=0).tolist()
+    >>> binary_cross_entropy(
+    ...     jnp.ones(2), jnp.asarray([100.0, -100.0]), from_logits=True, eps=0
+    ... ).tolist()
     [0.0, 100.0]
     """
     wide = y_pred.astype(at_least_float32(y_pred.dtype))

@@ -267,7 +267,9 @@ def finite_where_left_out(
         value: the number.
         axes: returns the axes that the weights lack, for the number of axes of an array; None if they lack none.
 
-    >>> finite_where_left_out(jnp.asarray([[jnp.nan, 3.0], [jnp.nan, 3.0]]), jnp.asarray([1.0, 0.0]), 0.5).tolist()
+    >>> finite_where_left_out(
+    ...     jnp.asarray([[jnp.nan, 3.0], [jnp.nan, 3.0]]), jnp.asarray([1.0, 0.0]), 0.5
+    ... ).tolist()
     [[nan, 3.0], [0.5, 3.0]]
     """
 

@@ -56,7 +56,9 @@ class MeanSquaredError(PairLoss):
     Args:
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
-    >>> MeanSquaredError()(jnp.zeros((2, 2)), jnp.asarray([[300.0, 0.0], [0.0, 0.0]], "float16"))
+    >>> MeanSquaredError()(
+    ...     jnp.zeros((2, 2)), jnp.asarray([[300.0, 0.0], [0.0, 0.0]], "float16")
+    ... )
     Array(22500., dtype=float32)
     """
 
@@ -137,7 +139,10 @@ class KLDivergence(PairLoss):
     Args:
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
-    >>> round(float(KLDivergence()(jnp.asarray([[1.0, 0.0]]), jnp.asarray([[0.5, 0.5]]))), 3)
+    >>> round(
+    ...     float(KLDivergence()(jnp.asarray([[1.0, 0.0]]), jnp.asarray([[0.5, 0.5]]))),
+    ...     3,
+    ... )
     0.693
     """
 
@@ -157,7 +162,10 @@ class CosineSimilarity(PairLoss):
         axis: the axis of the vectors.
         options: the options of every `Loss`: `reduction`, `dtype`, `name`.
 
-    >>> CosineSimilarity(reduction=None)(jnp.asarray([[1.0, 0.0], [1.0, 0.0]]), jnp.asarray([[2.0, 0.0], [-2.0, 0.0]]))
+    >>> CosineSimilarity(reduction=None)(
+    ...     jnp.asarray([[1.0, 0.0], [1.0, 0.0]]),
+    ...     jnp.asarray([[2.0, 0.0], [-2.0, 0.0]]),
+    ... )
     Array([-1.,  1.], dtype=float32)
     """
 

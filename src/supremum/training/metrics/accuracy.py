@@ -92,7 +92,9 @@ class TopKCategoricalAccuracy(MeanMetric):
 
     >>> import numpy as np
     >>> metric = TopKCategoricalAccuracy(k=2)
-    >>> metric.update_state(np.eye(3)[[0, 2]], np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]))
+    >>> metric.update_state(
+    ...     np.eye(3)[[0, 2]], np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
+    ... )
     >>> float(metric.result())
     0.5
     """

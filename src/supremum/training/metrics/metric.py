@@ -106,8 +106,12 @@ class Metric(ABC):
         name: the name of the metric; None to derive it from the class, as in `"mean_squared_error"`.
 
     >>> from supremum.training import as_metric
-    >>> metric = as_metric("mse")  # as a pure function of its state, for a step of your own
-    >>> state = metric.update(metric.init(), jnp.zeros((2, 1)), jnp.asarray([[1.0], [3.0]]))
+    >>> metric = as_metric(  # as a pure function of its state, for a step of your own
+    ...     "mse"
+    ... )
+    >>> state = metric.update(
+    ...     metric.init(), jnp.zeros((2, 1)), jnp.asarray([[1.0], [3.0]])
+    ... )
     >>> metric.result(state)
     Array(5., dtype=float32)
     """
