@@ -1,14 +1,16 @@
 # make run          installs everything and runs the demonstration
 # make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes five
 #                   minutes on two cores
-# make test-all     runs everything: make test, then make test-rest
+# make test-all     runs everything: make test, make release-check, then make test-rest
 # make test-rest    builds the documentation and runs the slow tests and those that depend on XLA's optimizations
 # make test-newest  runs the tests of make test that depend on JAX's version, with the newest Python on this machine and
 #                   the newest JAX, Flax and Equinox
 # make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of
 #                   this machine
 # make dist         builds sdist and wheel with the finished explorer page, dist/
-# make release-check  builds sdist and wheel, installs them with each extra, runs the README and checks all links
+# make release-check  runs make dist, installs both into empty environments, runs the README, the examples of the
+#                   command and tests of the sdist there, and checks all links
+# make release-check-full  runs make release-check, with each extra alone and all fast tests of the sdist
 # make torch        installs PyTorch; the tests then compare its rule set with it
 # make browser      installs Debian's Chromium; the slow tests then open the generated pages in it
 # make coverage     prints the line coverage of make test and of make test-all
@@ -39,7 +41,7 @@ NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
 
 .PHONY: run install torch browser test test-all test-rest test-slow test-xla test-newest lint types layering docs tests
-.PHONY: test-versions dist release-check conformance coverage bench clean
+.PHONY: test-versions dist release-check release-check-full conformance coverage bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -68,6 +70,7 @@ test: $(DEVELOPED)
 
 test-all:
 	$(MAKE) test
+	$(MAKE) release-check
 	$(MAKE) test-rest
 
 test-rest: docs test-slow test-xla
@@ -108,10 +111,13 @@ test-versions: $(DEVELOPED)
 	$(BIN)/python tools/check_versions.py $(VERSIONS)
 
 dist: $(DEVELOPED)
-	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m uv build --quiet
+	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m uv build --quiet --clear
 
-release-check: $(DEVELOPED)
+release-check: dist
 	$(BIN)/python tools/release_check.py
+
+release-check-full: dist
+	$(BIN)/python tools/release_check.py --full
 
 # make test-all compares gradients of layers with Flax's in some combinations of dtypes, and tries the fixes of some
 # refusals of each kind. This target does so for all of them.
