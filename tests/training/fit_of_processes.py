@@ -1,7 +1,7 @@
 """Train one model in all processes of a run; `test_fit_of_processes.py` starts this script.
 
 Arguments: the checkpoint folder, the number of epochs, the distribution, and the checkpoint format. Environment
-variables: DATA (`global`, or `per_process` for separate batches in each process), BATCH (the global batch size), UNEVEN
+variables: DATA (`global`, `per_process` for separate batches in each process, or `same` for the same ones), BATCH (the global batch size), UNEVEN
 (if set, process 0 has one batch less) and DIES (a process, an epoch and the signal that the process gets in it).
 """
 
@@ -29,6 +29,13 @@ from supremum.training import (
 
 EXAMPLES, FEATURES, CLASSES = 96, 16, 4
 BATCH = int(os.environ.get("BATCH", "32"))
+LAYOUT = {"dense/kernel": (None, "model"), "batch_norm/.*": ("model",), "dense_1/kernel": ("model",)}
+
+
+def mesh_across_processes():
+    """A mesh in which each replica has a device of every process."""
+    devices = np.reshape(jax.devices(), (jax.process_count(), -1))
+    return jax.sharding.Mesh(devices.T, ("data", "model"))
 
 
 class KillProcess(Callback):
@@ -51,10 +58,12 @@ def main(folder, epochs, kind, checkpoint_format):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(EXAMPLES, FEATURES)).astype("float32")
     y = rng.integers(0, CLASSES, EXAMPLES)
-    batches = os.environ.get("DATA", "global")
+    given = os.environ.get("DATA", "global")
+    batches = "global" if given == "global" else "per_process"
     make_distribution = {
         "data": DataParallel,
         "sharded": lambda **given: FullyShardedDataParallel(smallest=16, **given),
+        "model": lambda **given: DataParallel(mesh_across_processes(), data_axes="data", layout=LAYOUT, **given),
     }[kind]
     with use_policy("mixed_float16"):
         model = Sequential([nn.Dense(32, use_bias=False), nn.BatchNorm(axis_name="data"), nn.ReLU(), nn.Dense(CLASSES)])
@@ -67,7 +76,7 @@ def main(folder, epochs, kind, checkpoint_format):
         start = model.load_state(path)
         print(f"went on with epoch {start}", flush=True)
     checkpoint = ModelCheckpoint(path, format=checkpoint_format)
-    if batches == "global":
+    if given != "per_process":
         data = {"x": x, "y": y, "batch_size": BATCH}
     else:
         size = BATCH // jax.process_count()

@@ -63,6 +63,7 @@ def uninterrupted(tmp_path_factory):
         # A worker dies, then the coordinator; each restart has a different number of processes and devices.
         ("data", "safetensors", "2 2 SIGKILL", (4, 2), (2, 2)),
         ("sharded", "orbax", "0 2 SIGKILL", (2, 4), (1, 2)),
+        ("model", "orbax", "1 2 SIGKILL", (2, 4), (4, 2)),
     ],
 )
 def test_a_killed_process_ends_the_run_and_a_restart_resumes_it(
@@ -95,10 +96,16 @@ def test_each_process_can_load_separate_data(tmp_path, uninterrupted):
     np.testing.assert_allclose(ours["loss"].mean(), uninterrupted["loss"].mean(), rtol=0.1)  # in a different order
 
 
+def test_processes_that_share_replicas_give_the_same_data(tmp_path, uninterrupted):
+    result, _ = launch(tmp_path, 3, "model", "orbax", processes=2, devices=4, DATA="same")
+    assert len(set(digests(result))) == 1
+    assert_close(values(tmp_path), uninterrupted)
+
+
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        ({"BATCH": "24"}, "gave a batch of 12 examples to its 8 devices.*batches of 8"),
+        ({"BATCH": "24"}, "gave a batch of 12 examples to its 8 replicas.*batches of 8"),
         ({"UNEVEN": "yes"}, "the processes have 2, 3 batches an epoch.*steps_per_epoch=2"),
     ],
 )

@@ -134,7 +134,8 @@ def all_reduce_gradients(
         loss_scale_state: the state of the loss scale; None if the loss is not scaled.
         scaled: whether the gradients come from the scaled loss and still carry the scale. Unscaled gradients are
             scaled before the sum.
-        bucket_bytes: arrays of one dtype share an all-reduce up to this size. A larger array has a separate one.
+        bucket_bytes: arrays of one dtype share an all-reduce up to this size. A larger array has a separate one, and so
+            has each array if the `jax.shard_map` leaves other axes of the mesh to JAX, along which it may be sharded.
 
     Returns:
         The same pytree, unscaled, in the dtypes of the arrays but at least float32; the same on all replicas.
@@ -178,11 +179,28 @@ def replica_sum(grads: Any, axis_name: Any, dtype: Any = None, bucket_bytes: int
     axes = _checked_axes(grads, axis_name)
     leaves, structure = jax.tree.flatten(jax.tree.map(_wide, grads))
     terms = [leaf if reduced is None or not is_floating(leaf) else leaf.astype(reduced) for leaf in leaves]
+    if _has_automatic_axes():
+        summed = dict(enumerate(jax.lax.psum(term, axes.names) for term in terms))
+    else:
+        summed = _summed_in_buckets(terms, axes, bucket_bytes)
+    return structure.unflatten([summed[index].astype(leaf.dtype) for index, leaf in enumerate(leaves)])
+
+
+def _has_automatic_axes() -> bool:
+    """Whether arrays may be sharded along mesh axes that the surrounding `jax.shard_map` leaves to JAX.
+
+    Joining sharded arrays would gather them. XLA's own pass joins the all-reduces of arrays with different shapes.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    return any(mesh.shape[name] > 1 for name in set(mesh.axis_names) - set(mesh.manual_axes))
+
+
+def _summed_in_buckets(terms: Sequence[jax.Array], axes: Axes, bucket_bytes: int) -> dict[int, jax.Array]:
     summed: dict[int, jax.Array] = {}
     for bucket in _buckets(terms, bucket_bytes):
         joined, split = ravel_pytree([terms[index] for index in bucket])
         summed |= zip(bucket, split(jax.lax.psum(joined, axes.names)), strict=True)
-    return structure.unflatten([summed[index].astype(leaf.dtype) for index, leaf in enumerate(leaves)])
+    return summed
 
 
 def checked_reduce_dtype(dtype: Any) -> DType | None:

@@ -11,7 +11,7 @@ import jax
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision import is_array, replica_sum
+from supremum.mixed_precision import is_array
 from supremum.nn import Variable, next_random_key, overlay, random_key
 from supremum.optimizers.gradients import Variables, check_function, checked_pairs
 from supremum.optimizers.settings import hashable
@@ -28,7 +28,7 @@ def across(devices: Any) -> AbstractContextManager[None]:
 
     Args:
         devices: several devices, each with a part of a batch. They have the attributes `replicas` and `axis_name` and
-            the methods `placed`, `batch`, `on_each_device` and `mean_of_apart` of `training.DataParallel`.
+            the methods `placed`, `batch`, `aggregate`, `on_each_device` and `mean_of_apart` of `training.DataParallel`.
     """
     return _devices.holding(devices)
 
@@ -142,10 +142,10 @@ class LossProgram:
 
     def _backward(self, state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
         aggregate = None
-        if self._devices is not None and self._devices.replicas > 1 and self._applies:
+        if self._devices is not None and self._applies:
             # Sum the scaled gradients of the devices.
-            dtype = self._optimizer.reduce_dtype(None)
-            aggregate = partial(replica_sum, axis_name=self._devices.axis_name, dtype=dtype)
+            shapes = {key: value.shape for key, value in values.items()}
+            aggregate = self._devices.aggregate(self._optimizer.reduce_dtype(None), shapes)
         differentiate = self._optimizer.value_and_grad(self._loss_of, has_aux=True, aggregate=aggregate)
         (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
         return loss, after, (), gradients

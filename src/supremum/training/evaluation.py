@@ -134,6 +134,7 @@ class Evaluator:
     def _values(self) -> dict[str, jax.Array]:
         trainable, other = split_variables(self.model)
         if self.distribution is not None:
+            self.distribution.check_layout({path: each.shape for path, each in self.model.variables.items()})
             trainable, other = self.distribution.placed(trainable), self.distribution.placed(other, whole=True)
         return trainable | other
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -229,7 +228,7 @@ def step_of(
         after = TrainState(
             updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
         )
-        return after if distribution is None else _moved_state(after, distribution.held, distribution.everywhere)
+        return after if distribution is None else _moved_state(after, distribution.held)
 
     return step
 
@@ -242,6 +241,8 @@ def _backward(
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
         batch = without_left_out(batch)
         shapes = {path: variable.shape for path, variable in model.variables.items()}
+        if distribution is not None:
+            distribution.check_layout(shapes)
         reduce_dtype = optimizer.reduce_dtype(model.dtype_policy.reduce_dtype)
 
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
@@ -266,14 +267,14 @@ def placed(distribution: DataParallel, state: TrainState) -> TrainState:
         distribution: the devices.
         state: the state, which must be the same on all processes.
     """
-    return _moved_state(state, distribution.placed, partial(distribution.placed, whole=True))
+    return _moved_state(state, distribution.placed)
 
 
-def _moved_state(state: TrainState, cut: Callable[[Any], Any], whole: Callable[[Any], Any]) -> TrainState:
-    """Apply one function to the parts of a state that may be sharded, and another to the rest."""
+def _moved_state(state: TrainState, move: Callable[..., Any]) -> TrainState:
+    """Apply a function to the parts of a state that replicas may share, and with `whole=True` to the rest."""
     named = {field.name: getattr(state, field.name) for field in fields(state)}
     apart = {name: named.pop(name) for name in ("trainable", "optimizer")}
-    return TrainState(**cut(apart), **whole(named))
+    return TrainState(**move(apart), **move(named, whole=True))
 
 
 def loss_of_batch(

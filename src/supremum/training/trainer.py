@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.errors import ArgumentError, ModelInUseError, shown
-from supremum.nn import Donation, UninitializedError, has_weights
+from supremum.nn import Donation, UninitializedError, has_weights, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.callbacks import CallbackList, History
 from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimizer, load_resumable
@@ -163,12 +163,14 @@ class Trainer:
 
     def _place(self, distribution: DataParallel) -> None:
         """Move variables and optimizer state to the devices of the distribution; `load_state` loads onto them."""
-        trained = self._model.trainable_variables
-        for path, variable in self._model.variables.items():
-            value = variable.read_stored()
-            placed_value = distribution.placed(value, whole=path not in trained)
-            if placed_value is not value:
-                variable.assign(placed_value)
+        variables = self._model.variables
+        distribution.check_layout({path: variable.shape for path, variable in variables.items()})
+        trainable, other = split_variables(self._model)
+        values = trainable | other
+        placed_values = distribution.placed(trainable) | distribution.placed(other, whole=True)
+        for path, variable in variables.items():
+            if placed_values[path] is not values[path]:
+                variable.assign(placed_values[path])
         self.optimizer.state = distribution.placed(self.optimizer.state)
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002

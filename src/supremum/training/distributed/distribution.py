@@ -5,7 +5,8 @@ Keras RFC 293, mixed precision, "All-reduce dtype" and "All-reducing in float16"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from operator import itemgetter
@@ -18,14 +19,13 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from supremum.argument_checks import chosen
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.argument_checks import chosen, iterable
+from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import keep_64_bits, replica_sum, widen
-from supremum.nn import Shard
-from supremum.nn.functional import positive_int
 from supremum.optimizers import across
 from supremum.training.data import Batch, Rows
+from supremum.training.distributed.layout import Layout, key_of, without_trailing_none
 from supremum.training.losses import replicas
 
 _AXIS = "data"
@@ -33,21 +33,29 @@ _AXIS = "data"
 
 
 class DataParallel:
-    """Data parallelism: every device has all weights and trains on its part of each batch; gradients are averaged.
+    """Data parallelism: every replica has all weights and trains on its part of each batch; gradients are averaged.
 
-    Gradients are sent in the dtype that the optimizer and the policy ask for (`docs/distributed.md`): float16 and still
-    scaled under `"mixed_float16"`, otherwise at least float32. If the number of devices does not divide a batch, such
-    as the last one of an epoch, every device computes the whole batch.
+    A replica is one device, or, on a mesh of several axes, the devices along all axes other than the data axes. A
+    `layout` splits variables, and the optimizer's values for them, over these other axes, the model axes; JAX
+    partitions the computations of a replica to match.
+
+    Gradients are sent between replicas in the dtype that the optimizer and the policy ask for (`docs/distributed.md`):
+    float16 and still scaled under `"mixed_float16"`, otherwise at least float32. If the number of replicas does not
+    divide a batch, such as the last one of an epoch, every replica computes the whole batch.
 
     Args:
-        mesh: the devices, with one axis; None for all devices of all processes, along an axis called `"data"`.
+        mesh: the devices; None for all devices of all processes, along an axis called `"data"`.
+        data_axes: the mesh axis, or several, that batches are split over; None for the only axis of a mesh.
+        layout: a `jax.sharding.PartitionSpec` or a tuple by pattern, such as `{".*/kernel": (None, "model")}`: which
+            model axis each axis of a variable is split over. A pattern is a regular expression that must match the
+            whole path of a variable; the first match wins. Other variables are whole on every device.
         batches: `"global"` if every process gets the same data and takes its part of it, or `"per_process"` if every
             process gets different data, in batches of the same size, which together are the batch.
 
     Raises:
-        OperandError: if `mesh` is not a mesh; a `TypeError`.
-        ArgumentError: if the mesh has several axes; a `ValueError`.
-        UnknownNameError: if `batches` has any other value; a `ValueError`.
+        OperandError: if `mesh` is not a mesh, or `layout` not a mapping to partitions; a `TypeError`.
+        ArgumentError: if the mesh has several axes and `data_axes` is missing; a `ValueError`.
+        UnknownNameError: for an unknown axis, or if `batches` has any other value; a `ValueError`.
 
     >>> import numpy as np
     >>> from supremum import nn
@@ -61,18 +69,24 @@ class DataParallel:
     True
     """
 
-    def __init__(self, mesh: Mesh | None = None, *, batches: str = "global") -> None:
+    def __init__(
+        self,
+        mesh: Mesh | None = None,
+        *,
+        data_axes: str | Sequence[str] | None = None,
+        layout: Mapping[str, P | Sequence[Any]] | None = None,
+        batches: str = "global",
+    ) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(
                 f"mesh must be a jax.sharding.Mesh, got {shown(mesh)}: use jax.make_mesh((4,), ('data',))"
             )
-        if mesh is not None and len(mesh.axis_names) != 1:
-            names = ", ".join(mesh.axis_names)
-            raise ArgumentError(
-                f"the mesh must have one axis, got {names}: give jax.make_mesh(({mesh.size},), ('{_AXIS}',))"
-            )
         chosen("batches", batches, ("global", "per_process"))
+        names: tuple[str, ...] = (_AXIS,) if mesh is None else mesh.axis_names
         self._given = mesh
+        self._data_axes = _checked_data_axes(data_axes, names)
+        sizes = {} if mesh is None else {name: mesh.shape[name] for name in names if name not in self._data_axes}
+        self._layout = Layout({} if layout is None else layout, sizes)
         self.batches = batches
 
     @cached_property
@@ -80,60 +94,80 @@ class DataParallel:
         """The devices, looked up on first use."""
         devices = np.asarray(jax.devices()) if self._given is None else self._given.devices
         names = (_AXIS,) if self._given is None else self._given.axis_names
-        return Mesh(devices, names, axis_types=(AxisType.Auto,))
+        return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(names))
 
     @property
-    def axis_name(self) -> str:
-        """The mesh axis that batches are split over."""
-        return self.mesh.axis_names[0]
+    def axis_name(self) -> str | tuple[str, ...]:
+        """The mesh axis that batches are split over, or a tuple of several."""
+        return self._data_axes[0] if len(self._data_axes) == 1 else self._data_axes
 
     @property
     def replicas(self) -> int:
-        """The number of devices."""
-        return self.mesh.size
+        """The number of parts of a batch."""
+        return math.prod(self.mesh.shape[name] for name in self._data_axes)
 
-    def spec(self, shape: tuple[int, ...]) -> P:  # noqa: ARG002 (for overrides)
-        """The partition of a variable and of its optimizer state.
+    def spec(self, shape: tuple[int, ...], path: str = "") -> P:
+        """The partition of a variable or of a slot of an optimizer.
 
         Args:
-            shape: the shape of the variable.
+            shape: its shape.
+            path: the path of the variable.
         """
-        return P()
+        return self._layout.spec(path, shape)
 
-    def specs(self, tree: Any) -> Any:
-        """Return the `spec` of each array."""
+    def check_layout(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise if the layout does not fit the variables.
 
-        def spec(leaf: Any) -> P:
-            return self.spec(np.shape(leaf))
+        Args:
+            shapes: the shapes of all variables of a model, by path.
 
-        return jax.tree.map(spec, tree)
+        Raises:
+            ArgumentError: if a variable cannot be split, or a pattern matches no variable; a `ValueError`.
+        """
+        self._layout.check(shapes)
+
+    def specs(self, tree: Any, *, whole: bool = False) -> Any:
+        """Return the partition of each array.
+
+        Args:
+            tree: a tree of arrays, in which the values of variables and their slots are in dicts by path.
+            whole: whether every replica has the whole of each array; otherwise they are placed as trained variables
+                and optimizer state are.
+        """
+        spec_of = DataParallel.spec if whole else type(self).spec
+
+        def spec(entries: Any, leaf: Any) -> P:
+            return spec_of(self, np.shape(leaf), key_of(entries))
+
+        return jax.tree_util.tree_map_with_path(spec, tree)
 
     def placed(self, tree: Any, *, whole: bool = False) -> Any:
         """Put arrays on their devices; arrays that are there already are returned as they are.
 
         Args:
             tree: a tree of arrays, the same on all processes.
-            whole: whether every device gets the whole of each array; otherwise they are placed as variables and
-                optimizer state are.
+            whole: as for `specs`.
         """
 
-        def put(leaf: Any) -> jax.Array:
-            target = NamedSharding(self.mesh, P() if whole else self.spec(np.shape(leaf)))
+        def put(leaf: Any, spec: P) -> jax.Array:
+            target = NamedSharding(self.mesh, spec)
             if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(target, leaf.ndim):
                 return leaf
             if jax.process_count() == 1:
                 return jax.device_put(keep_64_bits(leaf), target)
             return _from_host(target, np.asarray(leaf))
 
-        return jax.tree.map(put, tree)
+        return jax.tree.map(put, tree, self.specs(tree, whole=whole))
 
-    def held(self, tree: Any) -> Any:
-        """Constrain traced arrays to the placement of variables.
+    def held(self, tree: Any, *, whole: bool = False) -> Any:
+        """Constrain traced arrays to the placement that `placed` gives them.
 
         Args:
             tree: a tree of arrays.
+            whole: as for `specs`.
         """
-        return lax.with_sharding_constraint(tree, jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree)))
+        shardings = jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree, whole=whole))
+        return lax.with_sharding_constraint(tree, shardings)
 
     def everywhere(self, tree: Any) -> Any:
         """Constrain traced arrays to be whole on every device.
@@ -219,7 +253,7 @@ class DataParallel:
         return NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name) if is_cut else P())
 
     def divides(self, examples: int) -> bool:
-        """Whether a batch can be split into equal parts; if not, every device computes the whole batch.
+        """Whether a batch can be split into equal parts; if not, every replica computes the whole batch.
 
         Args:
             examples: the number of examples in the batch of all processes.
@@ -228,11 +262,11 @@ class DataParallel:
 
     def _parts(self, batch: Batch, axis: int) -> Batch:
         """Place this process's part of batches on its devices."""
-        here = self.mesh.local_mesh.size
+        here = math.prod(self.mesh.local_mesh.shape[name] for name in self._data_axes)
         examples = next((leaf.shape[axis] for leaf in jax.tree.leaves(batch) if leaf.ndim > axis), 0)
         if examples % here:
             raise ArgumentError(
-                f"process {jax.process_index()} gave a batch of {examples} examples to its {here} devices, but each "
+                f"process {jax.process_index()} gave a batch of {examples} examples to its {here} replicas, but each "
                 f"must get the same number; use batches of {examples // here * here or here}, and drop the last"
             )
         cut, whole = NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name)), NamedSharding(self.mesh, P())
@@ -245,18 +279,18 @@ class DataParallel:
     # Computation
 
     def aggregate(self, reduce_dtype: DType | None, shapes: Mapping[str, tuple[int, ...]]) -> Callable[[Any], Any]:
-        """Return a function that sums gradients over the devices, to be called in a replica.
+        """Return a function that sums gradients over the replicas, to be called in one of them.
 
         Args:
             reduce_dtype: the dtype that gradients are sent in; None for at least float32.
-            shapes: the shapes of the variables, by key; the backward pass has already summed the gradients of sharded
-                variables.
+            shapes: the shapes of the variables, by key; the backward pass has already summed the gradients of variables
+                that are split over the replicas.
         """
 
         def aggregated(gradients: Mapping[str, Any]) -> dict[str, Any]:
             if self.replicas == 1:  # nothing to send
                 return dict(gradients)
-            whole = {key: each for key, each in gradients.items() if self.spec(shapes[key]) == P()}
+            whole = {key: each for key, each in gradients.items() if self.cut_axis(shapes[key], key) is None}
             return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
 
         return aggregated
@@ -267,32 +301,58 @@ class DataParallel:
         """Return the values that replace the variables' values in a replica.
 
         Args:
-            values: this device's part of each variable, by key.
+            values: this replica's part of each variable, by key.
             shapes: the shapes of the whole variables.
             reduce_dtype: as for `aggregate`.
         """
-        made: dict[str, Any] = dict(values)
-        for key, value in values.items():
-            spec = self.spec(shapes[key])
-            if len(spec):
-                gather = _gather_function(self.axis_name, len(spec) - 1, reduce_dtype)
-                made[key] = Shard(value, shapes[key], gather)
-        return made
+        del shapes, reduce_dtype  # for overrides
+        return dict(values)
+
+    def cut_axis(self, shape: tuple[int, ...], path: str) -> int | None:
+        """Return the axis of a variable that is split over the replicas; None if every replica has all of it.
+
+        Args:
+            shape: its shape.
+            path: its path.
+        """
+        parts = tuple(self.spec(shape, path))
+        return parts.index(self.axis_name) if self.axis_name in parts else None
+
+    def _in_replicas(self, function: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
+        """Run a function in each replica; specs name data axes only, and JAX splits its work over the model axes."""
+        return jax.shard_map(
+            function,
+            mesh=self.mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+            axis_names=set(self._data_axes),
+            # A loop in a user's layer may start from zeros, which are the same on all devices, and continue with
+            # values that differ; with the check on, JAX refuses that. No caller differentiates through this.
+            check_vma=False,
+        )
+
+    def _specs_of_replicas(self, tree: Any) -> Any:
+        """Return the data axes of each array's partition."""
+
+        def of_replicas(spec: P) -> P:
+            return without_trailing_none([part if part == self.axis_name else None for part in tuple(spec)])
+
+        return jax.tree.map(of_replicas, self.specs(tree))
 
     def on_each_device(
         self, backward: Callable[..., Any], *, keeps_gradients_apart: bool = False
     ) -> Callable[..., Any]:
-        """Turn a function of part of a batch into a function of the whole batch that runs on all devices.
+        """Turn a function of part of a batch into a function of the whole batch that runs in all replicas.
 
         Args:
             backward: a function of the optimizer's state, trainable and other values, a batch, and the data of a random
                 key or None. It returns the loss, other values and outputs of its part, and aggregated gradients.
             keeps_gradients_apart: whether gradients are not aggregated, but stacked along a new first axis, one entry
-                for each device.
+                for each replica.
 
         Returns:
             A function of the same arguments for the whole batch. Its loss and non-trainable floating values are means
-            over the devices; its outputs are concatenated.
+            over the replicas; its outputs are concatenated.
         """
 
         def distributed(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
@@ -311,15 +371,11 @@ class DataParallel:
             def spec_of_batch(leaf: Any) -> P:
                 return P(self.axis_name) if is_cut and np.ndim(leaf) else P()
 
-            cut = self.specs(trainable)
-            made = jax.shard_map(
+            cut = self._specs_of_replicas(trainable)
+            made = self._in_replicas(
                 local,
-                mesh=self.mesh,
-                in_specs=(self.specs(optimizer), cut, P(), jax.tree.map(spec_of_batch, batch), P()),
-                out_specs=(P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
-                # A loop in a user's layer may start from zeros, which are the same on all devices, and continue with
-                # values that differ; with the check on, JAX refuses that. No caller differentiates through this.
-                check_vma=False,
+                (self._specs_of_replicas(optimizer), cut, P(), jax.tree.map(spec_of_batch, batch), P()),
+                (P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
             )(optimizer, trainable, other, batch, key)
             value, after, outputs, gradients = made
             return value, after, jax.tree.map(_concatenated if is_cut else itemgetter(0), outputs), gradients
@@ -327,16 +383,16 @@ class DataParallel:
         return distributed
 
     def mean_of_apart(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """Turn a function of one device's gradients into a function of the stacked gradients of all devices.
+        """Turn a function of one replica's gradients into a function of the stacked gradients of all replicas.
 
         Args:
-            mean: a function of one device's gradients and a state that returns the mean over all devices.
+            mean: a function of one replica's gradients and a state that returns the mean over all replicas.
         """
 
         def local(apart: Any, state: Any) -> Any:
             return mean(jax.tree.map(itemgetter(0), apart), state)
 
-        return jax.shard_map(local, mesh=self.mesh, in_specs=(P(self.axis_name), P()), out_specs=P(), check_vma=False)
+        return self._in_replicas(local, (P(self.axis_name), P()), P())
 
     def scope(self) -> AbstractContextManager[None]:
         """Make optimizers use these devices in a `with` block: `minimize`, `get_gradients` and `apply_gradients`.
@@ -355,48 +411,30 @@ class DataParallel:
         return across(self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._given!r}, batches={self.batches!r})"
+        given = {"data_axes": self.axis_name, "layout": self._layout} if self.mesh.devices.ndim > 1 else {}
+        told = ", ".join(f"{name}={value!r}" for name, value in {**given, "batches": self.batches}.items())
+        return f"{type(self).__name__}({self._given!r}, {told})"
 
 
-class FullyShardedDataParallel(DataParallel):
-    """Data parallelism with variables and optimizer state sharded over the devices.
-
-    A layer that reads a variable gathers its shards, in the dtype that the layer reads. The gradient is summed and
-    sharded again in one step, a reduce-scatter (Rajbhandari and others, 2020, "ZeRO: Memory Optimizations Toward
-    Training Trillion Parameter Models", stage 3). Each variable is sharded along the longest axis that the number of
-    devices divides.
-
-    Args:
-        mesh: as for `DataParallel`.
-        batches: as for `DataParallel`.
-        smallest: variables with fewer elements stay whole on every device.
-
-    >>> FullyShardedDataParallel(smallest=100).smallest
-    100
-    """
-
-    def __init__(self, mesh: Mesh | None = None, *, batches: str = "global", smallest: int = 1024) -> None:
-        super().__init__(mesh, batches=batches)
-        self.smallest: int = positive_int("smallest", smallest)
-
-    def scope(self) -> AbstractContextManager[None]:
-        """Not supported: `minimize` needs whole variables on every device.
-
-        Raises:
-            ArgumentError: always; a `ValueError`.
-        """
-        raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
-
-    def spec(self, shape: tuple[int, ...]) -> P:
-        """The partition of a variable and of its optimizer state."""
-        lengths = [length if length % self.replicas == 0 else 0 for length in shape]
-        if self.replicas == 1 or not max(lengths, default=0) or np.prod(shape) < self.smallest:
-            return P()
-        axis = lengths.index(max(lengths))
-        return P(*(None,) * axis, self.axis_name)
+def _checked_data_axes(given: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
+    if given is None:
+        if len(names) > 1:
+            raise ArgumentError(
+                f"the mesh has the axes {listed(names)}; say which of them batches are split over: "
+                f"data_axes={names[0]!r}"
+            )
+        return names
+    if not isinstance(given, str):
+        iterable("data_axes", given, "names of mesh axes")
+    data_axes = (given,) if isinstance(given, str) else tuple(given)
+    for name in data_axes:
+        chosen("mesh axis", name, names)
+    if not data_axes or len(set(data_axes)) < len(data_axes):
+        raise ArgumentError(f"data_axes must be one axis of the mesh or several different ones, got {shown(given)}")
+    return data_axes
 
 
-def _mean(axis_name: str, leaf: jax.Array) -> jax.Array:
+def _mean(axis_name: str | tuple[str, ...], leaf: jax.Array) -> jax.Array:
     if as_format(leaf.dtype).is_inexact:
         return lax.pmean(widen(leaf), axis_name).astype(leaf.dtype)
     return lax.pmax(leaf, axis_name)  # such as a count, which is the same on all devices
@@ -405,40 +443,6 @@ def _mean(axis_name: str, leaf: jax.Array) -> jax.Array:
 def _concatenated(leaf: jax.Array) -> jax.Array:
     """Concatenate the stacked outputs of all parts; of an output without examples, take the first part's."""
     return leaf[0] if leaf.ndim == 1 else leaf.reshape(-1, *leaf.shape[2:])
-
-
-def _gather_function(axis_name: str, axis: int, reduce_dtype: DType | None) -> Callable[[jax.Array, DType], jax.Array]:
-    """Return the function that gathers the shards of a variable; its derivative sums and shards the gradient.
-
-    Args:
-        axis_name: the mesh axis of the devices.
-        axis: the axis along which the variable is sharded.
-        reduce_dtype: the dtype of the gradient in the reduce-scatter; None for at least float32.
-
-    Returns:
-        A function of a shard and of the dtype to cast it to before it is sent. It returns the whole variable, and runs
-        in `jax.shard_map`.
-    """
-
-    def gather(local: jax.Array, dtype: DType) -> jax.Array:
-        wide = widen(local).dtype
-
-        @jax.custom_vjp
-        def gathered(local: jax.Array) -> jax.Array:
-            return lax.all_gather(local.astype(dtype), axis_name, axis=axis, tiled=True)
-
-        def forward(local: jax.Array) -> tuple[jax.Array, None]:
-            return gathered(local), None
-
-        def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
-            part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
-            summed = lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
-            return (summed.astype(local.dtype),)
-
-        gathered.defvjp(forward, backward)
-        return gathered(local)
-
-    return gather
 
 
 def examples_in(batch: Any) -> int:

@@ -215,13 +215,13 @@ def weighted(values: jax.Array, weights: Any) -> jax.Array:
     return jnp.where(spread == 0, jnp.zeros_like(values), values * spread)
 
 
-def replicas(axis_name: str) -> AbstractContextManager[None]:
+def replicas(axis_name: str | tuple[str, ...]) -> AbstractContextManager[None]:
     """Return a context in which losses are reduced as losses of one replica's part of a batch.
 
     The mean of the reduced losses over the replicas is the loss of the whole batch.
 
     Args:
-        axis_name: the mesh axis of the replicas.
+        axis_name: the mesh axis of the replicas, or a tuple of several.
     """
     return _axis(axis_name)
 

@@ -1,0 +1,152 @@
+"""Data parallelism with variables and optimizer state sharded over the replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from supremum.errors import ArgumentError
+from supremum.formats import DType
+from supremum.mixed_precision import widen
+from supremum.nn import Shard
+from supremum.nn.functional import positive_int
+from supremum.training.distributed.distribution import DataParallel
+from supremum.training.distributed.layout import names_in, without_trailing_none
+
+
+class FullyShardedDataParallel(DataParallel):
+    """Data parallelism with variables and optimizer state sharded over the replicas.
+
+    A layer that reads a variable gathers its shards, in the dtype that the layer reads. The gradient is summed and
+    sharded again in one step, a reduce-scatter (Rajbhandari and others, 2020, "ZeRO: Memory Optimizations Toward
+    Training Trillion Parameter Models", stage 3). Each variable is sharded along the longest axis that the number of
+    replicas divides and that the layout does not split.
+
+    Args:
+        mesh: as for `DataParallel`.
+        data_axes: as for `DataParallel`.
+        layout: as for `DataParallel`.
+        batches: as for `DataParallel`.
+        smallest: variables with fewer elements stay whole in every replica.
+
+    >>> FullyShardedDataParallel(smallest=100).smallest
+    100
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh | None = None,
+        *,
+        data_axes: str | Sequence[str] | None = None,
+        layout: Mapping[str, P | Sequence[Any]] | None = None,
+        batches: str = "global",
+        smallest: int = 1024,
+    ) -> None:
+        super().__init__(mesh, data_axes=data_axes, layout=layout, batches=batches)
+        self.smallest: int = positive_int("smallest", smallest)
+
+    def scope(self) -> AbstractContextManager[None]:
+        """Not supported: `minimize` needs whole variables on every device.
+
+        Raises:
+            ArgumentError: always; a `ValueError`.
+        """
+        raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
+
+    def laid(
+        self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
+    ) -> dict[str, Any]:
+        """Replace this replica's parts of variables by `Shard`s, which are gathered when they are read."""
+        made: dict[str, Any] = dict(values)
+        for key, value in values.items():
+            axis = self.cut_axis(shapes[key], key)
+            if axis is not None:
+                over_model_axes = _over_model_axes(super().spec(shapes[key], key))
+                gather = _gather_function(self.axis_name, axis, reduce_dtype, over_model_axes)
+                made[key] = Shard(value, shapes[key], gather)
+        return made
+
+    def spec(self, shape: tuple[int, ...], path: str = "") -> P:
+        """The partition of a variable or of a slot of an optimizer."""
+        laid = super().spec(shape, path)
+        parts = [*tuple(laid), *(None,) * (len(shape) - len(laid))]
+        lengths = [
+            length if part is None and length % self.replicas == 0 else 0
+            for length, part in zip(shape, parts, strict=True)
+        ]
+        if self.replicas == 1 or not max(lengths, default=0) or np.prod(shape) < self.smallest:
+            return laid
+        parts[lengths.index(max(lengths))] = self.axis_name
+        return without_trailing_none(parts)
+
+
+def _over_model_axes(spec: P) -> Callable[[Callable[[jax.Array], jax.Array]], Callable[[jax.Array], jax.Array]]:
+    """Return a function that lets a collective over data axes run on each device's piece of an array.
+
+    XLA would first gather the pieces: it does not partition all-gathers and reduce-scatters.
+
+    Args:
+        spec: the partition of the array over the model axes.
+    """
+
+    def of_pieces(collective: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
+        names = names_in(spec)
+        if not names:
+            return collective
+        return jax.shard_map(collective, in_specs=spec, out_specs=spec, axis_names=names, check_vma=False)
+
+    return of_pieces
+
+
+def _gather_function(
+    axis_name: str | tuple[str, ...],
+    axis: int,
+    reduce_dtype: DType | None,
+    over_model_axes: Callable[[Callable[[jax.Array], jax.Array]], Callable[[jax.Array], jax.Array]],
+) -> Callable[[jax.Array, DType], jax.Array]:
+    """Return the function that gathers the shards of a variable; its derivative sums and shards the gradient.
+
+    Args:
+        axis_name: the mesh axis of the replicas, or a tuple of several.
+        axis: the axis along which the variable is sharded.
+        reduce_dtype: the dtype of the gradient in the reduce-scatter; None for at least float32.
+        over_model_axes: lets a collective run on the pieces of an array that is split over model axes.
+
+    Returns:
+        A function of a shard and of the dtype to cast it to before it is sent. It returns the whole variable, and runs
+        in `jax.shard_map`.
+    """
+
+    @over_model_axes
+    def gathered_pieces(local: jax.Array) -> jax.Array:
+        return lax.all_gather(local, axis_name, axis=axis, tiled=True)
+
+    @over_model_axes
+    def summed_pieces(part: jax.Array) -> jax.Array:
+        return lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
+
+    def gather(local: jax.Array, dtype: DType) -> jax.Array:
+        wide = widen(local).dtype
+
+        @jax.custom_vjp
+        def gathered(local: jax.Array) -> jax.Array:
+            return gathered_pieces(local.astype(dtype))
+
+        def forward(local: jax.Array) -> tuple[jax.Array, None]:
+            return gathered(local), None
+
+        def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
+            part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
+            return (summed_pieces(part).astype(local.dtype),)
+
+        gathered.defvjp(forward, backward)
+        return gathered(local)
+
+    return gather
