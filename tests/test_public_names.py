@@ -38,7 +38,7 @@ def test_dir_shows_the_public_names(package):
 def test_every_package_is_an_attribute_of_supremum():
     folders = {path.parent.name for path in Path(supremum.__file__).parent.glob("*/__init__.py")}
     assert folders - supremum._FLOORS == {"cli"}  # it is for the command only
-    assert len(folders) == 14
+    assert len(folders) == 15
 
 
 def test_packages_load_when_they_are_first_used():

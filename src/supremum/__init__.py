@@ -1,8 +1,8 @@
 """Supremum decides, explains, applies and trains with number formats.
 
 Importing it imports NumPy and ml_dtypes only. `supremum.arrays` and its names are loaded when they are first used, and
-so are `supremum.tracing`, `supremum.mixed_precision`, `supremum.nn`, `supremum.optimizers` and `supremum.training`,
-which need JAX.
+so are `supremum.tracing`, `supremum.mixed_precision`, `supremum.numerics`, `supremum.nn`, `supremum.optimizers` and
+`supremum.training`, which need JAX.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         jaxprs,
         mixed_precision,
         nn,
+        numerics,
         operations,
         ops,
         optimizers,
@@ -70,6 +71,7 @@ __all__ = [
     "mixed_precision",
     "namespace",
     "nn",
+    "numerics",
     "operations",
     "ops",
     "optimizers",
@@ -83,8 +85,8 @@ __all__ = [
 ]
 
 _FLOORS = {
-    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "operations",
-    "ops", "optimizers", "render", "rules", "tracing", "training",
+    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "numerics",
+    "operations", "ops", "optimizers", "render", "rules", "tracing", "training",
 }  # fmt: skip
 add_renamed_modules()
 

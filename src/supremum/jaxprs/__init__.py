@@ -19,6 +19,7 @@ from supremum.jaxprs.equations import (
     walk,
 )
 from supremum.jaxprs.equations import Liveness as Liveness
+from supremum.jaxprs.equations import evaluate_equation as evaluate_equation
 from supremum.jaxprs.equations import is_backward as is_backward
 from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
 from supremum.jaxprs.mutable_arguments import lifted as lifted
@@ -32,6 +33,8 @@ from supremum.jaxprs.positions import owner_of as owner_of
 from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
+from supremum.jaxprs.traced_calls import is_array as is_array
+from supremum.jaxprs.traced_calls import traced_call as traced_call
 from supremum.public_names import public_names
 
 __all__ = [

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from jax.core import eval_jaxpr
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
@@ -203,6 +204,26 @@ def line_of(equation: JaxprEqn) -> str:
     '...:1:33 (<lambda>)'
     """
     return source_info_util.summarize(as_equation(equation).source_info)
+
+
+def evaluate_equation(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+    """Evaluate one equation, in the context that it was traced in.
+
+    Args:
+        jaxpr: the function that contains it.
+        equation: the equation.
+        operands: the values of all of its operands, literals included.
+
+    >>> import jax
+    >>> program = jax.make_jaxpr(lambda x: 2 * x)(1.0)
+    >>> evaluate_equation(program.jaxpr, program.eqns[0], [2.0, 3.0])
+    [Array(6., dtype=float32, weak_type=True)]
+    """
+    values = {
+        atom: value for atom, value in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
+    }
+    alone = jaxpr.replace(constvars=[], invars=[*values], outvars=equation.outvars, eqns=[equation])
+    return eval_jaxpr(alone, [], *values.values())
 
 
 @dataclass(frozen=True, slots=True)

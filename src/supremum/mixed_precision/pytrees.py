@@ -13,20 +13,11 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shortened, shown
 from supremum.formats import FORMATS, Kind, as_format, at_least_float32
+from supremum.jaxprs import is_array
 from supremum.rules import JAX_X32, is_explicit_x64, is_x64
 
-_DTYPES = frozenset(row.dtype for row in FORMATS)
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
 _INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
-
-
-def is_array(leaf: Any) -> bool:
-    """Whether a leaf is a JAX array, or a NumPy array or scalar that JAX can hold.
-
-    PRNG keys are JAX arrays. A NumPy array counts if its dtype is a number format in the byte order of the machine:
-    strings, times and objects do not.
-    """
-    return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
 
 
 def is_floating(leaf: Any) -> bool:

@@ -19,11 +19,13 @@ from supremum.tracing.baseline import Baseline
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
 from supremum.tracing.cast import Cast, HiddenPromotion
 from supremum.tracing.causes import Cause
+from supremum.tracing.expressions import Sources as Sources
 from supremum.tracing.find_casts import Recorded as Recorded
 from supremum.tracing.find_casts import casts, casts_of
 from supremum.tracing.find_casts import record_jitted as record_jitted
 from supremum.tracing.forbid import Forbidden as Forbidden
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
+from supremum.tracing.origins import Origins as Origins
 from supremum.tracing.page import casts_page
 from supremum.tracing.report import CastReport, CastTotal, Explanation
 from supremum.tracing.value_types import SourcePlace, ValueType

@@ -11,21 +11,20 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer, eval_jaxpr
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import OperandError, shown
 from supremum.formats import as_format
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import WITH_RULE, Rewriter, lifted, line_of
+from supremum.jaxprs import WITH_RULE, Rewriter, evaluate_equation, line_of, traced_call
 from supremum.mixed_precision.autocasting import operations, reports
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.reports import AutocastReport
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
 from supremum.mixed_precision.policy.policy import Policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
-from supremum.mixed_precision.pytrees import is_array
 from supremum.renamed_names import with_renamed_arguments
 
 P = ParamSpec("P")
@@ -103,24 +102,8 @@ class AutocastFunction(Generic[P, R]):
             The rewritten function, its array arguments, a function that rebuilds the result from arrays, and a function
             that makes the report.
         """
-        function: Callable[..., Any] = self._function
-        lift = lifted(function, args, kwargs)
-        if lift is not None:
-            function, args, kwargs = lift.function, lift.args, lift.kwargs
-        leaves, tree = jax.tree.flatten((args, kwargs))
-        arrays, with_arrays = _split(leaves)
-        with_results: Any = None
-        structure: Any = None
-
-        def traced(*given: Any) -> list[Any]:
-            nonlocal with_results, structure
-            call: tuple[Any, Any] = jax.tree.unflatten(tree, with_arrays(given))
-            results, structure = jax.tree.flatten(function(*call[0], **call[1]))
-            _check_unchanged(call, with_arrays(given), tree)
-            found, with_results = _split(results)
-            return found
-
-        closed = jax.make_jaxpr(traced)(*arrays)
+        call = traced_call(self._function, args, kwargs, "autocast")
+        closed = call.program
         rewriter, rule = _rewriter(self._settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
         rewritten = rewriter.rewrite(
             closed,
@@ -131,38 +114,8 @@ class AutocastFunction(Generic[P, R]):
         reports.warn_of_unmatched(self._settings, rewritten)
         products = reports.count_products(rewritten, rule)
         reports.warn_of_left(self._function, products)
-
-        def put(results: Sequence[Any]) -> Any:
-            given = jax.tree.unflatten(structure, with_results(results))
-            return given if lift is None else lift.put_back(given)
-
-        return rewritten.function, arrays, put, functools.partial(reports.report_of, rewritten, products)
-
-
-def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any) -> None:
-    after, structure = jax.tree.flatten(call)
-    if structure != tree or any(new is not old for new, old in zip(after, leaves, strict=True)):
-        raise ArgumentError(
-            "the function changes its arguments; under autocast it gets copies, and the change would be lost: return "
-            "the changed values, or register an adapter with supremum.tracing.register_adapter"
-        )
-
-
-def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    """Separate the arrays among leaves, and return them with a function that puts other arrays in their places."""
-    # A report takes shapes without values.
-    given = [is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves]
-    others = [None if array else leaf for leaf, array in zip(leaves, given, strict=True)]  # keeps no tracer alive
-
-    def put(arrays: Sequence[Any]) -> list[Any]:
-        rest = iter(arrays)
-        return [next(rest) if array else other for other, array in zip(others, given, strict=True)]
-
-    return [_canonical(leaf) for leaf, array in zip(leaves, given, strict=True) if array], put
-
-
-def _canonical(leaf: Any) -> Any:
-    return jnp.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+        report = functools.partial(reports.report_of, rewritten, products)
+        return rewritten.function, call.arrays, call.put_back, report
 
 
 def evaluated(program: ClosedJaxpr, arrays: Sequence[Any]) -> list[Any]:
@@ -219,14 +172,10 @@ def _entered(equation: JaxprEqn, operands: Sequence[_Known]) -> ClosedJaxpr | No
 
 def _results(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known]) -> list[_Known]:
     """Evaluate one equation."""
-    values = {
-        atom: value for atom, (value, _) in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
-    }
-    alone = program.jaxpr.replace(constvars=[], invars=[*values], outvars=equation.outvars, eqns=[equation])
     written = any(each for _, each in operands)
     with jax.debug_nans(not written):
         try:
-            results = eval_jaxpr(alone, [], *values.values())
+            results = evaluate_equation(program.jaxpr, equation, [value for value, _ in operands])
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}, at {line_of(equation)}, under autocast") from None
     return [(result, written and _has_nan(result)) for result in results]

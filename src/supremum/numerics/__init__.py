@@ -1,0 +1,16 @@
+"""What number formats would do to the values that a JAX function computes."""
+
+from supremum.extras import require
+
+require(__name__, "jax")
+
+from supremum.numerics.profiling import profile
+from supremum.numerics.report import Profile, ProfileRow
+from supremum.numerics.value_counts import FormatCounts, ValueCounts
+from supremum.public_names import public_names
+
+__all__ = ["FormatCounts", "Profile", "ProfileRow", "ValueCounts", "profile"]
+
+
+def __dir__() -> list[str]:
+    return public_names(globals())

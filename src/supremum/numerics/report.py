@@ -1,0 +1,330 @@
+"""The profile of a function: a row for each operation, as text, plain data and HTML."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from supremum.argument_checks import chosen, text
+from supremum.errors import OperandError
+from supremum.formats import Format, as_format
+from supremum.jax_compat import type_text
+from supremum.jaxprs import aval_of
+from supremum.numerics.instrumented import Slot
+from supremum.numerics.tallies import Tally
+from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
+from supremum.render import aligned, columns_to_html
+from supremum.tracing import Origins, Sources
+
+_SHOWN = 40
+_NARROWEST = 12
+"""The fewest characters of an expression that plain text shows."""
+_GAP = 2
+_LEGEND = (
+    "For each format the worst of: values that overflow (to inf, nan, or the largest number, max), that are flushed to "
+    "zero (0), and that become subnormal (sub)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """An operation and the values that it made.
+
+    Args:
+        file: the file of the user's expression. If no user code led there, a library's file, or empty.
+        line: the line in that file.
+        expression: the source text, on one line.
+        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`; layers of Flax open them.
+        primitive: the JAX primitive, such as `"exp"`.
+        types: the types of its floating-point results, such as `"float32[8,128]"`.
+        backward: whether it belongs to a backward pass.
+        values: the values.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import profile
+    >>> row = profile(lambda x: jnp.exp(x), formats=["float16"])(jnp.array([1.0, 12.0])).rows[0]
+    >>> row.expression, row.primitive, row.types, row.values.largest
+    ('jnp.exp(x)', 'exp', ('float32[2]',), 162754.796875)
+    """
+
+    file: str
+    line: int
+    expression: str
+    scope: str
+    primitive: str
+    types: tuple[str, ...]
+    backward: bool
+    values: ValueCounts
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain data for JSON."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "expression": self.expression,
+            "scope": self.scope,
+            "primitive": self.primitive,
+            "types": list(self.types),
+            "backward": self.backward,
+            **self.values.to_dict(),
+        }
+
+
+_KEYS: dict[str, Callable[[ProfileRow], str]] = {
+    "line": lambda row: row.where,
+    "scope": lambda row: row.scope,
+    "primitive": lambda row: row.primitive,
+}
+
+
+@jax.tree_util.register_pytree_node_class
+class Profile:
+    """The values that the operations of a function made, and what formats would do to them.
+
+    It is a pytree, so that a function that returns it can be jitted; its rows are known once the function returned.
+
+    Args:
+        outputs: what the function returned.
+        tallies: the counts of each slot.
+        slots: the results that were counted.
+        formats: the formats.
+
+    Attributes:
+        outputs: what the function returned.
+        formats: the formats.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from supremum.numerics import profile
+    >>> def loss(w, x):
+    ...     with jax.named_scope("layer"):
+    ...         y = x @ w
+    ...     return jnp.exp(y).sum()
+    >>> found = profile(loss, formats=["float16"])(jnp.full((2, 2), 3.0), jnp.full((1, 2), 2.0))
+    >>> found
+    Profile(3 operations, float16)
+    >>> [row.primitive for row in found.matching("layer").rows], found.outputs
+    (['dot_general'], Array(325509.6, dtype=float32))
+    >>> {name: values.largest for name, values in found.by("scope").items()}
+    {'': 325509.59375, 'layer': 12.0}
+    """
+
+    def __init__(
+        self, outputs: Any, tallies: Sequence[Tally], slots: tuple[Slot, ...], formats: tuple[Format, ...]
+    ) -> None:
+        self.outputs = outputs
+        self.formats = formats
+        self._tallies = tuple(tallies)
+        self._slots = slots
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The arrays, and what is not an array; for JAX."""
+        return (self.outputs, self._tallies), (self._slots, self.formats)
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Profile:
+        """Build a profile from the parts of `tree_flatten`; for JAX."""
+        made = cls.__new__(cls)
+        made.outputs, made._tallies = arrays  # JAX also builds trees of values that are not arrays
+        made._slots, made.formats = static
+        return made
+
+    @cached_property
+    def rows(self) -> tuple[ProfileRow, ...]:
+        """A row for each operation, those that suffer most first; see `ValueCounts.severity`.
+
+        Raises:
+            OperandError: while JAX traces the function that returns the profile.
+        """
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self._tallies)):
+            raise OperandError("the rows of a profile are known after the run; return the profile from the function")
+        tallies: Any = jax.tree.map(np.asarray, self._tallies)
+        origins, sources = Origins(), Sources()
+        rows: list[ProfileRow] = []
+        for _, group in groupby(zip(self._slots, tallies, strict=True), lambda pair: id(pair[0].site)):
+            pairs = list(group)
+            site = pairs[0][0].site
+            avals = [aval_of(site.equation.outvars[slot.result]) for slot, _ in pairs]
+            origin = origins.of(site)
+            place = origin.place
+            counts = [
+                counted(tally, slot.source, slot.levels, self.formats, _elements(aval))
+                for (slot, tally), aval in zip(pairs, avals, strict=True)
+            ]
+            rows.append(
+                ProfileRow(
+                    "" if place is None else place.file,
+                    0 if place is None else place.line,
+                    "" if place is None else sources.text(place),
+                    site.path,
+                    site.equation.primitive.name,
+                    tuple(map(type_text, avals)),
+                    origin.backward,
+                    counts[0] if len(counts) == 1 else together(counts, counts[0].runs),
+                )
+            )
+        # The sort is stable: operations that suffer alike stay in program order.
+        return tuple(sorted(rows, key=lambda row: row.values.severity, reverse=True))
+
+    def __len__(self) -> int:
+        return len({id(slot.site) for slot in self._slots})
+
+    def by(self, key: str) -> dict[str, ValueCounts]:
+        """The values of all operations of a line, scope or primitive together, those that suffer most first.
+
+        Args:
+            key: `"line"`, `"scope"` or `"primitive"`.
+
+        Raises:
+            UnknownNameError: for another key.
+        """
+        name = _KEYS[chosen("key of a profile", key, _KEYS)]
+        groups: dict[str, list[ValueCounts]] = {}
+        for row in self.rows:
+            groups.setdefault(name(row), []).append(row.values)
+        totals = {each: together(counts) for each, counts in groups.items()}
+        return dict(sorted(totals.items(), key=lambda item: item[1].severity, reverse=True))
+
+    def matching(self, path: str) -> Profile:
+        """Only the operations in a scope and in the scopes inside it.
+
+        Args:
+            path: the path of the scope; shell patterns such as `"encoder/*/norm"` work too.
+        """
+        patterns = text("path", path), f"{path}/*"
+        kept = [
+            (slot, tally)
+            for slot, tally in zip(self._slots, self._tallies, strict=True)
+            if any(fnmatchcase(slot.site.path, pattern) for pattern in patterns)
+        ]
+        return Profile(self.outputs, [tally for _, tally in kept], tuple(slot for slot, _ in kept), self.formats)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The profile as plain data for JSON, without the outputs."""
+        return {"formats": [row.name for row in self.formats], "rows": [row.to_dict() for row in self.rows]}
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The profile as JSON.
+
+        Args:
+            indent: as for `json.dumps`.
+        """
+        return json.dumps(self.to_dict(), indent=indent)
+
+    @property
+    def _title(self) -> str:
+        operations = f"{len(self)} operation{'' if len(self) == 1 else 's'}"
+        return ", ".join([operations, *(row.name for row in self.formats)])
+
+    def __repr__(self) -> str:
+        return f"Profile({self._title})"
+
+    def __str__(self) -> str:
+        if not self._slots:
+            return self._title
+        shown = self.rows[:_SHOWN]
+        lines = _lines(shown, self.formats, _worst)
+        rest = len(self.rows) - len(shown)
+        more = [f"... and {rest} more"] if rest else []
+        width = shutil.get_terminal_size().columns
+        head = [self._title, *([_LEGEND] if self.formats else [])]
+        wrapped = [line for sentence in head for line in textwrap.wrap(sentence, width)]
+        return "\n".join([*wrapped, "", aligned(_fitted(lines, width), right=_RIGHT), *more])
+
+    def _repr_html_(self) -> str:
+        return columns_to_html(self._title, _lines(self.rows, self.formats, _every), right=_RIGHT)
+
+
+_HEADINGS = ("line", "expression", "operation", "runs", "least", "largest", "not finite")
+_RIGHT = frozenset(range(3, 6))
+_EXPRESSION = 1
+
+
+def _lines(
+    rows: Iterable[ProfileRow], formats: Sequence[Format], cell: Callable[[FormatCounts], str]
+) -> list[tuple[str, ...]]:
+    """The headings and a line of texts for each row; a column without any text is left out."""
+    rows = tuple(rows)
+    names = Counter(Path(file).name for file in {row.file for row in rows})
+    lines: list[tuple[str, ...]] = [(*_HEADINGS, *(row.short_name for row in formats))]
+    for row in rows:
+        values, name = row.values, Path(row.file).name
+        bad = [(values.nans, "nan"), (values.infinities, "inf")]
+        lines.append(
+            (
+                f"{name}:{row.line}" if row.file and names[name] == 1 else row.where,
+                row.expression,
+                row.primitive,
+                str(values.runs),
+                "" if values.least is None else f"{values.least:.2g}",
+                "" if values.largest is None else f"{values.largest:.2g}",
+                ", ".join(f"{_percent(count, values.values)} {word}" for count, word in bad if count),
+                *(cell(values.formats[each.name]) for each in formats),
+            )
+        )
+    place = _HEADINGS.index("not finite")
+    if not any(line[place] for line in lines[1:]):
+        return [(*line[:place], *line[place + 1 :]) for line in lines]
+    return lines
+
+
+def _outcomes(counts: FormatCounts) -> list[tuple[int, str, str]]:
+    """What happens to the values in a format, the worst first: how many, in a word, and in words."""
+    found = [
+        (counts.overflow, counts.overflow_to, f"overflow to {counts.overflow_to}"),
+        (counts.flushed, "0", "flushed to zero"),
+        (counts.subnormal, "sub", "subnormal"),
+    ]
+    return [each for each in found if each[0]]
+
+
+def _worst(counts: FormatCounts) -> str:
+    return next((f"{_percent(count, counts.values)} {word}" for count, word, _ in _outcomes(counts)), "")
+
+
+def _every(counts: FormatCounts) -> str:
+    return ", ".join(f"{_percent(count, counts.values)} {words}" for count, _, words in _outcomes(counts))
+
+
+def _percent(count: int, total: int) -> str:
+    """A share that is shown as 0 or 100 % only if it is."""
+    percent = 100 * count / total
+    if percent < 0.1:
+        return "<0.1%"
+    if percent < 10:
+        return f"{percent:.1f}%"
+    return "100%" if count == total else f"{min(percent, 99):.0f}%"
+
+
+def _fitted(lines: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """The lines with expressions cut so that the table is at most as wide as the terminal, where that is possible."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    others = sum(widths) - widths[_EXPRESSION] + _GAP * (len(widths) - 1)
+    room = max(_NARROWEST, width - others)
+    return [(*line[:_EXPRESSION], _cut(line[_EXPRESSION], room), *line[_EXPRESSION + 1 :]) for line in lines]
+
+
+def _cut(expression: str, width: int) -> str:
+    return expression if len(expression) <= width else f"{expression[: width - 3]}..."
+
+
+def _elements(aval: Any) -> int:
+    is_complex = as_format(aval.dtype).component is not as_format(aval.dtype)
+    return aval.size * (2 if is_complex else 1)

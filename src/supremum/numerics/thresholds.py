@@ -1,0 +1,154 @@
+"""What a format does to values of another format, as thresholds on the integer bits of their magnitudes.
+
+The bits of a floating format order its magnitudes. `rank` numbers them: 0 is zero, then follow the finite magnitudes,
+infinity and NaN. Whether a value overflows, flushes to zero or becomes subnormal under round to nearest, ties to even,
+is therefore a comparison of its rank with an integer, exact and without arithmetic on the value.
+
+The tests compare every value of the 8-bit and 16-bit formats with the casts of NumPy and ml_dtypes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from supremum.formats import Format, Nan
+
+OVERFLOW_TO_INF, OVERFLOW_TO_NAN, OVERFLOW_TO_MAX = "inf", "nan", "max"
+"""What a value that overflows becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The ranks in a source format at which the values in a target format change.
+
+    Args:
+        kept: the lowest rank that does not flush to zero.
+        normal: the lowest rank that becomes a normal number; those from `kept` on up to it become subnormal.
+        overflow: the lowest rank that overflows; a rank that no finite value has if none does.
+
+    >>> from supremum.formats import as_format
+    >>> found = thresholds(as_format("float32"), as_format("float16"))
+    >>> [float(value_of_rank(as_format("float32"), rank)) for rank in (found.kept, found.normal, found.overflow)]
+    [2.980232594040899e-08, 6.1005353927612305e-05, 65520.0]
+    """
+
+    kept: int
+    normal: int
+    overflow: int
+
+
+def rank(bits: Any, source: Format, choose: Any) -> Any:
+    """The ranks of values.
+
+    Args:
+        bits: the bits of the values, as unsigned integers that hold one bit more than the format.
+        source: their format.
+        choose: `where` of the library that holds the bits.
+
+    Returns:
+        Unsigned integers: 0 for zero, up to `last_rank(source)` for finite values, and above it for infinity and NaN.
+
+    >>> import numpy as np
+    >>> from supremum.formats import as_format
+    >>> rank(np.array([0, 1.5, -1.5, np.inf], np.float32).view("uint32"), as_format("float32"), np.where)
+    array([         0, 1069547520, 1069547520, 2139095040], dtype=uint32)
+    """
+    if not source.signed:
+        return bits + bits.dtype.type(not source.zero)
+    sign = bits.dtype.type(1 << (source.exponent + source.mantissa))
+    magnitude = bits & (sign - bits.dtype.type(1))
+    return choose(bits == sign, sign, magnitude) if source.nan is Nan.NEGATIVE_ZERO else magnitude
+
+
+@lru_cache(maxsize=64)
+def last_rank(source: Format) -> int:
+    """The rank of the largest finite value of a format.
+
+    >>> from supremum.formats import as_format
+    >>> last_rank(as_format("float8_e4m3fn")), hex(last_rank(as_format("float32")))
+    (126, '0x7f7fffff')
+    """
+    step = Fraction(2) ** (source.max_exponent - source.mantissa)
+    significand = int(Fraction(source.max) / step) - (1 << source.mantissa)
+    return ((source.max_exponent - source.min_exponent + 1) << source.mantissa) + significand
+
+
+def first_nan_rank(source: Format) -> int:
+    """The lowest rank of a NaN of a format; a rank that no value has if the format has no NaN.
+
+    >>> from supremum.formats import as_format
+    >>> first_nan_rank(as_format("float8_e5m2")) - last_rank(as_format("float8_e5m2"))
+    2
+    """
+    return last_rank(source) + 1 + source.inf
+
+
+def value_of_rank(source: Format, rank: int) -> Fraction:
+    """The magnitude of a rank, exactly; ranks above that of the largest finite value continue the sequence.
+
+    >>> from supremum.formats import as_format
+    >>> value_of_rank(as_format("float16"), 1) == Fraction(1, 2**24)
+    True
+    """
+    exponent, mantissa = rank >> source.mantissa, rank & ((1 << source.mantissa) - 1)
+    if exponent == 0:  # subnormal
+        return Fraction(mantissa) * Fraction(2) ** (source.min_exponent - source.mantissa)
+    significand = Fraction(mantissa + (1 << source.mantissa))
+    return significand * Fraction(2) ** (source.min_exponent + exponent - 1 - source.mantissa)
+
+
+@lru_cache(maxsize=4096)
+def thresholds(source: Format, target: Format) -> Thresholds:
+    """The ranks at which values of a source format change in a target format, under round to nearest, ties to even.
+
+    `float8_e8m0fnu` has neither zero nor subnormal numbers: magnitudes below its smallest number become that number.
+
+    Args:
+        source: the format of the values.
+        target: the format to convert them to.
+
+    >>> from supremum.formats import as_format
+    >>> thresholds(as_format("bfloat16"), as_format("bfloat16"))
+    Thresholds(kept=1, normal=128, overflow=32640)
+    """
+    largest, smallest = Fraction(target.max), Fraction(target.smallest_subnormal)
+    # The next number after the largest, were there one more exponent or pattern.
+    step = Fraction(2) ** (target.max_exponent - target.mantissa)
+    # A tie goes to the even significand. That of the largest number is odd, except where the pattern above means NaN.
+    # The formats without a mantissa round ties up.
+    is_even = target.mantissa > 0 and (largest / step) % 2 == 0
+    overflow = _first_rank(source, largest + step / 2, beyond=is_even)
+    if not target.zero:
+        return Thresholds(1, 1, overflow)
+    # The tie between zero and the smallest number flushes to zero; the one below the smallest normal number rounds up.
+    kept = _first_rank(source, smallest / 2, beyond=True)
+    normal = _first_rank(source, Fraction(target.smallest_normal) - smallest / 2, beyond=False)
+    return Thresholds(kept, max(kept, normal), overflow)
+
+
+def _first_rank(source: Format, bound: Fraction, *, beyond: bool) -> int:
+    """The lowest rank whose value is at least the bound, or `beyond` it; at most one more than the last rank."""
+    low, high = 1, last_rank(source) + 1
+    while low < high:
+        middle = (low + high) // 2
+        value = value_of_rank(source, middle)
+        if value > bound or (value == bound and not beyond):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def overflow_to(target: Format) -> str:
+    """What a value that overflows a format becomes: `"inf"`, `"nan"` or `"max"`, its largest finite number.
+
+    >>> from supremum.formats import as_format
+    >>> [overflow_to(as_format(name)) for name in ("float16", "float8_e4m3fn", "float4_e2m1fn")]
+    ['inf', 'nan', 'max']
+    """
+    if target.inf:
+        return OVERFLOW_TO_INF
+    return OVERFLOW_TO_MAX if target.nan is Nan.NONE else OVERFLOW_TO_NAN

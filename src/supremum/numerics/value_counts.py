@@ -1,0 +1,185 @@
+"""The values that operations made, counted: their range, and what formats would do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from supremum.formats import Format
+from supremum.numerics.tallies import Level, Tally
+from supremum.numerics.thresholds import first_nan_rank, last_rank, overflow_to, thresholds, value_of_rank
+
+
+@dataclass(frozen=True, slots=True)
+class FormatCounts:
+    """What a format would do to some values, under round to nearest, ties to even.
+
+    Args:
+        format: the name of the format.
+        values: the number of values, those that are zero, infinite or NaN included.
+        overflow: the number of finite values that would leave its range.
+        overflow_to: what they would become: `"inf"`, `"nan"`, or `"max"`, the largest finite number.
+        flushed: the number of values other than zero that would become zero.
+        subnormal: the number of values that would become subnormal numbers, which have fewer digits.
+
+    `float8_e8m0fnu` has neither zero nor negative numbers; these count as overflow, because they become NaN.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import profile
+    >>> found = profile(jnp.exp, formats=["float16"])(jnp.array([1.0, 12.0, -12.0, -20.0]))
+    >>> found.rows[0].values.formats["float16"]
+    FormatCounts(format='float16', values=4, overflow=1, overflow_to='inf', flushed=1, subnormal=1)
+    """
+
+    format: str
+    values: int
+    overflow: int
+    overflow_to: str
+    flushed: int
+    subnormal: int
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """The shares of the values that would overflow, be flushed to zero, and be subnormal; 0 without values."""
+        total = max(1, self.values)
+        return self.overflow / total, self.flushed / total, self.subnormal / total
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as plain data for JSON."""
+        return {
+            "overflow": self.overflow,
+            "overflow_to": self.overflow_to,
+            "flushed": self.flushed,
+            "subnormal": self.subnormal,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCounts:
+    """The values that an operation, or several, made. A complex number counts as two values.
+
+    Args:
+        runs: how often the operations ran; the iterations of loops are added up.
+        values: the number of values of all runs.
+        least: the least magnitude of a finite value other than zero; None if there is none.
+        largest: the largest magnitude of a finite value other than zero; None if there is none.
+        zeros: the number of zeros.
+        nans: the number of NaNs.
+        infinities: the number of infinities.
+        formats: what each format would do to the values, by its name.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import profile
+    >>> values = profile(lambda x: x / x, formats=[])(jnp.array([0.0, 2.0, 3.0])).rows[0].values
+    >>> values.runs, values.values, values.nans, values.largest
+    (1, 3, 1, 1.0)
+    """
+
+    runs: int
+    values: int
+    least: float | None
+    largest: float | None
+    zeros: int
+    nans: int
+    infinities: int
+    formats: Mapping[str, FormatCounts]
+
+    @property
+    def severity(self) -> tuple[float, ...]:
+        """How much the values suffer, for sorting: the worst have the largest.
+
+        NaNs come first. Then follows the number of formats that some values overflow, because infinity and NaN spoil
+        what is computed with them; and at last the shares of the values that overflow, become zero and are subnormal,
+        added up over the formats.
+        """
+        rows = self.formats.values()
+        shares = [sum(shares) for shares in zip(*(row.shares for row in rows), strict=True)]
+        return float(self.nans > 0), float(sum(row.overflow > 0 for row in rows)), *shares
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as plain data for JSON."""
+        return {
+            "runs": self.runs,
+            "values": self.values,
+            "least": self.least,
+            "largest": self.largest,
+            "zeros": self.zeros,
+            "nans": self.nans,
+            "infinities": self.infinities,
+            "formats": {name: row.to_dict() for name, row in self.formats.items()},
+        }
+
+
+def counted(
+    tally: Tally, source: Format, levels: Sequence[Level], formats: Sequence[Format], elements: int
+) -> ValueCounts:
+    """Read a tally.
+
+    Args:
+        tally: the tally, as NumPy arrays; more axes than those of one tally, which `jax.vmap` adds, are added up.
+        source: the format of the values.
+        levels: the levels that are counted.
+        formats: the formats to answer for.
+        elements: the number of values of one run.
+    """
+    low, high = (half.reshape(-1, half.shape[-1]).astype("uint64") for half in np.moveaxis(tally.counts, -2, 0))
+    runs, *reaching = (int(count) for count in (low + (high << np.uint64(32))).astype(object).sum(axis=0))
+    reach = dict(zip(levels, reaching, strict=True))
+    values = runs * elements
+    numbers, beyond, nans = (reach[Level(rank)] for rank in (1, last_rank(source) + 1, first_nan_rank(source)))
+    zeros, least, most = values - numbers, int(np.min(tally.least)), int(np.max(tally.most))
+    found: dict[str, FormatCounts] = {}
+    for target in formats:
+        at = thresholds(source, target)
+        overflow = reach[Level(at.overflow, positive=not target.signed)] - beyond + (0 if target.zero else zeros)
+        kept, normal = reach[Level(at.kept)], reach[Level(at.normal)]
+        found[target.name] = FormatCounts(
+            target.name, values, overflow, overflow_to(target), numbers - kept, kept - normal
+        )
+    return ValueCounts(
+        runs,
+        values,
+        float(value_of_rank(source, least)) if most else None,
+        float(value_of_rank(source, most)) if most else None,
+        zeros,
+        nans,
+        beyond - nans,
+        found,
+    )
+
+
+def together(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueCounts:
+    """The values of several operations, or of the results of one.
+
+    Args:
+        counts: the values of each, at least one.
+        runs: the number of runs, if it is not their sum.
+    """
+
+    def total(name: str) -> int:
+        return sum(getattr(each, name) for each in counts)
+
+    formats = {
+        name: FormatCounts(
+            name,
+            sum(each.formats[name].values for each in counts),
+            sum(each.formats[name].overflow for each in counts),
+            first.overflow_to,
+            sum(each.formats[name].flushed for each in counts),
+            sum(each.formats[name].subnormal for each in counts),
+        )
+        for name, first in counts[0].formats.items()
+    }
+    return ValueCounts(
+        total("runs") if runs is None else runs,
+        total("values"),
+        min((each.least for each in counts if each.least is not None), default=None),
+        max((each.largest for each in counts if each.largest is not None), default=None),
+        total("zeros"),
+        total("nans"),
+        total("infinities"),
+        formats,
+    )

@@ -1,0 +1,79 @@
+"""What NumPy says about the values that a program made: the reference for the counts of a profile."""
+
+import jax
+import numpy as np
+
+from supremum.formats import FORMATS, Kind
+from supremum.numerics.instrumented import evaluate, plan_of
+from supremum.numerics.report import Profile
+from supremum.numerics.tallies import measure
+
+FLOATS = tuple(row for row in FORMATS if row.kind is Kind.FLOAT)
+
+
+def outcomes_of_casts(values, target):
+    """What becomes of finite values in a format, by casting them."""
+    with np.errstate(all="ignore"):
+        given = np.abs(values.astype("float64"))
+        # Not every pair of narrow formats has a cast of its own; float32 holds all of their values.
+        wide = values if values.itemsize > 2 else values.astype("float32")
+        cast = np.abs(wide.astype(target.dtype).astype("float64"))
+    step = 2.0 ** (target.max_exponent - target.mantissa)
+    has_no_room = not target.inf and np.isfinite(target.dtype.type(np.inf))
+    saturates = has_no_room & (given >= target.max + step / 2)
+    lost = ~np.isfinite(cast) | saturates
+    return np.select([lost, cast == 0, cast < target.smallest_normal], ["overflow", "zero", "subnormal"], "normal")
+
+
+def counts_of(runs, formats):
+    """The counts of the values of all runs of an operation, as `ValueCounts.to_dict` has them."""
+    values = np.concatenate([np.ravel(each) for each in runs]) if runs else np.zeros(0, "float32")
+    with np.errstate(all="ignore"):  # ml_dtypes warns of NaNs
+        wide = values.astype("float64")
+    numbers = values[np.isfinite(wide) & (wide != 0)]
+    zeros = int((wide == 0).sum())
+    found = {}
+    for target in formats:
+        outcomes = outcomes_of_casts(numbers, target)
+        found[target.name] = {
+            "overflow": int((outcomes == "overflow").sum()) + (0 if target.zero else zeros),
+            "flushed": int((outcomes == "zero").sum()),
+            "subnormal": int((outcomes == "subnormal").sum()),
+        }
+    magnitudes = np.abs(numbers.astype("float64"))
+    return {
+        "runs": len(runs),
+        "values": values.size,
+        "least": magnitudes.min() if magnitudes.size else None,
+        "largest": magnitudes.max() if magnitudes.size else None,
+        "zeros": zeros,
+        "nans": int(np.isnan(wide).sum()),
+        "infinities": int(np.isinf(wide).sum()),
+        "formats": found,
+    }
+
+
+def profile_with_values(function, arguments, formats=FLOATS):
+    """Profile a function, and fetch the values that its operations made from the same compiled program.
+
+    Returns:
+        The profile, and the values of the runs of each of its slots.
+    """
+    program = jax.make_jaxpr(function)(*arguments)
+    plan = plan_of(program, formats)
+    places = {id(slot): place for place, slot in enumerate(plan.slots)}
+    values = [[] for _ in places]
+
+    def record(value, slot):
+        jax.debug.callback(values[places[id(slot)]].append, value)
+        return measure(value, slot.source, slot.levels)
+
+    outputs, tallies = jax.jit(lambda *given: evaluate(plan, given, record))(*arguments)
+    jax.effects_barrier()
+    return Profile(outputs, tallies, plan.slots, formats), [[np.asarray(each) for each in runs] for runs in values]
+
+
+def bits(value):
+    """The bits of an array."""
+    array = np.asarray(value)
+    return array.view(f"uint{array.itemsize * 8}")

@@ -1,0 +1,161 @@
+"""The counts of a profile are those of NumPy for the same values, and counting does not change the results."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from numerics.programs import program
+from numerics.reference import FLOATS, bits, counts_of, profile_with_values
+from supremum.formats import as_format
+from supremum.numerics import profile
+from supremum.numerics.tallies import Tally, added, empty, levels_of, measure
+from supremum.numerics.value_counts import counted
+
+DTYPES = [row for row in FLOATS if row.bits >= 8 and row.name != "float64"]
+
+
+def same(found, expected):
+    """Whether counts are equal; the outcomes of overflow are tested with the thresholds."""
+    formats = {
+        name: {key: count for key, count in row.items() if key != "overflow_to"}
+        for name, row in found["formats"].items()
+    }
+    return {**found, "formats": formats} == expected
+
+
+def check_counts(function, arguments):
+    found, values = profile_with_values(function, arguments)
+    for slot, tally, runs in zip(found._slots, found._tallies, values, strict=True):
+        elements = slot.site.equation.outvars[slot.result].aval.size
+        tally = jax.tree.map(np.asarray, tally)
+        counts = counted(tally, slot.source, slot.levels, FLOATS, elements).to_dict()
+        assert same(counts, counts_of(runs, FLOATS)), slot.site.equation
+    return found
+
+
+@pytest.mark.one_in(25)
+@pytest.mark.parametrize("seed", range(50))
+def test_counts_of_random_programs_are_those_of_numpy(seed):
+    made = program(seed)
+    assert len(check_counts(made.function, made.arguments)) > 0
+
+
+@pytest.mark.one_in(25)
+@pytest.mark.parametrize("seed", range(50))
+def test_results_and_counts_are_the_same_eager_and_jitted(seed):
+    made = program(seed)
+    plain = jax.jit(made.function)(*made.arguments)
+    eager = profile(made.function)(*made.arguments)
+    jitted = jax.jit(profile(made.function))(*made.arguments)
+    for found in (eager, jitted):
+        pairs = zip(jax.tree.leaves(plain), jax.tree.leaves(found.outputs), strict=True)
+        assert all((bits(a) == bits(b)).all() for a, b in pairs)
+    assert eager.to_dict() == jitted.to_dict()
+
+
+SCRIPT = """
+import sys
+import jax
+from numerics.programs import program
+from numerics.reference import bits
+from supremum.numerics import profile
+for seed in map(int, sys.argv[1:]):
+    made = program(seed)
+    plain, found = jax.jit(made.function)(*made.arguments), profile(made.function)(*made.arguments).outputs
+    pairs = zip(jax.tree.leaves(plain), jax.tree.leaves(found), strict=True)
+    print(seed, all((bits(a) == bits(b)).all() for a, b in pairs))
+"""
+
+
+def check_results_without_the_flags_of_the_tests(seeds):
+    root = Path(__file__).parents[2]
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(root / "src"), str(root / "tests")])
+    command = [sys.executable, "-c", SCRIPT, *map(str, seeds)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:-1] == [f"{seed} True" for seed in seeds]
+
+
+def test_results_are_bit_equal_under_all_optimizations():
+    check_results_without_the_flags_of_the_tests([4, 5])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_results_of_random_programs_are_bit_equal_under_all_optimizations(first):
+    check_results_without_the_flags_of_the_tests(range(first, first + 10))
+
+
+@pytest.mark.parametrize("source", DTYPES, ids=str)
+def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source):
+    if source.bits <= 16:
+        values = np.arange(2**source.bits, dtype=f"uint{source.bits}").view(source.dtype)
+    else:
+        random = np.random.default_rng(0).integers(0, 2**32, 100_000, dtype="uint32")
+        special = np.array([0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0xFF800000], "uint32")
+        values = np.concatenate([random, special, special ^ np.uint32(2**31)]).view("float32")
+    levels = levels_of(source, FLOATS)
+    given = jnp.asarray(values)
+    expected = counts_of([values], FLOATS)
+    for run in (measure, jax.jit(measure, static_argnums=(1, 2))):
+        tally = jax.tree.map(np.asarray, run(given, source, levels))
+        assert same(counted(tally, source, levels, FLOATS, values.size).to_dict(), expected)
+
+
+@pytest.mark.parametrize("name", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])
+def test_formats_of_less_than_8_bits_are_counted_in_float32(name):
+    values = np.arange(-8, 8, dtype="float32").astype(as_format(name).dtype)
+    try:
+        given = jnp.asarray(values)
+        jax.block_until_ready(given.astype("float32"))
+    except (TypeError, ValueError, RuntimeError, NotImplementedError):
+        pytest.skip("this JAX has no arrays of this format")
+    found = profile(lambda x: x.astype("float32"), formats=["float16"])(given).rows[0].values
+    assert (found.values, found.zeros, found.largest) == (16, 1, float(np.abs(values.astype("float32")).max()))
+
+
+def test_subnormals_of_float32_are_counted():
+    x = jnp.array([1e-40, -1e-45, 1e-38, 0.0, -0.0])
+    found = profile(lambda x: jnp.where(x == 5, 0.0, x), formats=["bfloat16", "float32"])(x).rows[0].values
+    assert (found.zeros, found.least) == (2, 2.0**-149)
+    assert found.formats["float32"].subnormal == 3
+    assert (found.formats["bfloat16"].subnormal, found.formats["bfloat16"].flushed) == (2, 1)
+
+
+def test_complex_numbers_count_as_two_values():
+    x = jnp.array([1 + 1e5j, complex(0, np.nan)], "complex64")
+    values = profile(lambda x: lax_conj(x), formats=["float16"])(x).rows[0].values
+    assert (values.runs, values.values, values.zeros, values.nans) == (1, 4, 1, 1)
+    assert values.formats["float16"].overflow == 1
+
+
+def lax_conj(x):
+    return jax.lax.conj(x)
+
+
+@pytest.mark.parametrize("jit", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+def test_counts_carry_into_their_upper_half(jit):
+    source = as_format("float32")
+    levels = levels_of(source, ())
+    start = empty(source, levels)
+    nearly = Tally(start.counts.at[0].set(np.uint32(2**32 - 2)), start.least, start.most)
+    tally = jax.tree.map(np.asarray, jit(added)(nearly, measure(jnp.ones(5), source, levels)))
+    low, high = tally.counts.astype(object)
+    assert (low + high * 2**32).tolist() == [2**32 - 1, 2**32 + 3, 2**32 - 2, 2**32 - 2]
+    assert counted(tally, source, levels, (), 2).runs == 2**32 - 1
+
+
+def test_float64_values_are_counted_with_x64():
+    with jax.enable_x64(True):
+        x = jnp.array([1e300, 1e-300, 2.0, 5e-324])
+        found = profile(jnp.negative, formats=["float16", "float32", "float64"])(x).rows[0].values
+    assert (found.least, found.largest) == (5e-324, 1e300)
+    assert [(row.overflow, row.flushed, row.subnormal) for row in found.formats.values()] == [
+        (1, 2, 0), (1, 2, 0), (0, 0, 1)
+    ]  # fmt: skip
