@@ -14,7 +14,7 @@ from generate.docstrings import literal  # noqa: E402
 from generate.exploring import explorer_files  # noqa: E402
 from generate.readme import closed, relinked  # noqa: E402
 from generate.site import site_files, write_site  # noqa: E402
-from generate.stacked_tables import StackedTables  # noqa: E402
+from generate.stacked_tables import StackedTables, breakable  # noqa: E402
 
 project = "Supremum"
 author = "Supremum's contributors"
@@ -134,6 +134,10 @@ def _skip(_app, _what, _name, member, skipped, _options):
     return skipped or str(getattr(member, "__doc__", "")).startswith("Alias for field number")
 
 
+def _break_long_words(_app, _pagename, _template, context, _doctree):
+    context["body"] = breakable(context.get("body", ""))
+
+
 def _require_every_name(_app, env):
     from sphinx.util.logging import getLogger
 
@@ -149,4 +153,5 @@ def setup(app):
     app.connect("autodoc-process-signature", _name_default_functions)
     app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections
     app.connect("env-check-consistency", _require_every_name)
+    app.connect("html-page-context", _break_long_words)
     app.add_post_transform(StackedTables)

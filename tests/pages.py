@@ -39,7 +39,7 @@ class _Reader(HTMLParser):
         self.tables, self.entries, self.stack, self.row = [], {}, [], None
 
     def handle_starttag(self, tag, attrs):
-        if tag in ("meta", "link"):
+        if tag in ("meta", "link", "wbr"):
             return
         attributes = dict(attrs)
         self.stack.append((tag, attributes))

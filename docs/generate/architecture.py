@@ -12,7 +12,7 @@ from typing import Any
 
 from generate.markup import raw_html
 
-_WIDTH = 460  # fits a page in a narrow window
+_WIDTH = 350  # fits a page on a phone
 _LEFT, _PADDING, _GAP = 26, 6, 6
 _CHARACTER, _BOX_HEIGHT = 7.3, 22
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from generate.markup import markdown_table
 from supremum.analysis.tables import STANDARD_TYPES
 from supremum.decisions import Decision
+from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import REDUCTIONS
 from supremum.rules import get_rules
@@ -16,7 +17,7 @@ def reductions_section(rules: str) -> list[str]:
     Args:
         rules: the name of the rule set.
 
-    >>> "| `int8` | `int64` |" in reductions_section("torch")[1]
+    >>> "| `int8` | `i64` |" in reductions_section("torch")[1]
     True
     """
     decide = get_rules(rules).decide
@@ -29,7 +30,8 @@ def reductions_section(rules: str) -> list[str]:
     rows = [(f"`{dtype}`", *(answers[i] for answers in columns)) for i, dtype in enumerate(dtypes)]
     text = (
         "Each cell has the dtype of the result and, after *in*, the dtype in which it is accumulated, if that is a "
-        "different one; `-` is a refusal. `supremum.explain` names the source."
+        "different one; `-` is a refusal. The short names are those of the first table. `supremum.explain` names the "
+        "source."
     )
     return [text, markdown_table(head, rows)]
 
@@ -37,5 +39,6 @@ def reductions_section(rules: str) -> list[str]:
 def _cell(decision: Decision) -> str:
     if not decision:
         return "-"
-    gives, computes = decision.dtype, decision.casts[0].target
-    return f"`{gives}`" if computes == gives or gives.kind == "b" else f"`{gives}` in `{computes}`"
+    gives, computes = (as_format(each) for each in (decision.dtype, decision.casts[0].target))
+    result = f"`{gives.short_name}`"
+    return result if computes is gives or gives.category == "bool" else f"{result} in `{computes.short_name}`"

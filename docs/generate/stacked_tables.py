@@ -1,7 +1,8 @@
-"""Label the cells of tables with many columns, so that a narrow window can show each row as a list."""
+"""Tables that fit their windows: rows of many columns become lists in narrow ones, and long words may be broken."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -9,6 +10,28 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 _COLUMNS = 4
 """The number of columns from which on a table does not fit on a phone."""
+_TABLE = re.compile(r"<table class=\"docutils.*?</table>", re.DOTALL)
+_TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
+_LONG_WORD = re.compile(r"\S{20,}")
+_AFTER = re.compile(r"(?<=[_.,(/=])(?=\w)")
+
+
+def breakable(page: str) -> str:
+    """Return a page whose tables allow line breaks inside long paths, names and calls, after punctuation.
+
+    Args:
+        page: HTML.
+
+    >>> breakable(
+    ...     '<table class="docutils"><td>jax_numpy_dtype_promotion and jax_x64</td></table>'
+    ... )
+    '<table class="docutils"><td>jax_<wbr>numpy_<wbr>dtype_<wbr>promotion and jax_x64</td></table>'
+    """
+
+    def broken(text: re.Match[str]) -> str:
+        return _LONG_WORD.sub(lambda word: _AFTER.sub("<wbr>", word[0]), text[0])
+
+    return _TABLE.sub(lambda table: _TEXT.sub(broken, table[0]), page)
 
 
 class StackedTables(SphinxPostTransform):

@@ -4,6 +4,11 @@
 const PAGE_OF_ROWS = 8;
 const LOSS = "with a lossy cast";
 
+// The long name of a small float may be broken after its exponent and mantissa, so that columns stay narrow.
+function breakable(code) {
+  return code.includes("_") ? [code.slice(0, 7), make("wbr"), code.slice(7)] : [code];
+}
+
 class Grid {
   constructor(decided, table, detail, onMove) {
     Object.assign(this, { decided, table, detail, onMove, pair: null });
@@ -42,7 +47,7 @@ class Grid {
 
   drawCell(a, b, counts) {
     const one = this.decided.answer(this.left, this.operation, [a, b]);
-    const code = ({ name, isLossy }) => make("span", isLossy ? { class: "lossy" } : {}, this.codes.get(name));
+    const code = ({ name, isLossy }) => make("span", isLossy ? { class: "lossy" } : {}, ...breakable(this.codes.get(name)));
     const told = ({ outcome, isLossy }) => (isLossy ? `${outcome}, ${LOSS}` : outcome);
     const cell = make("td", { tabindex: "-1", class: one.style, "data-pair": `${a.name},${b.name}` }, code(one));
     let label = `${a.name}, ${b.name}: ${told(one)}`;
@@ -52,7 +57,7 @@ class Grid {
       cell.classList.add(how ? "differs" : "same");
       if (how) {
         counts.set(how.name, { ...how, count: (counts.get(how.name)?.count ?? 0) + 1 });
-        cell.append(make("small", {}, `${how.symbol}\u2009`, code(other)));
+        cell.append(make("small", {}, `${how.symbol}\u202f`, code(other)));
         cell.classList.replace(one.style, other.style);
         label += `; ${how.meaning}: ${told(other)}`;
       }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from supremum.render.graph_layout import Layers, Place, in_layers
-from supremum.render.svg import LIGHT, PALETTE, Block, lines, names_sentence, number, picture, stacked, text_width
+from supremum.render.svg import LIGHT, PALETTE, Block, name_lines, number, picture, stacked, text_width
 
 HEIGHT = 24.0
 """The height of a box, in px."""
@@ -272,7 +272,7 @@ def hasse_to_svg(diagram: Diagram) -> str:
     sentences = (*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items()))
     width = max(layout.width, _MIN_WIDTH)
     block = Block(layout.width, layout.height, "\n".join(drawn))
-    content = stacked([block, lines(names_sentence(diagram.full_names), width)], 16)
+    content = stacked([block, name_lines(diagram.full_names, width)], 16)
     told = " ".join(sentences)
     return picture(
         diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE, least=_MIN_WIDTH

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.svg import Block, beside, lines, names_sentence, picture, stacked, text_width
+from supremum.render.svg import Block, beside, lines, name_lines, picture, stacked, text_width
 from supremum.render.table import Table, framed, grid, key, mark_sentences, table_block
 
 _GAP = 24.0
@@ -93,10 +93,10 @@ def side_by_side_to_svg(pair: SideBySide) -> str:
     both = [_titled(table) for table in (pair.left, pair.right)]
     tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
     notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
-    names = lines(names_sentence(pair.left.full_names), tables.width)
+    short = name_lines(pair.left.full_names, tables.width)
     heading = _headed(pair.notes_title if pair.notes else "", tables.width)
     entries = tuple(dict.fromkeys(pair.left.legend + pair.right.legend))
-    return picture(pair.title, stacked([tables, names, heading, notes]), mark_sentences(pair.left), entries)
+    return picture(pair.title, stacked([tables, short, heading, notes]), mark_sentences(pair.left), entries)
 
 
 def _headed(text: str, width: float) -> Block:

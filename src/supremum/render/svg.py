@@ -118,16 +118,15 @@ def lines(text: Iterable[str], width: float) -> Block:
     return Block(width, height * len(broken), "\n".join(body))
 
 
-def names_sentence(full_names: Sequence[tuple[str, str]]) -> list[str]:
-    """The full names of short names as one sentence; empty if there are none.
+def name_lines(full_names: Iterable[tuple[str, str]], width: float) -> Block:
+    """The full names of short names as one wrapped sentence; no line is broken inside a pair.
 
     Args:
         full_names: pairs of a short name and its full name.
-
-    >>> names_sentence((("u8", "uint8"), ("f*", "float* (weak)")))
-    ['u8 uint8, f* float* (weak)']
+        width: the width.
     """
-    return [", ".join(f"{short} {name}" for short, name in full_names)] if full_names else []
+    pairs = (f"{short} {name}".replace(" ", "\N{NO-BREAK SPACE}") for short, name in full_names)
+    return lines([", ".join(pairs)], width)
 
 
 def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Block:

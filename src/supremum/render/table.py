@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
-from supremum.render.svg import Block, lines, names_sentence, number, palette_rules, picture, stacked, text_width
+from supremum.render.svg import Block, name_lines, number, palette_rules, picture, stacked, text_width
 
 _ROW, _LINE = 22.0, 14.0
 _PADDING = 5.0
@@ -172,7 +172,8 @@ def table_to_markdown(table: Table) -> str:
     for label, cells in table.rows:
         texts = (_markdown(cell.text, bold=cell.marked) for cell in cells)
         written.append(f"| {_markdown(label, bold=bool(label))} |" + "|".join(f" {text} " for text in texts) + "|")
-    written += ["", *map(_markdown, names_sentence(table.full_names))] if table.full_names else []
+    short = ", ".join(f"{short} {name}" for short, name in table.full_names)
+    written += ["", _markdown(short)] if short else []
     return "\n".join(written) + "\n"
 
 
@@ -286,7 +287,7 @@ def _html_heading(scope: str, text: str, names: dict[str, str]) -> str:
 
 def _html_cell(cell: Cell, reached: bool) -> str:
     attributes = f'class="{cell.style}{" marked" if cell.marked else ""}"'
-    text = escape(cell.text)
+    text = "<wbr>".join(map(escape, _broken(cell.text))) if _is_long_name(cell.text) else escape(cell.text)
     if cell.mark:
         attributes += f' data-mark="{cell.mark.name}"'
         text += (
@@ -329,8 +330,12 @@ def table_block(table: Table) -> Block:
 
 def _broken(text: str) -> list[str]:
     """The lines of a text: sentences are broken between words, and long names with an underscore anywhere."""
-    longest = _LONGEST_SENTENCE if " " in text else _LONGEST_NAME if "_" in text else len(text)
+    longest = _LONGEST_NAME if _is_long_name(text) else _LONGEST_SENTENCE if " " in text else len(text)
     return textwrap.wrap(text, longest) if text else [""]
+
+
+def _is_long_name(text: str) -> bool:
+    return "_" in text and " " not in text
 
 
 def _widest(text: str) -> float:
@@ -364,7 +369,7 @@ def table_to_svg(table: Table, caption: Iterable[str] = ()) -> str:
     (True, 1)
     """
     block = table_block(table)
-    content = stacked([block, lines(names_sentence(table.full_names), block.width)])
+    content = stacked([block, name_lines(table.full_names, block.width)])
     return picture(table.title, content, (*caption, *mark_sentences(table)), table.legend)
 
 
