@@ -25,11 +25,13 @@ BIN := $(VENV)/bin
 # These files say that everything is installed, so that a second make installs nothing.
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
+# uv needs seconds where pip needs a minute, and all environments share the files in its cache.
+INSTALL = $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
 # With worksteal, a worker that has no tests left takes some from another.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 # The tests compare with PyTorch if it is installed. Continuous integration installs it before anything that depends on
-# it, so that pip keeps this version.
+# it, so that this version is kept. pip installs it, because pip may be configured to find a build for CPUs.
 TORCH := torch==2.13.0
 # Several pytest runs keep each test process below 1.5 GB, because Python does not return all memory before it exits.
 JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
@@ -50,12 +52,12 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[all]"
+	$(BIN)/python -m pip install --quiet --upgrade pip uv
+	$(INSTALL) --editable ".[all]"
 	touch $@
 
 $(DEVELOPED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --group dev
+	$(INSTALL) --group dev
 	touch $@
 
 torch: $(INSTALLED)
@@ -135,7 +137,7 @@ coverage: $(DEVELOPED)
 	for which in fast all; do $(BIN)/python -m coverage report --data-file=out/coverage-$$which --skip-covered; done
 
 bench: $(DEVELOPED)
-	$(BIN)/python -m pip install --quiet --group bench
+	$(INSTALL) --group bench
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-disable-gc --capture=no --quiet --benchmark-columns=rounds
 
 clean:

@@ -118,7 +118,10 @@ def check_links() -> None:
 
 
 def check_contents(sdist: Path, wheel: Path) -> None:
-    """Check that the sdist has the files of the repository, and the wheel the package, and both nothing else."""
+    """Check that the sdist has the files of the repository, and the wheel the package, and both nothing else.
+
+    This also copies the finished explorer page to out/explorer.html, where the documentation can find it.
+    """
     with tarfile.open(sdist) as archive:
         packed = {each.name.partition("/")[2] for each in archive.getmembers() if each.isfile()}
     tracked = {name for name in tracked_files(ROOT) if not name.startswith((".ci/", ".github/"))}
@@ -135,8 +138,10 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         (folder,) = {name.partition("/")[0] for name in sizes if ".dist-info/" in name}
         described = BytesParser().parsebytes(archive.read(f"{folder}/METADATA"))
         entry_points = archive.read(f"{folder}/entry_points.txt").decode()
-    for page in pages:
-        note(f"{sizes.get(page.removeprefix('src/'), 0):,} of them are the explorer page")
+        for page in {page.removeprefix("src/") for page in pages} & sizes.keys():
+            note(f"{sizes[page]:,} of them are the explorer page")
+            (ROOT / "out").mkdir(exist_ok=True)
+            (ROOT / "out/explorer.html").write_bytes(archive.read(page))
     expected = {name.removeprefix("src/") for name in packed if name.startswith("src/")}
     found = {name for name in sizes if not name.startswith(f"{folder}/")}
     require(found == expected, f"the wheel must have the files in src/, differs in {sorted(found ^ expected)}")
