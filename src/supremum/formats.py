@@ -304,6 +304,12 @@ FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_B
 """
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
+# NumPy has several types for some dtypes, such as np.longlong and np.int64.
+_BY_SCALAR_TYPE: dict[type[object], Format] = {
+    scalar: _BY_DTYPE[dtype]
+    for scalar in (*np.sctypeDict.values(), *(row.dtype.type for row in FORMATS))
+    if (dtype := np.dtype(scalar)) in _BY_DTYPE
+}
 _KIND_NAMES = {"int", "float", "complex"}
 _WORDS = ("uint", "int", "float", "complex")
 _BY_ANY_NAME: dict[str, Format] = {row.short_name: row for row in FORMATS} | _BY_NAME
@@ -410,11 +416,11 @@ def _format_of_object(thing: Any) -> Format | None:
     kind = cast("type[object]", type(thing))
     if issubclass(kind, np.dtype):
         return _BY_DTYPE.get(thing) or _BY_DTYPE.get(thing.newbyteorder("="))
-    if thing is bool or (issubclass(kind, type) and issubclass(cast("type[object]", thing), np.generic)):
-        try:
-            return _BY_DTYPE.get(np.dtype(cast("type[Any]", thing)))
-        except TypeError:  # an abstract type, such as np.floating
-            return None
+    if thing is bool:
+        return _BY_NAME["bool"]
+    if issubclass(kind, type) and issubclass(scalar := cast("type[object]", thing), np.generic):
+        # An abstract type, such as np.floating, has no format; np.dtype makes it float64 before NumPy 2.3.
+        return next((_BY_SCALAR_TYPE[base] for base in scalar.__mro__ if base in _BY_SCALAR_TYPE), None)
     if kind.__module__ == "torch":
         return _BY_NAME.get(str(thing).removeprefix("torch."))
     if not issubclass(kind, type):

