@@ -1,9 +1,12 @@
-"""Import optional packages that tests compare with, or skip the tests that need them."""
+"""Import optional packages that tests compare with, or skip the tests that need them or a format of number."""
 
 import importlib
 import os
 
+import ml_dtypes
 import pytest
+
+from supremum.formats import is_available
 
 NAMES = {
     "array_api_strict": "array-api-strict", "einops": "einops", "flax": "Flax", "haiku": "Haiku", "jmp": "jmp",
@@ -23,3 +26,9 @@ def import_or_skip(module):
     if package == "torch" and os.environ.get("CI"):  # in CI a missing PyTorch is a failure
         return importlib.import_module(module)
     return pytest.importorskip(module, reason=f"needs {NAMES[package]}, which is not installed")
+
+
+def needs_format(name):
+    """Return a mark that skips a test if the installed ml_dtypes does not have a format, as older ones lack some."""
+    reason = f"needs {name}, which ml_dtypes {ml_dtypes.__version__} does not have"
+    return pytest.mark.skipif(not is_available(name), reason=reason)

@@ -1,53 +1,91 @@
-"""Run the fast tests with the oldest and the newest versions of all dependencies.
+"""Run the fast tests with the oldest and the newest versions of all dependencies, on every Python of this machine.
 
-The oldest versions are the floors in pyproject.toml, on the oldest Python; the newest are what the package index has,
-on every Python of this machine that is new enough.
+The oldest versions are the floors in pyproject.toml; where a package has no wheel of its floor for a newer Python, the
+oldest version that has one. The newest versions are those of the package index. Words choose among the environments,
+each by its versions, its Python or both. With SUPREMUM_TURN=0 SUPREMUM_SHARE=4, a quarter of the tests runs.
 
-    python tools/check_versions.py [oldest|newest|3.12 ...] [-- PYTEST ARGUMENTS]
+    python tools/check_versions.py [oldest | newest | 3.12 | oldest-3.12 ...] [-- PYTEST ARGUMENTS]
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+import time
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from newest_python import candidates, version_of
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 UV = (sys.executable, "-m", "uv")
+EXTRA, GROUP = "all", "test"
+# How uv chooses the versions of the dependencies that pyproject.toml names; their own dependencies are the newest.
+RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
 
 
-def project() -> dict[str, Any]:
-    """The table `project` of pyproject.toml."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-
-
-def oldest_versions(table: dict[str, Any]) -> list[str]:
-    """The constraints that pin every dependency of every extra to its floor.
+class Environment(NamedTuple):
+    """An environment to run the tests in.
 
     Args:
-        table: the table `project` of a pyproject.toml.
+        versions: `"oldest"` or `"newest"`.
+        minor: the minor version of Python, such as `"3.11"`.
+        python: the path of the interpreter.
+    """
+
+    versions: str
+    minor: str
+    python: Path
+
+    @property
+    def name(self) -> str:
+        """The name, such as `"oldest-3.11"`."""
+        return f"{self.versions}-{self.minor}"
+
+
+def floors(pyproject: Mapping[str, Any]) -> dict[str, str]:
+    """The oldest version of each dependency, of every extra and of the tests, by its normalized name.
+
+    Args:
+        pyproject: the content of a pyproject.toml.
 
     Raises:
         ValueError: for a dependency without a floor.
     """
-    pins: dict[str, str] = {}
-    for text in chain(table["dependencies"], *table["optional-dependencies"].values()):
+    project = pyproject["project"]
+    texts = chain(
+        project["dependencies"], *project["optional-dependencies"].values(), pyproject["dependency-groups"][GROUP]
+    )
+    found: dict[str, str] = {}
+    for text in texts:
         wanted = Requirement(text)
-        if wanted.name == table["name"]:
+        if wanted.name == project["name"]:
             continue
-        floors = [each.version for each in wanted.specifier if each.operator in (">=", "==")]
-        if len(floors) != 1:
+        versions = [each.version for each in wanted.specifier if each.operator in (">=", "==")]
+        if len(versions) != 1:
             raise ValueError(f"{text!r} must have exactly one floor, such as {wanted.name}>=1.0")
-        pins[wanted.name] = f"{wanted.name}=={floors[0]}"
-    return list(pins.values())
+        found[canonicalize_name(wanted.name)] = versions[0]
+    return found
+
+
+def above_floors(installed: Mapping[str, str], floors: Mapping[str, str]) -> dict[str, str]:
+    """The installed versions that are not the floors of their packages.
+
+    Args:
+        installed: the versions of packages.
+        floors: the oldest versions of some of them.
+    """
+    return {name: installed[name] for name, floor in floors.items() if Version(installed[name]) != Version(floor)}
 
 
 def interpreters(supported: str) -> dict[str, Path]:
@@ -64,57 +102,108 @@ def interpreters(supported: str) -> dict[str, Path]:
     return {f"{major}.{minor}": found[major, minor, patch] for major, minor, patch in sorted(found)}
 
 
-def run(name: str, python: Path, pins: list[str], arguments: list[str]) -> bool:
-    """Make an environment, run the fast tests in it, and return whether they passed.
+def chosen(environments: Sequence[Environment], words: Iterable[str]) -> Iterator[Environment]:
+    """Yield the environments that any of the words names; all of them if there are no words.
+
+    Raises:
+        ValueError: for a word that names none.
+    """
+    wanted = set(words)
+    known = {name for each in environments for name in (each.versions, each.minor, each.name)}
+    if unknown := wanted - known:
+        raise ValueError(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(sorted(known))}")
+    yield from (each for each in environments if not wanted or wanted & {each.versions, each.minor, each.name})
+
+
+def counts(lines: Iterable[str]) -> str:
+    """What pytest's last line says about the tests, such as `"7 failed, 90 passed, 3 skipped"`.
 
     Args:
-        name: of the environment.
-        python: its interpreter.
-        pins: constraints; without any, the newest versions are installed.
+        lines: the output of pytest.
+    """
+    found = [re.findall(r"\d+ (?:failed|passed|skipped|xfailed|xpassed|errors?)\b", line) for line in lines]
+    return ", ".join(next((each for each in reversed(found) if each), ["no tests"]))
+
+
+def install(environment: Environment, folder: Path) -> dict[str, str]:
+    """Make an environment in a folder, and return the versions of all packages in it by their normalized names."""
+    subprocess.run([*UV, "venv", "--quiet", "--clear", "--python", environment.python, folder], check=True)
+    into = ("--quiet", "--python", folder)
+    resolution = ("--resolution", RESOLUTIONS[environment.versions], "--only-binary", ":all:")
+    wanted = ("--requirements", "pyproject.toml", "--extra", EXTRA, "--group", GROUP)
+    subprocess.run([*UV, "pip", "install", *into, *resolution, *wanted], cwd=ROOT, check=True)
+    subprocess.run([*UV, "pip", "install", *into, "--no-deps", "--editable", "."], cwd=ROOT, check=True)
+    listed = subprocess.run([*UV, "pip", "list", *into, "--format=json"], check=True, capture_output=True, text=True)
+    return {canonicalize_name(each["name"]): each["version"] for each in json.loads(listed.stdout)}
+
+
+def run_tests(environment: Environment, folder: Path, arguments: Sequence[str]) -> tuple[bool, str]:
+    """Run the fast tests in an environment; return whether they passed, and how many of them.
+
+    Args:
+        environment: the environment.
+        folder: where it is.
         arguments: more arguments for pytest.
     """
-    print(f"== {name}: {python}", *pins, flush=True)
-    folder = ROOT / "out/versions" / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    constraints = folder.with_suffix(".txt")
-    constraints.write_text("".join(f"{pin}\n" for pin in pins))
-    subprocess.run([*UV, "venv", "--quiet", "--clear", "--python", python, folder], check=True)
-    install = [*UV, "pip", "install", "--quiet", "--python", folder, "--constraint", constraints]
-    subprocess.run([*install, "--editable", ".[all]", "--group", "test"], cwd=ROOT, check=True)
     # An old version may use what its own dependencies deprecated since.
-    lenient = ["-W", "default::DeprecationWarning"] if pins else []
+    lenient = ["-W", "default::DeprecationWarning"] if environment.versions == "oldest" else []
+    command = [folder / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist=worksteal", "-m", "not slow"]
     # Without CI, tests of packages that are not installed, such as PyTorch, are skipped.
-    environment = {key: value for key, value in os.environ.items() if key not in ("CI", "PYTHONPATH")}
-    command = [
-        folder / "bin/python",
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "auto",
-        "--dist=worksteal",
-        "-m",
-        "not slow",
-        *lenient,
-    ]
-    return subprocess.run([*command, *arguments], cwd=ROOT, env=environment).returncode == 0
+    variables = {key: value for key, value in os.environ.items() if key not in ("CI", "PYTHONPATH")}
+    lines: list[str] = []
+    with subprocess.Popen(
+        [*command, *lenient, *arguments], cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    return process.returncode == 0, counts(lines)
 
 
-def main(wanted: list[str], arguments: list[str]) -> int:
+def check(environment: Environment, oldest: Mapping[str, str], arguments: Sequence[str], *, exact: bool) -> str:
+    """Run the tests in an environment, and return what is wrong; nothing if all is well.
+
+    Args:
+        environment: the environment.
+        oldest: the floors.
+        arguments: more arguments for pytest.
+        exact: whether the floors themselves must be installed.
+    """
+    start = time.perf_counter()
+    folder = ROOT / "out/versions" / environment.name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    installed = install(environment, folder)
+    print(f"== {environment.name}:", ", ".join(f"{name} {installed[name]}" for name in oldest), flush=True)
+    above = above_floors(installed, oldest) if environment.versions == "oldest" else {}
+    if above:
+        print("   above their floors:", ", ".join(f"{name} ({oldest[name]})" for name in above), flush=True)
+    passed, found = run_tests(environment, folder, arguments)
+    print(f"== {environment.name}: {found}, in {time.perf_counter() - start:.0f} s", flush=True)
+    if not passed:
+        return found
+    return f"raise the floors of {', '.join(above)}, which cannot be installed" if exact and above else ""
+
+
+def main(words: Sequence[str], arguments: Sequence[str]) -> int:
     """Run the wanted environments, or all, and return 1 if any fails, else 0."""
-    table = project()
-    found = interpreters(table["requires-python"])
-    environments = {"oldest": (next(iter(found.values())), oldest_versions(table))}
-    environments |= {version: (path, list[str]()) for version, path in found.items()}
-    names = [*environments] if not wanted else [*found] if wanted == ["newest"] else wanted
-    if unknown := set(names) - set(environments):
-        print(f"unknown: {', '.join(sorted(unknown))}; choose from newest, {', '.join(environments)}")
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    oldest, supported = floors(pyproject), pyproject["project"]["requires-python"]
+    found = interpreters(supported)
+    environments = [Environment(versions, *each) for each in found.items() for versions in RESOLUTIONS]
+    try:
+        wanted = [*chosen(environments, words)]
+    except ValueError as error:
+        print(error)
         return 2
-    failed = [name for name in names if not run(name, *environments[name], arguments)]
-    print(f"passed: {len(names) - len(failed)} of {len(names)}", *failed)
-    return bool(failed)
+    # Old versions have no wheels for newer interpreters than the oldest one.
+    wrong = {each.name: check(each, oldest, arguments, exact=f">={each.minor}" == supported) for each in wanted}
+    for name, fault in wrong.items():
+        print(f"{name}: {fault or 'passed'}")
+    return any(wrong.values())
 
 
 if __name__ == "__main__":
-    before, _, after = " ".join(sys.argv[1:]).partition("--")
-    sys.exit(main(before.split(), after.split()))
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    sys.exit(main(words[:end], words[end + 1 :]))

@@ -1,7 +1,9 @@
 """NumPy's functions on an `Array`: they call the namespace of its library, or raise an error with a fix."""
 
+import inspect
 import itertools
 import re
+from operator import attrgetter
 
 import jax
 import ml_dtypes
@@ -15,6 +17,7 @@ from arrays.libraries import NAMES, library
 from optional_packages import import_or_skip
 from supremum import Array, PromotionError, namespace, use_rules
 from supremum.arrays import LibraryError, NarrowingError, RuntimeDtypeError, numpy_functions
+from supremum.arrays.numpy_signatures import numpy_signature
 from supremum.errors import ArgumentError, OperandError
 from supremum.rules import rule_names
 
@@ -272,6 +275,23 @@ def test_functions_without_a_route_are_refused():
     assert routed >= len(numpy_functions.ROUTES) - len(ufuncs | aliases)
 
 
+def test_signatures_have_the_arguments_and_options_of_the_routes():
+    for name, route in numpy_functions.ROUTES.items():
+        parameters = numpy_signature(attrgetter(name)(np)).parameters
+        wanted = {each.lstrip("*") for each in (*route.arguments, *route.options)}
+        takes_more = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+        assert wanted <= parameters.keys() or takes_more, name
+
+
+@pytest.mark.skipif(
+    tuple(map(int, np.__version__.split(".")[:2])) < (2, 4), reason="NumPy's functions in C have no signatures"
+)
+def test_signatures_are_those_of_numpy():
+    for name in numpy_functions.ROUTES:
+        function = attrgetter(name)(np)
+        assert numpy_signature(function) == inspect.signature(function), name
+
+
 def test_refused_functions_name_a_call_that_works():
     a = Array(np.array(SQUARE))
     for call in (
@@ -291,6 +311,7 @@ def test_refused_functions_name_a_call_that_works():
 @pytest.mark.parametrize(
     ("option", "call"),
     [
+        ("shape", lambda x: np.empty_like(x, shape=3)),
         ("initial", lambda x: np.sum(x, initial=2.0)),
         ("where", lambda x: np.mean(x, where=x > 0)),
         ("overwrite_input", lambda x: np.median(x, overwrite_input=True)),
@@ -320,6 +341,8 @@ def test_options_with_default_values_are_accepted():
     assert np.sort(a, -1, None).shape == np.sort(a, kind=None, order=None).shape == (2, 2)
     assert np.concatenate([a, a], axis=0, out=None, dtype=None, casting="same_kind").shape == (4, 2)
     assert np.take(a, [0], axis=0, out=None, mode="raise").shape == (1, 2)
+    assert np.matmul(a, a, casting="same_kind", order="K").shape == np.dot(a, a, out=None).shape == (2, 2)
+    assert np.empty_like(a, order="K", subok=True, shape=None, device=None).shape == (2, 2)
     assert np.round(a, 0).tolist() == SQUARE
     assert [x.tolist() for x in np.where(a > 3)] == [[0], [0]]
 

@@ -7,13 +7,18 @@ The source of autocast is a list of functions, and its rows are in `autocast_dep
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from supremum.formats import as_format
+from supremum import formats
+from supremum.formats import as_format, is_available
 from supremum.operands import WEAK_NAMES
 
 SCALARS = {"bool()", *WEAK_NAMES}
 """The names of Python scalars in cells; `bool()` is a Python bool."""
+HAS_EVERY_FORMAT = all(is_available(row.name) for row in formats._ROWS)
+"""Whether the installed ml_dtypes has all formats; older versions lack some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,18 @@ def departures_of_version(rules: str, version: tuple[int, ...], kind: str = "fun
         kind: `"function"` for rows about functions, `"number"` for rows about converted numbers.
     """
     return [row for row in DEPARTURES if row.rules == rules and _applies(row.form, kind, version)]
+
+
+def expected_cells(cells: Mapping[Hashable, int], covered: Mapping[Hashable, int]) -> Counter[Hashable]:
+    """Return how many cells rows must cover: as many as they say, or fewer if the installed ml_dtypes lacks formats.
+
+    Args:
+        cells: what the rows say, which is about all formats.
+        covered: how many cells they cover.
+    """
+    if HAS_EVERY_FORMAT:
+        return Counter(cells)
+    return Counter({row: min(count, covered.get(row, 0)) for row, count in cells.items()})
 
 
 def _applies(form: str, kind: str, version: tuple[int, ...]) -> bool:

@@ -88,7 +88,7 @@ def test_join_satisfies_the_lattice_laws_over_every_triple():
 
 
 def test_formats_outside_the_standard_are_refused_with_every_operand():
-    assert len(OTHERS) > 18
+    assert {"uint2", "float8_e5m2", "bfloat16", "float16"} < {*OTHERS}
     for other, name in itertools.product(OTHERS, [*STANDARD, *OTHERS, *WEAK_NAMES]):
         for pair in ((other, name), (name, other)):
             decision = explain(*pair, rules=ARRAY_API)

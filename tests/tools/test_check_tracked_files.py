@@ -35,6 +35,7 @@ def track(folder, name, content):
         ("table.json", b"[" + b" " * 1_000_000 + b"]", "table.json has 1,000,002 bytes, more than 1,000,000"),
         ("tests/conformance/oracles/table.bin", b"\0", "tests/conformance/oracles/table.bin is binary (1 bytes)"),
     ],
+    ids=["package", "picture", "table", "oracle"],
 )
 def test_binaries_and_large_files_are_refused(checkout, name, content, fault):
     track(checkout, name, content)

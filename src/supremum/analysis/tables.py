@@ -21,8 +21,8 @@ TypeNames: TypeAlias = str | Sequence[str]
 ALL_TYPES: tuple[str, ...] = (*format_names(), *WEAK_NAMES)
 """Every format and the weak kinds.
 
->>> len(ALL_TYPES), ALL_TYPES[-3:]
-(37, ('int*', 'float*', 'complex*'))
+>>> ALL_TYPES[0], ALL_TYPES[-3:]
+('bool', ('int*', 'float*', 'complex*'))
 """
 # The smallest width, in bits, that every array library has in each category.
 _STANDARD_WIDTHS = {"bool": 1, "integer": 8, "float": 16, "complex": 64}

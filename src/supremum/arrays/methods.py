@@ -10,7 +10,8 @@ import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.dispatch import Deferred, Forwarding
-from supremum.arrays.numpy_functions import ROUTES, Routed
+from supremum.arrays.numpy_functions import Routed
+from supremum.arrays.numpy_signatures import numpy_signature
 
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -28,14 +29,6 @@ class _Method(Routed):
             raise
 
 
-def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
-    try:
-        return inspect.signature(function)
-    except ValueError:  # before NumPy 2.4, functions in C have no signature; the table has their names in order
-        names = [*ROUTES[name].arguments, *ROUTES[name].options]
-        return inspect.Signature([inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names])
-
-
 def method(name: str) -> Callable[..., Any]:
     """The method with the name of a function of NumPy, and with its arguments after the first.
 
@@ -46,7 +39,7 @@ def method(name: str) -> Callable[..., Any]:
 
     def call(self: Any, /, *args: Any, **options: Any) -> None: ...
 
-    plain = _signature(function, name)
+    plain = numpy_signature(function)
     first, *rest = plain.parameters.values()
     self = first.replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
     call.__annotations__ = {}

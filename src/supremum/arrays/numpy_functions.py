@@ -18,6 +18,7 @@ from supremum.arrays.decided import Arguments, Decided, by_name
 from supremum.arrays.dispatch import Deferred, Forwarding, function_of
 from supremum.arrays.errors import unsupported
 from supremum.arrays.namespaces import namespace_in
+from supremum.arrays.numpy_signatures import numpy_signature
 from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import OperandError
 from supremum.formats import as_format, same_in_numpy
@@ -300,20 +301,12 @@ def _places(
     route = ROUTES.get(name)
     if route is None:
         raise unsupported(f"np.{name}", (), f"NumPy's own arrays, np.{name}(np.asarray(x))")
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:
-        # Some functions in C, and those of older versions, have no signature; the table has their names in order.
-        parameters = {}
-        order = [*route.arguments, *route.options]
-        if count > len(order):
-            raise OperandError(f"np.{name} takes at most {len(order)} arguments with an Array, got {count}") from None
-        bound: dict[str, Any] = {**dict(zip(order, range(count), strict=False)), **{each: each for each in names}}
-    else:
-        bound = dict(inspect.signature(function).bind(*range(count), **{each: each for each in names}).arguments)
-        for each in parameters.values():
-            if each.kind is each.VAR_KEYWORD:
-                bound |= bound.pop(each.name, {})
+    signature = numpy_signature(function)
+    parameters = signature.parameters
+    bound: dict[str, Any] = dict(signature.bind(*range(count), **{each: each for each in names}).arguments)
+    for each in parameters.values():
+        if each.kind is each.VAR_KEYWORD:
+            bound |= bound.pop(each.name, {})
     found: list[_Place] = []
     for argument in route.arguments:
         if argument.startswith("*"):
@@ -329,7 +322,7 @@ def _places(
 
 
 def _default(parameters: Mapping[str, inspect.Parameter], name: str) -> Any:
-    return parameters[name].default if name in parameters else None if not parameters else _REQUIRED
+    return parameters[name].default if name in parameters else _REQUIRED
 
 
 def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
