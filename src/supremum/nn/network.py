@@ -239,6 +239,8 @@ class Network(Layer):
         elif outputs is not None or type(self).call is Network.call:
             raise ArgumentError("a Network must get inputs and outputs, or be a subclass with a `call` method")
 
+    _is_complete = True  # False while layers are being added, which patterns may be for
+
     def _unbuild(self) -> None:
         if not self._nodes:  # a functional model has no `build` to undo
             super()._unbuild()
@@ -314,7 +316,7 @@ class Network(Layer):
         # Layers that are made in the first call have a path only after it.
         apply_policy_map(self, self.policy_map, warns=False)
         outputs = super()._checked_call(args, kwargs, frame)
-        while apply_policy_map(self, self.policy_map):
+        while apply_policy_map(self, self.policy_map, warns=self._is_complete):
             outputs = super()._checked_call(args, kwargs, frame)
         return outputs
 

@@ -57,7 +57,7 @@ class SequentialNetwork(Network):
         self._order: tuple[str, ...] = ()
         for layer in iterable("layers", layers, "layers"):
             self._append(layer)
-        self._declare()
+        self._declare(is_complete=True)
 
     def add(self, layer: Layer | SymbolicTensor) -> None:
         """Add a layer at the end, or an `nn.Input` at the start of an empty model.
@@ -106,14 +106,23 @@ class SequentialNetwork(Network):
         self._layers = named_layers(layers)
         names = {id(layer): name for name, layer in self._layers.items()}
         self._order = tuple(names[id(layer)] for layer in layers)
-        self._has_weights = False
+        self.built = self._has_weights = False
         if self.policy_map is not None:
             apply_policy_map(self, self.policy_map, warns=False)
 
-    def _declare(self) -> None:
-        """Find the shapes of weights and outputs, if the input is known."""
-        if self._input is not None and self._order:
+    def _declare(self, *, is_complete: bool = False) -> None:
+        """Find the shapes of weights and outputs, if the input is known.
+
+        Args:
+            is_complete: whether patterns of policies that match no layer are probably misspelt.
+        """
+        if self._input is None or not self._order:
+            return
+        self._is_complete = is_complete
+        try:
             call_symbolically(self, (self._input,), {})
+        finally:
+            self._is_complete = True
 
     def _unbuild(self) -> None:
         self.built = False  # it has no weights of its own, and layers may have been added since

@@ -135,7 +135,7 @@ def explained(error: Exception) -> Exception:
     """
     if not isinstance(error, ValueError) or "__jax_array__() during abstractification" not in str(error):
         return error
-    function, name = "a function of jax.lax", "self.kernel"
+    function, name = "a function of jax.lax", ""
     place, is_inside = error.__traceback__, False
     while place is not None:
         frame = place.tb_frame
@@ -146,6 +146,5 @@ def explained(error: Exception) -> Exception:
             given = [each for each in frame.f_locals.values() if isinstance(each, VariableOperators)]
             name = given[0].name if given else name
         place = place.tb_next
-    return ArgumentError(
-        f"{function} takes arrays, got variable {shown(name)}; use {name}.value, or a function of jax.numpy"
-    )
+    given = f"variable {shown(name)}; use {name}.value" if name else "a variable; use variable.value"
+    return ArgumentError(f"{function} takes arrays, got {given}, or a function of jax.numpy")
