@@ -76,7 +76,7 @@ def check_activation(activation: Any) -> Any:
     >>> check_activation("rleu")
     Traceback (most recent call last):
         ...
-    supremum.errors.UnknownNameError: unknown activation 'rleu': did you mean 'relu' or 'elu'?
+    supremum.errors.UnknownNameError: unknown activation 'rleu': did you mean 'relu'?
     """
     if isinstance(activation, str) and activation not in NAMED:
         raise UnknownNameError("activation", activation, NAMED)
