@@ -81,12 +81,14 @@ class KernelLayer(Layer):
         """
         initializer = initializer or self.kernel_initializer
         bias_initializer = bias_initializer or self.bias_initializer
-        of_kernel = {"regularizer": self.kernel_regularizer, "constraint": self.kernel_constraint}
-        self.kernel: Any = self.add_weight("kernel", shape, initializer, **of_kernel)
+        self.kernel: Any = self.add_weight(
+            "kernel", shape, initializer, regularizer=self.kernel_regularizer, constraint=self.kernel_constraint
+        )
         self.bias: Any = None
         if bias_shape is not None:
-            of_bias = {"regularizer": self.bias_regularizer, "constraint": self.bias_constraint}
-            self.bias = self.add_weight("bias", bias_shape, bias_initializer, **of_bias)
+            self.bias = self.add_weight(
+                "bias", bias_shape, bias_initializer, regularizer=self.bias_regularizer, constraint=self.bias_constraint
+            )
 
     def kernel_and_bias(self) -> tuple[jax.Array, jax.Array | None]:
         """The values of kernel and bias, in the compute dtype inside `call`."""
