@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import pytest
 
 import supremum
-from supremum import mixed_precision
+from supremum import mixed_precision, nn
+from supremum.optimizers import SGD
 from supremum.renamed_names import ARGUMENTS, MODULES, NAMES
 
 
@@ -40,7 +41,7 @@ def test_an_old_module_forwards_the_names_of_its_package_and_warns(old):
 
 
 def test_an_old_argument_works_and_warns():
-    assert ARGUMENTS.keys() == {"supremum.mixed_precision.autocast"}
+    assert ARGUMENTS.keys() == {"supremum.mixed_precision.autocast", "supremum.optimizers.Optimizer.minimize"}
 
     def program(x):
         half = x.astype("float16")
@@ -52,6 +53,14 @@ def test_an_old_argument_works_and_warns():
     assert caught[0].filename == __file__
     new = mixed_precision.autocast(program, respect_explicit_casts=False)
     assert str(old.report(x)) == str(new.report(x)) != str(mixed_precision.autocast(program).report(x))
+
+
+def test_the_old_argument_of_minimize_works_and_warns():
+    w = nn.Variable(1.0)
+    with pytest.warns(DeprecationWarning, match="var_list") as caught:
+        SGD(0.25).minimize(lambda: w**2, variables=w)
+    assert caught[0].filename == __file__
+    assert float(w) == 0.5
 
 
 def test_unknown_names_raise_attribute_error():

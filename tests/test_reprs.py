@@ -12,7 +12,8 @@ MODEL = training.Sequential([nn.Dense(2), nn.Dense(1)])
 LAYERS = {  # the arguments of the layers that need some
     "Activation": ("relu",), "Bidirectional": (nn.RNN(nn.GRUCell(2)),), "Conv": (2, (3,)), "ConvTranspose": (2, (3,)),
     "Dense": (2,), "DenseGeneral": (2,), "Dropout": (0.5,), "Einsum": ("...a,ab->...b", (2, 3)), "Embedding": (4, 2),
-    "GRUCell": (2,), "GroupNorm": (), "LSTMCell": (2,), "MultiHeadAttention": (2, 4), "Permute": ((2, 1),),
+    "GRUCell": (2,), "GroupNorm": (), "LSTMCell": (2,), "Lambda": (jnp.square,),
+    "MultiHeadAttention": (2, 4), "Permute": ((2, 1),),
     "RNN": (nn.GRUCell(2),), "Reshape": ((2, 1),), "SequentialNetwork": ([nn.Dense(2)],), "SimpleRNNCell": (2,),
     "AvgPool": ((2,),), "MaxPool": ((2,),), "MinPool": ((2,),),
 }  # fmt: skip
@@ -52,7 +53,7 @@ def _objects():
     )
     yield from (mixed_precision.FixedLossScale(2.0), mixed_precision.use_policy("float32"))
     yield mixed_precision.autocast(jnp.tanh)
-    yield from (nn.Variable(1.0), nn.Input((3,)))
+    yield from (nn.Variable(1.0), nn.Input((3,)), nn.MaxNorm(), nn.MinMaxNorm(), nn.NonNeg(), nn.UnitNorm())
     for make in (optimizers.SGD, optimizers.Adam, optimizers.AdamW, optimizers.Lion, optimizers.RMSprop):
         yield make(1e-3)
     yield optimizers.Adagrad(1e-3)

@@ -46,14 +46,19 @@ NAMES: dict[str, str] = {
 """Old names and new names, each with its package."""
 ARGUMENTS: dict[str, dict[str, str]] = {
     "supremum.mixed_precision.autocast": {"honour_casts": "respect_explicit_casts"},
+    "supremum.optimizers.Optimizer.minimize": {"variables": "var_list"},
 }
 """Functions, with the old and new names of their renamed arguments."""
+FROM_ABOVE: dict[str, str] = {
+    "supremum.mixed_precision.LossScaleOptimizer": "supremum.optimizers.LossScaleOptimizer",
+}
+"""Names that Keras has in a package, and that are in a package above it here."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def renamed_name(package: str, name: str) -> Any:
-    """Return the value of a renamed name; the `__getattr__` of a package calls this.
+    """Return the value of a renamed name, or of one from a package above; the `__getattr__` of a package calls this.
 
     Args:
         package: the package in which the name is looked up.
@@ -62,10 +67,12 @@ def renamed_name(package: str, name: str) -> Any:
     Raises:
         AttributeError: if the package never had this name.
     """
-    new = NAMES.get(f"{package}.{name}")
+    old = f"{package}.{name}"
+    new = FROM_ABOVE.get(old) or NAMES.get(old)
     if new is None:
         raise AttributeError(f"module {shown(package)} has no attribute {shown(name)}")
-    _warn(f"{package}.{name}", new, stacklevel=4)
+    if old in NAMES:
+        _warn(old, new, stacklevel=4)
     module, _, attribute = new.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

@@ -11,7 +11,9 @@ import supremum
 from supremum import nn
 from supremum.arrays import InPlaceError
 from supremum.decisions import PromotionError
+from supremum.errors import ArgumentError
 from supremum.mixed_precision import PolicyWarning
+from supremum.optimizers import SGD
 
 ONES = jax.nn.initializers.ones
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
@@ -132,12 +134,118 @@ def test_operators_work_from_both_sides(function, other):
         assert isinstance(found, supremum.Array if other == "array" else jax.Array)
 
 
-def test_operators_follow_the_rules_in_force():
-    layer = layer_with_body(lambda layer, x: layer.plain + jnp.ones(2, "int32"))
+FUNCTIONS = {
+    "matmul": lambda v, x: jnp.matmul(x, v),
+    "matmul_left": lambda v, x: jnp.matmul(v, x),
+    "dot": lambda v, x: jnp.dot(x, v),
+    "einsum": lambda v, x: jnp.einsum("ij,jk->ik", x, v),
+    "tensordot": lambda v, x: jnp.tensordot(x, v, 1),
+    "sum": lambda v, x: jnp.sum(v),
+    "exp": lambda v, x: jnp.exp(v),
+    "where": lambda v, x: jnp.where(x > 0, v, x),
+    "concatenate": lambda v, x: jnp.concatenate([v, x]),
+    "stack": lambda v, x: jnp.stack([v, v]),
+    "take": lambda v, x: jnp.take(v, 0, axis=0),
+    "norm": lambda v, x: jnp.linalg.norm(v),
+    "zeros_like": lambda v, x: jnp.zeros_like(v),
+    "asarray": lambda v, x: jnp.asarray(v),
+    "relu": lambda v, x: jax.nn.relu(v),
+    "softmax": lambda v, x: jax.nn.softmax(v),
+    "gelu": lambda v, x: jax.nn.gelu(v),
+    "jitted": lambda v, x: jax.jit(jnp.matmul)(x, v),
+    "vmapped": lambda v, x: jax.vmap(jnp.dot, (0, None))(x, v),
+    "checkpointed": lambda v, x: jax.checkpoint(jnp.matmul)(x, v),
+    "scanned": lambda v, x: jax.lax.scan(lambda c, row: (c, row * 2), 0, v)[1],
+    "at": lambda v, x: x.at[0].set(jnp.asarray(v)[0]),
+    "tree": lambda v, x: jax.tree.map(lambda leaf: leaf * 2, {"w": v})["w"],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@either_mode
+def test_functions_of_jax_read_the_compute_dtype(name, jitted):
+    """`jax.numpy`, `jax.nn`, transformations and trees; a variable that is not cast is read as it is stored."""
+    function = FUNCTIONS[name]
+    layer = layer_with_body(lambda layer, x: (function(layer.w, x), function(layer.w.value, x)))
+
+    def run(values, x):
+        return nn.functional_call(layer, values, x)[0]
+
+    values = {path: variable.value for path, variable in layer.variables.items()}
+    given, array = (jax.jit(run) if jitted else run)(values, jnp.ones((2, 2)))
+    assert given.dtype == array.dtype == "float16"
+    np.testing.assert_array_equal(given, array)
+    assert function(layer.w, jnp.ones((2, 2))).dtype == "float32"
+    np.testing.assert_array_equal(function(layer.w, jnp.ones((2, 2))), function(layer.w.value, jnp.ones((2, 2))))
+
+
+@either_mode
+def test_gradients_reach_variables_in_functions_of_jax(jitted):
+    layer = layer_with_body(lambda layer, x: jnp.matmul(x, layer.w))
+    values = {"w": layer.w.value}
+
+    def loss(values):
+        return nn.functional_call(layer, values, jnp.ones((2, 2)))[0].sum().astype("float32")
+
+    gradient = (jax.jit(jax.grad(loss)) if jitted else jax.grad(loss))(values)["w"]
+    assert gradient.dtype == "float32"
+    np.testing.assert_array_equal(gradient, np.full((2, 2), 2))
+
+
+def test_operators_and_functions_promote_as_jax_does():
+    layer = layer_with_body(None)
+    for rules in ("array-api", "torch"):
+        with supremum.use_rules(rules):
+            assert (layer.plain + jnp.ones((2, 2), "int32")).dtype == "float32"
+            assert (jnp.ones(2, "float16") + layer.count).dtype == "float16"
+            assert jnp.add(layer.count, jnp.ones(2, "float16")).dtype == "float16"
     with supremum.use_rules("array-api"), pytest.raises(PromotionError):
-        layer.plain + jnp.ones((2, 2), "int32")
-    with supremum.use_rules("torch"):
-        assert (layer.count + jnp.ones(2, "float16")).dtype == "float16"
+        layer.plain + supremum.asarray(jnp.ones((2, 2), "int32"))
+
+
+LAX = {
+    "dot": lambda v, x: jax.lax.dot(x, v),
+    "exp": lambda v, x: jax.lax.exp(v),
+    "add": lambda v, x: jax.lax.add(v, x),
+    "broadcast": lambda v, x: jax.lax.broadcast(v, (2,)),
+    "concatenate": lambda v, x: jax.lax.concatenate([x, v], 0),
+}
+
+
+@pytest.mark.parametrize("name", LAX)
+@either_mode
+def test_functions_of_lax_raise_with_the_fix(name, jitted):
+    layer = layer_with_body(lambda layer, x: LAX[name](layer.w, x))
+    call = jax.jit(layer) if jitted else layer
+    given = "variable 'w'; use w.value" if name != "concatenate" else "a variable; use variable.value"
+    with pytest.raises(
+        ArgumentError,
+        match=rf"variable_layer \(.*\), given float32\[2,2\]: {name}\(\) takes arrays, got {given}",
+    ) as caught:
+        call(jnp.ones((2, 2)))
+    assert isinstance(caught.value.__cause__, ValueError)
+    layer.body = lambda layer, x: LAX[name](layer.w.value, x)
+    assert layer(jnp.ones((2, 2))).dtype == "float16"
+
+
+def test_functions_of_lax_raise_with_the_fix_in_a_loss():
+    w = nn.Variable([1.0, 2.0], "w")
+    with pytest.raises(ArgumentError, match=r"mul\(\) takes arrays, got variable 'w'; use w.value"):
+        SGD().minimize(lambda: jax.lax.mul(w, w).sum(), w)
+
+
+def test_variable_in_a_tree_is_a_leaf_with_its_value():
+    variable = nn.Variable([1.0, 2.0], "scale")
+    (path, leaf), = jax.tree_util.tree_leaves_with_path({"layer": variable})  # fmt: skip
+    assert jax.tree_util.keystr(path, simple=True, separator="/") == "layer/value"
+    assert leaf is variable.value
+    structure = jax.tree.structure(variable)
+    assert jax.tree.unflatten(structure, [3]) == 3
+
+    class Named(nn.Variable):
+        pass
+
+    assert jax.tree.leaves(Named(1.0)) == [1.0]
 
 
 @pytest.mark.slow

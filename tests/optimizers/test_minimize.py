@@ -285,3 +285,11 @@ def test_gradients_have_the_order_of_the_variables():
     assert [each.shape for each in found] == [(1,), (2,)]
     found = SGD().get_gradients(lambda: jnp.sum(a.value) + jnp.sum(b.value), {"z": b, "y": a})
     assert [each.shape for each in found] == [(2,), (1,)]
+
+
+def test_paths_in_pairs_raise_with_the_fix():
+    """`trainable_variables` is a list in Keras and a dict by path here."""
+    model, optimizer = model_of(), SGD()
+    gradients = optimizer.get_gradients(lambda: loss_of(model)(X, Y), model.trainable_variables)
+    with pytest.raises(TypeError, match=r"got the name 'dense/kernel': .* zip\(gradients, model.trainable_variables.val"):
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))

@@ -9,6 +9,7 @@ require(__name__, "jax")
 from supremum.mixed_precision.all_reduce import all_reduce_gradients
 from supremum.mixed_precision.all_reduce import replica_sum as replica_sum
 from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, register_operation
+from supremum.mixed_precision.autocasting.presets import AUTOCAST_PRESETS
 from supremum.mixed_precision.autocasting.reports import (
     AutocastReport,
     AutocastRow,
@@ -31,6 +32,7 @@ from supremum.mixed_precision.loss_scales import (
 )
 from supremum.mixed_precision.loss_scales import as_state as as_state
 from supremum.mixed_precision.loss_scales import one_more as one_more
+from supremum.mixed_precision.narrowing import Narrowed, NarrowedArray, NarrowingReport, narrow
 from supremum.mixed_precision.policy.global_policy import (
     PolicyWarning,
     floatx,
@@ -66,13 +68,13 @@ from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 __all__ = [
-    "AUTOCAST_OPERATIONS", "AutocastFunction", "AutocastReport", "AutocastRow", "DynamicLossScale", "FixedLossScale",
-    "HardwareWarning", "LossScale", "LossScaleState", "Policy", "PolicyMap", "PolicyWarning", "ProductCounts",
-    "ScaledGradients", "ScaledOptimizerState", "UncastFunction", "UncastProductsWarning", "UnmatchedPatternWarning",
-    "all_finite", "all_reduce_gradients", "as_loss_scale", "as_policy", "autocast", "cast_floating",
-    "deserialize_loss_scale", "find_loss_scale_state", "floatx", "global_policy", "loss_scaled", "register_operation",
-    "scale_loss", "scaled_value_and_grad", "select_tree", "serialize_loss_scale", "set_floatx", "set_global_policy",
-    "use_policy",
+    "AUTOCAST_OPERATIONS", "AUTOCAST_PRESETS", "AutocastFunction", "AutocastReport", "AutocastRow", "DynamicLossScale",
+    "FixedLossScale", "HardwareWarning", "LossScale", "LossScaleState", "Narrowed", "NarrowedArray", "NarrowingReport",
+    "Policy", "PolicyMap", "PolicyWarning", "ProductCounts", "ScaledGradients", "ScaledOptimizerState",
+    "UncastFunction", "UncastProductsWarning", "UnmatchedPatternWarning", "all_finite", "all_reduce_gradients",
+    "as_loss_scale", "as_policy", "autocast", "cast_floating", "deserialize_loss_scale", "find_loss_scale_state",
+    "floatx", "global_policy", "loss_scaled", "narrow", "register_operation", "scale_loss", "scaled_value_and_grad",
+    "select_tree", "serialize_loss_scale", "set_floatx", "set_global_policy", "use_policy",
 ]  # fmt: skip
 
 

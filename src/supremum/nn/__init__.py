@@ -7,6 +7,8 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.nn import functional
+from supremum.nn.cast_variables import cast_variables
+from supremum.nn.constraints import Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation
 from supremum.nn.dtype_checks import MixedDtypeError, MixedDtypeWarning
@@ -16,7 +18,7 @@ from supremum.nn.inputs import cast_inputs as cast_inputs
 from supremum.nn.inputs import described as described
 from supremum.nn.layer import Layer
 from supremum.nn.layer import as_layer as as_layer
-from supremum.nn.layers.activations import ELU, GELU, Activation, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from supremum.nn.layers.activations import ELU, GELU, Activation, Lambda, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from supremum.nn.layers.attention import KeyValueCache, MultiHeadAttention
 from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.dropout import Dropout
@@ -32,15 +34,17 @@ from supremum.nn.logits_registry import origin_of as origin_of
 from supremum.nn.logits_registry import record as record
 from supremum.nn.losses import collected_losses
 from supremum.nn.module_tree import snake_case as snake_case
-from supremum.nn.network import Input, Network, SequentialNetwork, SymbolicTensor
+from supremum.nn.network import Input, Network, SymbolicTensor
 from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
 from supremum.nn.scopes import next_random_key as next_random_key
 from supremum.nn.scopes import overlay as overlay
 from supremum.nn.scopes import random_key
+from supremum.nn.sequential import SequentialNetwork
 from supremum.nn.stateless_call import functional_call, initialize, load_variables, output_spec, split_variables
 from supremum.nn.summary import Summary
 from supremum.nn.symbolic import is_spec as is_spec
 from supremum.nn.variable_operators import VariableOperators as VariableOperators
+from supremum.nn.variable_operators import explained as explained
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 from supremum.nn.variables import Shard as Shard
 from supremum.public_names import public_names
@@ -48,14 +52,15 @@ from supremum.renamed_names import renamed_name
 
 __all__ = [
     "ELU", "GELU", "L1", "L1L2", "L2", "RNN", "Activation", "Add", "AutoCastVariable", "Average", "AvgPool",
-    "BatchNorm", "Bidirectional", "Concatenate", "Conv", "ConvTranspose", "Dense", "DenseGeneral", "Dropout", "Einsum",
-    "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool", "GroupNorm", "Input", "InputSpec",
-    "InstanceNorm", "KeyValueCache", "LSTMCell", "Layer", "LayerNorm", "LeakyReLU", "MaxPool", "Maximum", "MinPool",
-    "MixedDtypeError", "MixedDtypeWarning", "MultiHeadAttention", "Multiply", "Network", "Permute", "RMSNorm", "ReLU",
-    "RecurrentCell", "Regularizer", "Reshape", "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNNCell", "Softmax",
-    "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "Variable", "collected_losses", "custom_jvp",
-    "custom_vjp", "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype",
-    "random_key", "split_variables",
+    "BatchNorm", "Bidirectional", "Concatenate", "Constraint", "Conv", "ConvTranspose", "Dense", "DenseGeneral",
+    "Dropout", "Einsum", "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool", "GroupNorm", "Input",
+    "InputSpec", "InstanceNorm", "KeyValueCache", "LSTMCell", "Lambda", "Layer", "LayerNorm", "LeakyReLU", "MaxNorm",
+    "MaxPool", "Maximum", "MinMaxNorm", "MinPool", "MixedDtypeError", "MixedDtypeWarning", "MultiHeadAttention",
+    "Multiply", "Network", "NonNeg", "Permute", "RMSNorm", "ReLU", "RecurrentCell", "Regularizer", "Reshape",
+    "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNNCell", "Softmax", "Subtract", "Summary", "SymbolicTensor", "Tanh",
+    "UninitializedError", "UnitNorm", "Variable", "cast_variables", "collected_losses", "custom_jvp", "custom_vjp",
+    "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype", "random_key",
+    "split_variables",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from supremum.formats import DType
 from supremum.nn.inputs import described
 from supremum.nn.module_tree import Module
 from supremum.nn.scopes import autocast_to
+from supremum.nn.variable_operators import explained
 from supremum.nn.variables import UninitializedError
 
 _frames: ContextVar[tuple[CallFrame, ...]] = ContextVar("frames", default=())
@@ -88,19 +89,24 @@ def running_path(inner: Module[Any] | None = None) -> str:
     return "/".join(names or [layer.name for layer in layers])
 
 
-def add_layer_to_error(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def with_layer(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
     """Add to an error the innermost layer whose `call` raised it, and the inputs of that layer.
 
     Errors of Supremum get a longer message. Errors of JAX or of the user's code keep their message and get a note.
+    JAX's error about a variable in a function of `jax.lax` becomes an error of Supremum.
 
     Args:
         error: the error.
         layer: the layer.
         args: its positional inputs.
         kwargs: its keyword inputs.
+
+    Returns:
+        The error to raise, the same one or an error that replaces it.
     """
     if getattr(error, "layer", None) is not None:
-        return
+        return error
+    error = explained(error)
     name = f"{running_path(layer)} ({shown(layer)})"
     if isinstance(error, (ArgumentError, OperandError, UninitializedError)):
         if error.args:
@@ -109,3 +115,4 @@ def add_layer_to_error(error: Exception, layer: Module[Any], args: tuple[Any, ..
     elif not isinstance(error, SupremumError):
         vars(error)["layer"] = name
         error.add_note(f"in {name}, given {described(args, kwargs)}")
+    return error

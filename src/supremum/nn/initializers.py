@@ -1,4 +1,4 @@
-"""Weight initializers: those of `jax.nn.initializers`, adapted to kernels with any axes or several gates."""
+"""Weight initializers: those of `jax.nn.initializers`, adapted to kernels with any axes or several gates; names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.formats import DType, at_least_float32
 
 Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
@@ -53,6 +54,71 @@ def orthogonal(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Arra
         dtype: its dtype; the matrix is computed in at least float32, since JAX cannot decompose narrower ones.
     """
     return jax.nn.initializers.orthogonal()(key, shape, at_least_float32(dtype)).astype(dtype)
+
+
+def random_uniform(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+    """Uniform numbers from -0.05 to 0.05, as Keras' initializer of this name.
+
+    Args:
+        key: a key of `jax.random`.
+        shape: the shape.
+        dtype: its dtype.
+    """
+    return jax.random.uniform(key, shape, dtype, -0.05, 0.05)
+
+
+def identity(key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+    """A matrix with ones on its diagonal.
+
+    Args:
+        key: not used.
+        shape: two axes.
+        dtype: its dtype.
+    """
+    del key
+    return jnp.eye(*shape, dtype=dtype)
+
+
+_STDDEV = (("stddev", 0.05),)
+NAMED: dict[str, Initializer] = {
+    **{
+        name: JaxInitializer(name)
+        for name in ("glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform")
+    },
+    "identity": identity,
+    "ones": ONES,
+    "orthogonal": orthogonal,
+    "random_normal": JaxInitializer("normal", _STDDEV),
+    "random_uniform": random_uniform,
+    "truncated_normal": JaxInitializer("truncated_normal", _STDDEV),
+    "zeros": ZEROS,
+}
+"""Initializers by the names of Keras, with Keras' default options."""
+
+
+def as_initializer(initializer: Any) -> Initializer:
+    """Convert a name to an initializer; return a function as it is.
+
+    Args:
+        initializer: a function of a random key, a shape and a dtype; or a name, such as `"he_normal"`.
+
+    Raises:
+        UnknownNameError: for an unknown name; a `ValueError`.
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_initializer("ones")(jax.random.key(0), (2,), jnp.dtype("float16"))
+    Array([1., 1.], dtype=float16)
+    """
+    if isinstance(initializer, str):
+        if initializer not in NAMED:
+            raise UnknownNameError("initializer", initializer, NAMED)
+        return NAMED[initializer]
+    if not callable(initializer):
+        raise OperandError(
+            f"an initializer must be a name or a function of key, shape and dtype, got {shown(initializer)}; use "
+            "'glorot_uniform', or jax.nn.initializers.normal(0.02)"
+        )
+    return initializer
 
 
 @dataclass(frozen=True)
@@ -104,10 +170,11 @@ class GateInitializer:
         gates: the number of gates along the last axis.
     """
 
-    initializer: Initializer
+    initializer: Initializer | str
     gates: int
 
     def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
         """The initial values of a kernel."""
         part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
-        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)
+        initializer = as_initializer(self.initializer)
+        return jnp.concatenate([initializer(each, part, dtype) for each in keys], axis=-1)

@@ -21,9 +21,10 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, warn_if_it_gains_nothing
-from supremum.nn.call_stack import CallFrame, add_layer_to_error, call_scope, running_layers
+from supremum.nn.call_stack import CallFrame, call_scope, running_layers, with_layer
+from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
-from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer
+from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
 from supremum.nn.inputs import InputSpecs, cast_inputs, cast_inputs_of_layer, check_inputs
 from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
 from supremum.nn.losses import OwnLosses, activity_losses, added_loss, current_collector, weight_losses
@@ -57,6 +58,7 @@ class LayerOptions(TypedDict, total=False):
     trainable: bool
     activity_regularizer: RegularizerFunction | str | None
     name: str | None
+    input_shape: Sequence[int | None] | None
 
 
 class Layer(Module["Layer"], ABC):
@@ -76,6 +78,8 @@ class Layer(Module["Layer"], ABC):
         trainable: whether optimizers change its weights, and those of the layers in it.
         activity_regularizer: a penalty on the outputs, in their dtype, divided by the length of their first axis.
         name: its name in paths; None for its class name in snake case, such as `"batch_norm"`.
+        input_shape: the shape of its input without the batch axis, for the first layer of a sequential model, which
+            then knows the shapes of its weights before the first call; ignored elsewhere.
 
     Attributes:
         name: its name in paths, unless the layer that holds it gives it a different one.
@@ -126,6 +130,7 @@ class Layer(Module["Layer"], ABC):
         trainable: bool = True,
         activity_regularizer: RegularizerFunction | str | None = None,
         name: str | None = None,
+        input_shape: Sequence[int | None] | None = None,
     ) -> None:
         if isinstance(dtype, PolicyMap):
             raise ArgumentError(
@@ -141,6 +146,7 @@ class Layer(Module["Layer"], ABC):
         self.trainable = trainable
         self.activity_regularizer: RegularizerFunction | None = as_regularizer(activity_regularizer)
         self.name: str = snake_case(type(self).__name__) if name is None else name
+        self.given_input_shape: Any = None if input_shape is None else tuple(input_shape)
         self.built: bool = False
         self._before_build: Snapshot | None = None
         self._warned: set[str] = set()
@@ -255,8 +261,10 @@ class Layer(Module["Layer"], ABC):
             with call_scope(frame, self._autocast_dtype()):
                 return self._checked_call(args, kwargs, frame)
         except Exception as error:
-            add_layer_to_error(error, self, args, kwargs)
-            raise
+            found = with_layer(error, self, args, kwargs)
+            if found is error:
+                raise
+            raise found from error
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         check_inputs(self.input_spec, self.call, args, kwargs)
@@ -313,25 +321,29 @@ class Layer(Module["Layer"], ABC):
         self,
         name: str,
         shape: Any = (),
-        initializer: Initializer | None = None,
+        initializer: Initializer | str | None = None,
         *,
         dtype: Any = None,
         trainable: bool = True,
         autocast: bool = True,
         regularizer: RegularizerFunction | str | None = None,
+        constraint: ConstraintFunction | str | None = None,
     ) -> Any:
         """Make a weight.
 
         Args:
             name: its name within the layer.
             shape: its shape.
-            initializer: a function of key, shape and dtype, as in `jax.nn.initializers`; None for Glorot's uniform
-                initializer if the weight is inexact and has at least two axes, and for zeros otherwise.
+            initializer: a function of key, shape and dtype, as in `jax.nn.initializers`, or a name, such as `"ones"`;
+                None for Glorot's uniform initializer if the weight is inexact and has at least two axes, and for zeros
+                otherwise.
             dtype: the dtype to store it in; None for the layer's variable dtype.
             trainable: whether optimizers change it.
             autocast: whether it is read in the compute dtype inside `call`. This applies to floating weights if the
                 compute dtype differs from theirs.
             regularizer: a penalty on the stored value, in at least float32; only trainable weights have it.
+            constraint: a function, or a name such as `"non_neg"`, that optimizers apply to the stored value after each
+                step.
 
         Returns:
             The variable; assign it to an attribute, and the layer owns it. `initialize` makes its value.
@@ -343,14 +355,16 @@ class Layer(Module["Layer"], ABC):
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
+        initializer = as_initializer(initializer)
         if any(variable.name == name for variable in self.own_variables()):
             raise ArgumentError(f"{shown(self)} already has a variable {shown(name)}; use a different name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         made = AutoCastVariable if casts else Variable
         variable = made.declared(sizes, row.dtype, initializer, name, trainable=trainable)
-        variable.is_of_layer = True
+        variable.is_of_layer, variable.follows_policy = True, dtype is None
         variable.regularizer = as_regularizer(regularizer)
+        variable.constraint = as_constraint(constraint)
         return variable
 
     def full(self, shape: Any, fill_value: Any, dtype: Any = None) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Models, which combine layers: functional models and their symbolic inputs, subclasses, and sequences of layers."""
+"""Models, which combine layers: functional models and their symbolic inputs, and subclasses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from supremum.argument_checks import iterable, pytree
 from supremum.arrays import Array
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyMap, as_policy, floatx, global_policy
 from supremum.nn.call_stack import CallFrame
@@ -239,6 +239,8 @@ class Network(Layer):
         elif outputs is not None or type(self).call is Network.call:
             raise ArgumentError("a Network must get inputs and outputs, or be a subclass with a `call` method")
 
+    _is_complete = True  # False while layers are being added, which patterns may be for
+
     def _unbuild(self) -> None:
         if not self._nodes:  # a functional model has no `build` to undo
             super()._unbuild()
@@ -314,7 +316,7 @@ class Network(Layer):
         # Layers that are made in the first call have a path only after it.
         apply_policy_map(self, self.policy_map, warns=False)
         outputs = super()._checked_call(args, kwargs, frame)
-        while apply_policy_map(self, self.policy_map):
+        while apply_policy_map(self, self.policy_map, warns=self._is_complete):
             outputs = super()._checked_call(args, kwargs, frame)
         return outputs
 
@@ -390,67 +392,3 @@ def _by_id(symbolic: Any, values: Any) -> dict[int, Any]:
 def _substituted(tree: Any, values: dict[int, Any]) -> Any:
     leaves, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, [values.get(id(leaf), leaf) for leaf in leaves])
-
-
-class SequentialNetwork(Network):
-    """Feed each layer's output to the next; the layers cast, the model itself does not.
-
-    Args:
-        layers: the layers. Layers without a name are named after their classes, `"conv"`, `"conv_1"`, ...
-        dtype: the policy for layers that were given none, or a `PolicyMap`, as for `Network`; None to leave the
-            policies of the layers as they are.
-        strict: as for layers.
-        trainable: as for layers.
-        name: its name.
-
-    Raises:
-        OperandError: for an item that is not a layer; a `TypeError`.
-        ArgumentError: for a layer that was given no policy and has weights of a policy other than `dtype`; a
-            `ValueError`.
-
-    >>> from supremum.nn import Dense
-    >>> network = SequentialNetwork(
-    ...     [Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16"
-    ... )
-    >>> [layer.dtype_policy.name for layer in network]
-    ['mixed_bfloat16', 'float32']
-    """
-
-    def __init__(
-        self,
-        layers: Sequence[Layer],
-        *,
-        dtype: Any = None,
-        strict: bool = False,
-        trainable: bool = True,
-        name: str | None = None,
-    ) -> None:
-        layers = list(iterable("layers", layers, "layers"))
-        others = [layer for layer in layers if not isinstance(layer, Layer)]  # pyright: ignore[reportUnnecessaryIsInstance]
-        if others:
-            raise OperandError(
-                f"{type(self).__name__} takes layers, got {shown(others[0])}; wrap a function: nn.Activation(function)"
-            )
-        super().__init__(dtype=dtype, strict=strict, trainable=trainable, name=name)
-        self.autocast = False
-        self._layers = named_layers(layers)
-        names = {id(layer): name for name, layer in self._layers.items()}
-        self._order = tuple(names[id(layer)] for layer in layers)
-        if self.policy_map is not None:
-            apply_policy_map(self, self.policy_map, warns=False)
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, index: int) -> Layer:
-        return self._layers[self._order[index]]
-
-    def call(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Run the layers in order; the first one takes all inputs."""
-        if not self._order:
-            return inputs[0]
-        first, *others = (self._layers[name] for name in self._order)
-        x = first(*inputs, **kwargs)
-        for layer in others:
-            x = layer(x)
-        return x

@@ -1,34 +1,40 @@
-"""Python's operators for variables, which apply the operators of `Array` to the value."""
+"""Variables as values of JAX: Python's operators, which are those of the value, and JAX's own functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from supremum.arrays import Array, wrap
+from supremum.errors import ArgumentError, shown
 
 
 def _read(operand: Any) -> Any:
     return operand.value if isinstance(operand, VariableOperators) else operand
 
 
-def _operator(name: str) -> Callable[..., Any]:
-    """An operator on the value, under the rules in force; returns a JAX array, or an `Array` if it meets one."""
-    method = getattr(Array, name)
+def _flattened(variable: VariableOperators) -> tuple[tuple[tuple[Any, jax.Array]], None]:
+    return ((jax.tree_util.GetAttrKey("value"), variable.value),), None
 
-    def operator(self: Any, *others: Any) -> Any:
-        found = method(wrap(self.value), *map(_read, others))
-        if any(isinstance(other, Array) for other in others):
-            return found
-        if isinstance(found, tuple):
-            return tuple(part.unwrap() for part in found)
-        return found.unwrap() if isinstance(found, Array) else found
 
-    operator.__name__ = operator.__qualname__ = name
-    return operator
+def _rebuilt(_: None, children: Iterable[Any]) -> Any:
+    (value,) = children
+    return value
+
+
+def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda self: function(self.value)
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: function(self.value, _read(other))
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: function(_read(other), self.value)
 
 
 if TYPE_CHECKING:
@@ -40,7 +46,15 @@ else:
 
 
 class VariableOperators(_Base):
-    """Operators from both sides, comparisons, indexing and conversions; all of them read `value`, which casts."""
+    """Operators from both sides, comparisons, indexing and conversions; all of them read `value`, which casts.
+
+    Functions of `jax.numpy` and `jax.nn` take these objects as they take arrays. For that JAX needs two things: the
+    method `__jax_array__`, and a registration as a pytree, so that a jitted function gets the value as its argument.
+    A tree with a variable in it therefore has the variable's value as a leaf, and a tree that JAX rebuilds has an
+    array in its place. Results have the dtypes of JAX's promotion.
+    """
+
+    name: str
 
     # NumPy's arrays must leave operators to this class. NumPy's functions, which compute on the host, then raise.
     __array_ufunc__ = None
@@ -49,6 +63,13 @@ class VariableOperators(_Base):
     def value(self) -> jax.Array:
         """The value as computations see it."""
         raise NotImplementedError
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        jax.tree_util.register_pytree_with_keys(cls, _flattened, _rebuilt)
+
+    def __jax_array__(self) -> jax.Array:
+        return self.value
 
     # Layers and optimizers use variables as keys, by identity and not by value.
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
@@ -78,9 +99,52 @@ class VariableOperators(_Base):
         return np.asarray(self.value, dtype) if copy is None else np.array(self.value, dtype, copy=copy)
 
 
-for _name in (
-    "pos", "neg", "abs", "invert", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv",
-    "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror",
-    "xor", "rxor", "lshift", "rlshift", "rshift", "rrshift", "lt", "le", "gt", "ge", "eq", "ne",
-):  # fmt: skip
-    setattr(VariableOperators, f"__{_name}__", _operator(f"__{_name}__"))
+def _add_operators() -> None:
+    for name in ("pos", "neg", "abs", "invert"):
+        setattr(VariableOperators, f"__{name}__", _unary(getattr(operator, name)))
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(VariableOperators, f"__{name}__", _binary(getattr(operator, name)))
+    both = (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
+    )  # fmt: skip
+    functions = {name: getattr(operator, f"__{name}__") for name in both} | {"divmod": divmod}
+    for name, function in functions.items():
+        setattr(VariableOperators, f"__{name}__", _binary(function))
+        setattr(VariableOperators, f"__r{name}__", _reflected(function))
+
+
+_add_operators()
+
+
+def explained(error: Exception) -> Exception:
+    """Explain JAX's error about a variable in a function of `jax.lax`; return any other error as it is.
+
+    Functions of `jax.lax` take arrays only. JAX's message says to convert the object with `jax.numpy.array`, or to
+    register it as a pytree, and neither names it nor the function.
+
+    Args:
+        error: an error with a traceback.
+
+    >>> class Doubled(VariableOperators):
+    ...     name, value = "scale", jax.numpy.ones(2)
+    >>> try:
+    ...     jax.lax.exp(Doubled())
+    ... except ValueError as error:
+    ...     print(explained(error))
+    exp() takes arrays, got variable 'scale'; use scale.value, or a function of jax.numpy
+    """
+    if not isinstance(error, ValueError) or "__jax_array__() during abstractification" not in str(error):
+        return error
+    function, name = "a function of jax.lax", ""
+    place, is_inside = error.__traceback__, False
+    while place is not None:
+        frame = place.tb_frame
+        if not str(frame.f_globals.get("__name__", "")).startswith("jax."):
+            is_inside = False
+        elif not is_inside:
+            function, is_inside = f"{frame.f_code.co_name}()", True
+            given = [each for each in frame.f_locals.values() if isinstance(each, VariableOperators)]
+            name = given[0].name if given else name
+        place = place.tb_next
+    given = f"variable {shown(name)}; use {name}.value" if name else "a variable; use variable.value"
+    return ArgumentError(f"{function} takes arrays, got {given}, or a function of jax.numpy")

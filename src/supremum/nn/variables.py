@@ -12,6 +12,7 @@ from jax.core import Tracer
 from supremum.arrays import ELEMENTWISE_OPERATIONS, asarray, check_fits, kept_value, refused_in_place, stored, wrap
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
+from supremum.nn.constraints import ConstraintFunction
 from supremum.nn.functional import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
@@ -63,10 +64,11 @@ class UninitializedError(SupremumError, RuntimeError):
 
 
 class Variable(VariableOperators):
-    """A JAX array with a name, a shape and a dtype that never change.
+    """A JAX array with a name, a shape and a dtype that never change, except by `nn.cast_variables`.
 
-    Operators, on both sides, use its array: `x @ variable`, `variable[0]`, `variable < 0`. JAX's own functions take
-    `variable.value`. Inside a `functional_call` the variable reads and writes the values of that call.
+    Operators, on both sides, use its array: `x @ variable`, `variable[0]`, `variable < 0`. So do functions of
+    `jax.numpy` and `jax.nn`, with JAX's promotion; functions of `jax.lax` take `variable.value`. Inside a
+    `functional_call` the variable reads and writes the values of that call.
 
     Args:
         value: the first value, anything that `supremum.asarray` takes.
@@ -74,11 +76,19 @@ class Variable(VariableOperators):
         trainable: whether optimizers change it; they do not change running statistics.
         dtype: its dtype; None for the dtype of the value.
 
+    Attributes:
+        name: as given.
+        trainable: as given.
+        is_of_layer: whether `add_weight` made it.
+        follows_policy: whether `add_weight` stores it in the variable dtype of the layer, and was given no other dtype.
+        regularizer: a penalty on its value; None for none.
+        constraint: a function that optimizers apply to its value after each step; None for none.
+
     >>> variable = Variable([1.0, 2.0], "scale")
     >>> variable.assign_add(1)
     Variable('scale', shape=(2,), dtype=float32)
-    >>> 2 * variable
-    Array([4., 6.], dtype=float32)
+    >>> 2 * variable, jnp.sum(variable)
+    (Array([4., 6.], dtype=float32), Array(5., dtype=float32))
     """
 
     def __init__(self, value: Any, name: str = "variable", *, trainable: bool = True, dtype: Any = None) -> None:
@@ -95,7 +105,9 @@ class Variable(VariableOperators):
         self.name = name
         self.trainable = trainable
         self.is_of_layer = False
+        self.follows_policy = False
         self.regularizer: RegularizerFunction | None = None
+        self.constraint: ConstraintFunction | None = None
 
     @classmethod
     def declared(
@@ -326,6 +338,15 @@ class Variable(VariableOperators):
             self._stored = array
         return self
 
+    def replace(self, value: jax.Array) -> None:
+        """Replace the value and the stored dtype, as `nn.cast_variables` does.
+
+        Args:
+            value: an array of the same shape.
+        """
+        self._spec = jax.ShapeDtypeStruct(value.shape, value.dtype)
+        self._put(value)
+
     def lend(self, lender: Callable[[], jax.Array | None]) -> None:
         """Lend the value, as `Donation` does; the variable then holds none.
 
@@ -351,9 +372,10 @@ class Variable(VariableOperators):
 class AutoCastVariable(Variable):
     """A variable that is read in the compute dtype inside a layer's `call`, and as it is stored elsewhere.
 
-    Inside `call`, reading it casts: `value`, `read_value`, `sparse_read`, `gather_nd`, operators, indexing, comparisons
-    and conversions, and `dtype` is the compute dtype. `true_dtype` is the stored dtype, and assigning always keeps it.
-    `Layer.add_weight` makes these variables. Checkpoints store them like any other variable.
+    Inside `call`, reading it casts: `value`, `read_value`, `sparse_read`, `gather_nd`, operators, indexing,
+    comparisons, conversions and functions of `jax.numpy`, and `dtype` is the compute dtype. `true_dtype` is the stored
+    dtype, and assigning always keeps it. `Layer.add_weight` makes these variables. Checkpoints store them like any
+    other variable.
 
     Keras RFC 293, mixed precision, "AutoCastVariable API".
 

@@ -15,7 +15,7 @@ from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
 from supremum.mixed_precision import described, is_array, is_floating, split_loss, widen
-from supremum.nn import Variable, overlay
+from supremum.nn import Variable, explained, overlay
 
 Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
 """The argument of optimizers: one variable, several variables, or the variables of a model by path."""
@@ -99,6 +99,11 @@ def check_variable(variable: Any) -> None:
 
 
 def _not_a_variable(given: Any) -> OperandError:
+    if isinstance(given, str):
+        return OperandError(
+            f"an optimizer needs supremum.nn.Variable objects, got the name {shown(given)}: model.trainable_variables "
+            "is a dict by path, so use zip(gradients, model.trainable_variables.values())"
+        )
     return OperandError(
         f"an optimizer needs supremum.nn.Variable objects, got {type(given).__name__}: pass "
         "model.trainable_variables, or nn.Variable(array)"
@@ -121,7 +126,14 @@ def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., An
 
     @wraps(loss_fn)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        loss, aux = split_loss(loss_fn(*args, **kwargs), has_aux)
+        try:
+            returned = loss_fn(*args, **kwargs)
+        except ValueError as error:
+            found = explained(error)
+            if found is error:
+                raise
+            raise found from error
+        loss, aux = split_loss(returned, has_aux)
         return (loss, aux) if has_aux else loss
 
     return checked
@@ -253,6 +265,28 @@ def _check_transformed(function: Any, gradient: Any, variable: Any, key_of: Mapp
             f"{shown(function)} must return a gradient of shape {variable.shape} for {shown(variable)}, got "
             f"{gradient.shape}"
         )
+
+
+def constrain(values: dict[str, jax.Array], variables: Mapping[str, Variable]) -> dict[str, jax.Array]:
+    """Apply the constraints of variables to their new values.
+
+    Args:
+        values: the new values, by key.
+        variables: the variables by key; a value without a variable has no constraint.
+
+    Raises:
+        ArgumentError: for a constraint that returns a different shape.
+    """
+    made = dict(values)
+    for key, variable in variables.items():
+        if key in values and variable.constraint is not None:
+            value = values[key]
+            made[key] = jnp.asarray(variable.constraint(value), value.dtype)
+            if made[key].shape != value.shape:
+                raise ArgumentError(
+                    f"the constraint of {shown(variable)} must return shape {value.shape}, got {made[key].shape}"
+                )
+    return made
 
 
 def clip(gradients: dict[str, jax.Array], numbers: Mapping[str, Any]) -> dict[str, jax.Array]:

@@ -18,10 +18,11 @@ from supremum.mixed_precision import all_reduce_gradients, one_more, widen
 from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate, Transformer, Variables, checked_loss, process, register
+from supremum.optimizers.gradients import Aggregate, Transformer, Variables, checked_loss, constrain, process, register
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
 from supremum.optimizers.settings import CHECKS, hashable
 from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
+from supremum.renamed_names import with_renamed_arguments
 
 
 class Optimizer:
@@ -31,7 +32,8 @@ class Optimizer:
     in the next step without a new trace, or to a schedule. Any other attribute takes effect in the next step too, which
     is then traced again; assign a new value, do not change the old one in place.
 
-    Steps compute in at least float32, whatever the dtype of the variables, and round to that dtype once. The slots are
+    Steps compute in at least float32, whatever the dtype of the variables, and round to that dtype once. The constraint
+    of a variable, such as `kernel_constraint=` of its layer, is then applied to its new value. The slots are
     at least float32 too, unless the transformation or an argument such as `mu_dtype` sets another dtype.
 
     A subclass adds its hyperparameters with `add_hyperparameter` and returns the transformation from
@@ -359,6 +361,8 @@ class Optimizer:
         new_values, slots = transformations.take_step(
             transformation, processed, state.slots, values, keys, numbers, type(self).__name__
         )
+        changed = {key: new_values[key] for key in processed}
+        new_values = {**new_values, **constrain(changed, self.built_for)}
         new_state = OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
         return Update(new_values, new_state, after, jnp.asarray(False))
 
@@ -377,7 +381,8 @@ class Optimizer:
         """Return the dtypes that `apply_gradients` takes for the gradient of a variable, the usual dtype first."""
         return (variable.true_dtype,)
 
-    def minimize(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> jax.Array:
+    @with_renamed_arguments("supremum.optimizers.Optimizer.minimize")
+    def minimize(self, loss_fn: Callable[..., Any], var_list: Variables, *args: Any) -> jax.Array:
         """Take a step: compute the loss and its gradients, and change the variables.
 
         With `args` the whole step is compiled, once for each loss function. Pass the same function again, not a new
@@ -393,7 +398,7 @@ class Optimizer:
 
         Args:
             loss_fn: a function of `args` that reads variables and returns a real floating scalar.
-            variables: the variables to change: `model.trainable_variables`, several variables, or one.
+            var_list: the variables to change: `model.trainable_variables`, several variables, or one.
             args: arrays, and trees of arrays.
 
         Returns:
@@ -404,14 +409,14 @@ class Optimizer:
             ArgumentError: for a loss function that assigns to the trained variables, and while JAX is tracing; use
                 `value_and_grad` and `update` there.
         """
-        return self._stepper.minimize(loss_fn, variables, args)
+        return self._stepper.minimize(loss_fn, var_list, args)
 
     def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> list[jax.Array]:
         """Compute the unscaled gradients of a loss, for `apply_gradients`.
 
         Args:
             loss_fn: as for `minimize`, including when it is compiled.
-            variables: as for `minimize`.
+            variables: as `var_list` of `minimize`.
             args: as for `minimize`.
 
         Returns:

@@ -427,3 +427,13 @@ class Sequential(Model, nn.SequentialNetwork):
     >>> model.predict(np.ones((8, 3), "float32"), verbose=0).dtype
     dtype(bfloat16)
     """
+
+    def add(self, layer: nn.Layer | nn.SymbolicTensor) -> None:
+        """Add a layer, as for `nn.SequentialNetwork`; the model must then be compiled again."""
+        super().add(layer)
+        self._trainer = self._evaluator = None
+
+    def pop(self) -> nn.Layer:
+        """Remove the last layer, as for `nn.SequentialNetwork`; the model must then be compiled again."""
+        self._trainer = self._evaluator = None
+        return super().pop()

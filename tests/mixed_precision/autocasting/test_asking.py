@@ -190,8 +190,42 @@ def test_invalid_arguments_raise():
         ArgumentError, match=r"ops\['pure_callback'\] must be 'declared', got 'compute': code outside JAX"
     ):
         autocast(lambda x: x, ops={"pure_callback": "compute"})
-    with pytest.raises(TypeError, match=r"autocast needs a function first, got 'mixed_float16'"):
-        autocast("mixed_float16")
+    with pytest.raises(TypeError, match=r"autocast needs a function, got 2: use autocast\(function, 'mixed_float16'\)"):
+        autocast("mixed_float16")(2)
+    with pytest.raises(TypeError, match=r"needs a function first, got 'mixed_float16': .* or @autocast\('bfloat16'\)"):
+        autocast("mixed_float16", "bfloat16")
+    with pytest.raises(TypeError, match="enabled must be True or False, got 'no'"):
+        autocast(lambda x: x, enabled="no")
+
+
+# Decorators
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", Policy("mixed_float16"), PolicyMap({}, "mixed_float16")])
+def test_policy_in_place_of_the_function_makes_a_decorator(policy):
+    @autocast(policy)
+    def product(x):
+        return x @ x
+
+    assert product.report(jnp.ones((2, 2))).summary() == "float16  1 x dot_general"
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+def test_disabled_decorator_runs_the_declared_dtypes(jitted):
+    @autocast("mixed_float16", enabled=False)
+    def product(x):
+        return x @ x
+
+    def around(x):
+        return product(x) + 0 * (x @ x)
+
+    x = jnp.full((2, 2), 1 + 2**-11)  # float16 rounds it to 1
+    run = jax.jit if jitted else lambda function: function
+    assert float(run(product)(x)[0, 0]) == float((x @ x)[0, 0]) > 2
+    assert float(run(autocast(around, "mixed_float16"))(x)[0, 0]) > 2
+    assert product.report(x).summary() == "float32  1 x dot_general"
+    assert "enabled=False" in repr(product)
+    assert product != autocast(product._function, "mixed_float16")
 
 
 # Arguments and results

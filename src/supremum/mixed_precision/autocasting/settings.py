@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from supremum.argument_checks import mapping
+from supremum.argument_checks import chosen as chosen_name
+from supremum.argument_checks import flag, mapping
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, shown
 from supremum.formats import FORMATS, DType, Format, Kind, as_format
 from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, DECLARED, INSIDE, RULES
+from supremum.mixed_precision.autocasting.presets import AUTOCAST_PRESETS
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
 from supremum.promotion import result_type
@@ -74,11 +76,13 @@ class Settings:
         policy: the policy that gives the compute dtype, or policies by path.
         given_ops: pairs of a primitive or function and the rule that replaces its own.
         respect_explicit_casts: whether a value keeps the dtype to which it was cast by hand.
+        enabled: whether the function runs in the dtypes of the policy; otherwise it runs in those that it declares.
     """
 
     policy: Policy | PolicyMap
     given_ops: tuple[tuple[str, str], ...] = ()
     respect_explicit_casts: bool = True
+    enabled: bool = True
 
     @property
     def by_path(self) -> bool:
@@ -102,7 +106,9 @@ def _compute_dtype(policy: Policy | PolicyMap, scopes: tuple[str, ...]) -> DType
     return chosen.compute_dtype
 
 
-def as_settings(policy: Any, ops: Mapping[str, Any] | None, respect_explicit_casts: bool) -> Settings:
+def as_settings(
+    policy: Any, ops: Mapping[str, Any] | str | None, respect_explicit_casts: bool, enabled: bool = True
+) -> Settings:
     """Make the settings from the arguments of `autocast`."""
     chosen = policy if isinstance(policy, PolicyMap) else as_policy(policy)
     used = [chosen] if isinstance(chosen, Policy) else [chosen.default, *(each for _, each in chosen.patterns)]
@@ -113,9 +119,11 @@ def as_settings(policy: Any, ops: Mapping[str, Any] | None, respect_explicit_cas
                 f"autocast needs a policy that computes in one of {', '.join(_COMPUTE_NAMES)}, got {shown(str(each))}, "
                 f"which computes in {'the dtype of its inputs' if compute is None else compute}"
             )
+    if isinstance(ops, str):
+        ops = AUTOCAST_PRESETS[chosen_name("preset of ops", ops, AUTOCAST_PRESETS)]
     given = {} if ops is None else mapping("ops", ops, "{'softmax': 'float32'}")
     rules = tuple(sorted((name, _rule(name, rule)) for name, rule in given.items()))
-    return Settings(chosen, rules, respect_explicit_casts)
+    return Settings(chosen, rules, respect_explicit_casts, flag("enabled", enabled))
 
 
 def _rule(name: str, rule: Any) -> str:

@@ -54,12 +54,22 @@ class AutocastFunction(Generic[P, R]):
     """
 
     def __init__(self, function: Callable[P, R], settings: Settings) -> None:
+        if not callable(function):  # pyright: ignore[reportUnnecessaryComparison]
+            policy = settings.policy
+            written = shown(policy if isinstance(policy, PolicyMap) else policy.name)
+            raise OperandError(
+                f"autocast needs a function, got {shown(function)}: use autocast(function, {written}), and call the "
+                "result with arrays"
+            )
         functools.update_wrapper(self, function)
         self._function = function
         self._settings = settings
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
+        if not self._settings.enabled:
+            with autocast.disabled():  # under an outer autocast, too
+                return self._function(*args, **kwargs)
         closed, arrays, put, _ = self._rewritten(args, kwargs)
         # The scope tells an outer autocast that these operations are decided.
         with jax.named_scope(operations.DECIDED_SCOPE):
@@ -91,7 +101,8 @@ class AutocastFunction(Generic[P, R]):
         return hash((self._function, self._settings))
 
     def __repr__(self) -> str:
-        return f"autocast({self._function!r}, {str(self._settings.policy)!r})"
+        enabled = "" if self._settings.enabled else ", enabled=False"
+        return f"autocast({self._function!r}, {str(self._settings.policy)!r}{enabled})"
 
     def _rewritten(
         self, args: Any, kwargs: Any
@@ -102,7 +113,9 @@ class AutocastFunction(Generic[P, R]):
             The rewritten function, its array arguments, a function that rebuilds the result from arrays, and a function
             that makes the report.
         """
-        call = traced_call(self._function, args, kwargs, "autocast")
+        enabled = self._settings.enabled
+        function: Callable[..., Any] = self._function if enabled else autocast.disabled()(self._function)
+        call = traced_call(function, args, kwargs, "autocast")
         closed = call.program
         rewriter, rule = _rewriter(self._settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
         rewritten = rewriter.rewrite(
@@ -208,15 +221,17 @@ class _Autocast:
     `autocast.astype` for it, or `autocast.disabled` for a whole region.
 
     Args:
-        function: a function of pytrees; without it, a decorator is returned.
+        function: a function of pytrees; without it, or with a policy in its place, a decorator is returned.
         policy: a policy or its name, with a compute dtype that is a real float of 16 or 32 bits. A `PolicyMap` chooses
             by the `jax.named_scope` blocks around an operation, such as the layers of Flax.
         ops: rules that replace the rows, by the name of a primitive or of a jitted or custom function, for all
             operations inside: `"compute"`, `"float32"` or another dtype, `"widest"`, `"each"` or `"declared"`. For a
             `custom_vjp` or `custom_vmap` function also `"inside"`: its operations are treated one by one, while its
-            arguments and results keep the dtypes that it declares.
+            arguments and results keep the dtypes that it declares. Or the name of one of `AUTOCAST_PRESETS`:
+            `"torch-cuda"` or `"torch-cpu"`, for the dtypes of `torch.autocast` on these devices.
         respect_explicit_casts: whether casts in the function decide the dtype of later operations. False treats them
             like any other operation.
+        enabled: False runs the function in the dtypes that it declares, as in `autocast.disabled()`.
 
     Returns:
         An `AutocastFunction`; its `report(*args)` lists which operations run in which dtype, and why.
@@ -241,7 +256,7 @@ class _Autocast:
     ...     print(f"{row.operation} in {row.dtype}: {row.why}")
     reduce_max in float32: softmax and logsumexp subtract it, and the difference must not be rounded first
     max in float32: as accurate as its operands in any dtype
-    >>> @autocast(policy="mixed_float16")
+    >>> @autocast("mixed_float16", enabled=True)
     ... def loss(w, x):
     ...     return jnp.mean((x @ w) ** 2)
     >>> jax.grad(loss)(w, x).dtype
@@ -254,38 +269,43 @@ class _Autocast:
         function: Callable[P, R],
         policy: Any = ...,
         *,
-        ops: Mapping[str, Any] | None = ...,
+        ops: Mapping[str, Any] | str | None = ...,
         respect_explicit_casts: bool = ...,
+        enabled: bool = ...,
     ) -> AutocastFunction[P, R]: ...
 
     @overload
     def __call__(
         self,
-        function: None = ...,
+        function: str | Policy | PolicyMap | None = ...,
         policy: Any = ...,
         *,
-        ops: Mapping[str, Any] | None = ...,
+        ops: Mapping[str, Any] | str | None = ...,
         respect_explicit_casts: bool = ...,
+        enabled: bool = ...,
     ) -> Callable[[Callable[P, R]], AutocastFunction[P, R]]: ...
 
     @with_renamed_arguments("supremum.mixed_precision.autocast")
     def __call__(
         self,
-        function: Callable[..., Any] | None = None,
-        policy: Any = "mixed_bfloat16",
+        function: Any = None,
+        policy: Any = None,
         *,
-        ops: Mapping[str, Any] | None = None,
+        ops: Mapping[str, Any] | str | None = None,
         respect_explicit_casts: bool = True,
+        enabled: bool = True,
     ) -> Any:
         """Run a function in mixed precision; see the class."""
-        settings = as_settings(policy, ops, respect_explicit_casts)
-        if function is None:
-            return functools.partial(AutocastFunction, settings=settings)
-        if isinstance(function, (str, Policy, PolicyMap)) or not callable(function):
-            raise OperandError(
-                f"autocast needs a function first, got {shown(function)}: use autocast(function, {shown(policy)})"
-            )
-        return AutocastFunction(function, settings)
+        if isinstance(function, (str, Policy, PolicyMap)):
+            if policy is not None:
+                raise OperandError(
+                    f"autocast needs a function first, got {shown(function)}: use autocast(function, {shown(policy)}), "
+                    f"or @autocast({shown(policy)})"
+                )
+            function, policy = None, function
+        settings = as_settings("mixed_bfloat16" if policy is None else policy, ops, respect_explicit_casts, enabled)
+        made = functools.partial(AutocastFunction, settings=settings)
+        return made if function is None else made(function)
 
     @staticmethod
     @contextmanager

@@ -64,7 +64,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> ja
     Array([-1.,  1.], dtype=float32)
     """
     negative_slope = _factor("negative_slope", negative_slope, x)
-    return _rounded_once(lambda wide: jax.nn.leaky_relu(wide, negative_slope), x, dtype, "leaky_relu")
+    return rounded_once(lambda wide: jax.nn.leaky_relu(wide, negative_slope), x, dtype, "leaky_relu")
 
 
 def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
@@ -87,7 +87,7 @@ def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
     Array([-1.,  2.], dtype=float32)
     """
     alpha = _factor("alpha", alpha, x)
-    return _rounded_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype, "elu")
+    return rounded_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype, "elu")
 
 
 def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
@@ -110,7 +110,7 @@ def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
     Array([-0, 0, 100], dtype=bfloat16)
     """
     flag("approximate", approximate)
-    return _rounded_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype, "gelu")
+    return rounded_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype, "gelu")
 
 
 def silu(x: Any, *, dtype: Any = None) -> jax.Array:
@@ -126,7 +126,7 @@ def silu(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> silu(jnp.array([0.0, 100.0]))
     Array([  0., 100.], dtype=float32)
     """
-    return _rounded_once(jax.nn.silu, x, dtype)
+    return rounded_once(jax.nn.silu, x, dtype)
 
 
 def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
@@ -142,7 +142,7 @@ def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> sigmoid(jnp.array([0, 100], "float16"))
     Array([0.5, 1. ], dtype=float16)
     """
-    output = _rounded_once(jax.nn.sigmoid, x, dtype)
+    output = rounded_once(jax.nn.sigmoid, x, dtype)
     logits = x if isinstance(x, jax.Array) else promote_dtype(x)[0]
     return record(output, Origin("sigmoid", logits, ()))
 
@@ -160,10 +160,18 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> tanh(jnp.array([0.0, 100.0]))
     Array([0., 1.], dtype=float32)
     """
-    return _rounded_once(jnp.tanh, x, dtype)
+    return rounded_once(jnp.tanh, x, dtype)
 
 
-def _rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any, ordered: str = "") -> jax.Array:
+def rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any, ordered: str = "") -> jax.Array:
+    """Apply a function in at least float32, and round the result once.
+
+    Args:
+        function: a function of an array.
+        x: values of any dtype.
+        dtype: the dtype of the result; None for the dtype of `x`, or at least float32 for integers and bools.
+        ordered: the name of the function in errors, if it needs real values; empty if it does not.
+    """
     target, (wide,) = widened(x, dtype=dtype)
     if ordered:
         ordered_format(ordered, target, _REAL_PARTS)

@@ -1,22 +1,25 @@
-"""Layers with an activation."""
+"""Layers with an activation, and layers around a function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Unpack
 
 import jax
 
+from supremum import argument_checks
 from supremum.nn.functional import elu, gelu, leaky_relu, relu, sigmoid, silu, softmax, tanh
+from supremum.nn.functional.named_activations import ActivationFunction, activated, check_activation
 from supremum.nn.layer import Layer, LayerOptions
-from supremum.nn.logits_registry import record_function
 
 
 class Activation(Layer):
     """Apply a function to each value.
 
     Args:
-        function: a function such as `jax.nn.gelu`; it gets inputs in the compute dtype.
+        function: a function such as `jax.nn.gelu`, which gets inputs in the compute dtype; or a name, such as
+            `"softplus"`, with Keras' options, computed in at least float32 and rounded once.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     >>> import jax.numpy as jnp
@@ -24,13 +27,45 @@ class Activation(Layer):
     Array([1, 1], dtype=bfloat16)
     """
 
-    def __init__(self, function: Callable[[jax.Array], jax.Array], **options: Unpack[LayerOptions]) -> None:
+    def __init__(self, function: ActivationFunction | str, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
-        self.function = function
+        self.function: ActivationFunction | str = check_activation(function)
 
     def call(self, x: jax.Array) -> jax.Array:
         """Apply the function."""
-        return record_function(self.function, x, self.function(x))
+        return activated(self.function, x, self.compute_dtype)
+
+
+class Lambda(Layer):
+    """A layer that calls a function.
+
+    Args:
+        function: a function of the inputs, which are in the compute dtype.
+        arguments: more arguments for the function, by name.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    Raises:
+        OperandError: for anything but a function; a `TypeError`.
+
+    >>> import jax.numpy as jnp
+    >>> Lambda(lambda x: x.clip(0, 1), dtype="mixed_bfloat16")(jnp.array([-1.0, 0.5]))
+    Array([0, 0.5], dtype=bfloat16)
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        arguments: Mapping[str, Any] = MappingProxyType({}),
+        **options: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(**options)
+        self.function: Callable[..., Any] = argument_checks.function("function", function, "jnp.square")
+        self.arguments: dict[str, Any] = dict(argument_checks.mapping("arguments", arguments, "{'axis': 0}"))
+
+    def call(self, *inputs: Any) -> Any:
+        """Call the function."""
+        return self.function(*inputs, **self.arguments)
 
 
 class ReLU(Activation):

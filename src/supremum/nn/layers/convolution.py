@@ -19,10 +19,10 @@ from supremum.nn.functional.convolution import (
 )
 from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
 from supremum.nn.inputs import InputSpec
-from supremum.nn.layers.products import KernelLayer, KernelOptions
+from supremum.nn.layers.products import ProductLayer, ProductOptions
 
 
-class ConvOptions(KernelOptions, total=False):
+class ConvOptions(ProductOptions, total=False):
     """The keyword arguments of `Conv` and `ConvTranspose`, documented there."""
 
     strides: Ints | None
@@ -32,7 +32,7 @@ class ConvOptions(KernelOptions, total=False):
     use_bias: bool
 
 
-class BaseConv(KernelLayer):
+class BaseConv(ProductLayer):
     """The common base of `Conv` and `ConvTranspose`."""
 
     _paddings: ClassVar[tuple[str, ...]]
@@ -48,7 +48,7 @@ class BaseConv(KernelLayer):
         kernel_dilation: Ints = 1,
         groups: int = 1,
         use_bias: bool = True,
-        **options: Unpack[KernelOptions],
+        **options: Unpack[ProductOptions],
     ) -> None:
         super().__init__(**options)
         self.filters: int = positive_int("filters", filters)
@@ -92,10 +92,13 @@ class Conv(BaseConv):
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
         use_bias: whether to add a bias; it has no effect before a batch normalization.
+        activation: a function of the outputs, or its name, such as `"relu"`; None for none.
         kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters).
         bias_initializer: for the bias, shape (filters,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
+        bias_constraint: likewise for the bias.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -119,7 +122,10 @@ class Conv(BaseConv):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the convolution, in the compute dtype."""
-        return functional.conv(x, *self.kernel_and_bias(), input_dilation=self.input_dilation, **self._options())
+        options = self._options()
+        return self.activated(
+            functional.conv(x, *self.kernel_and_bias(), input_dilation=self.input_dilation, **options)
+        )
 
 
 class ConvTranspose(BaseConv):
@@ -136,11 +142,14 @@ class ConvTranspose(BaseConv):
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the layer is then the gradient
             of `Conv` with the same kernel.
         use_bias: whether to add a bias; it has no effect before a batch normalization.
+        activation: a function of the outputs, or its name, such as `"relu"`; None for none.
         kernel_initializer: for the kernel, shape (*kernel_size, channels / groups, filters), or
             (*kernel_size, filters / groups, channels) with `transpose_kernel`.
         bias_initializer: for the bias, shape (filters,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
+        bias_constraint: likewise for the bias.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -169,5 +178,5 @@ class ConvTranspose(BaseConv):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the transposed convolution, in the compute dtype."""
-        flipped = self.transpose_kernel
-        return functional.conv_transpose(x, *self.kernel_and_bias(), transpose_kernel=flipped, **self._options())
+        options = {"transpose_kernel": self.transpose_kernel, **self._options()}
+        return self.activated(functional.conv_transpose(x, *self.kernel_and_bias(), **options))

@@ -8,8 +8,9 @@ import jax
 
 from supremum.errors import shown
 from supremum.nn import functional
+from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.functional.shape_checks import positive_int
-from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
+from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer, as_initializer
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.variables import UninitializedError
@@ -27,6 +28,7 @@ class Embedding(Layer):
         features: the length of a row.
         embedding_initializer: for the table, shape (num_embeddings, features).
         embedding_regularizer: a penalty on the table, such as `"l2"` or `nn.L2(1e-4)`.
+        embedding_constraint: a function applied to the table after each step, such as `"unit_norm"`.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -50,21 +52,28 @@ class Embedding(Layer):
         num_embeddings: int,
         features: int,
         *,
-        embedding_initializer: Initializer = ROWS_OF_UNIT_NORM,
+        embedding_initializer: Initializer | str = ROWS_OF_UNIT_NORM,
         embedding_regularizer: RegularizerFunction | str | None = None,
+        embedding_constraint: ConstraintFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.num_embeddings: int = positive_int("num_embeddings", num_embeddings)
         self.features: int = positive_int("features", features)
-        self._embedding_initializer = embedding_initializer
+        self._embedding_initializer: Initializer = as_initializer(embedding_initializer)
         self._embedding_regularizer = as_regularizer(embedding_regularizer)
+        self._embedding_constraint = as_constraint(embedding_constraint)
 
     def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table does not depend on it)
         """Add the table."""
         shape = (self.num_embeddings, self.features)
         self.embedding: Any = self.add_weight(
-            "embedding", shape, self._embedding_initializer, autocast=False, regularizer=self._embedding_regularizer
+            "embedding",
+            shape,
+            self._embedding_initializer,
+            autocast=False,
+            regularizer=self._embedding_regularizer,
+            constraint=self._embedding_constraint,
         )
 
     def call(self, indices: Any) -> jax.Array:

@@ -9,9 +9,11 @@ import jax
 
 from supremum.errors import ArgumentError, shown
 from supremum.nn import functional
+from supremum.nn.constraints import ConstraintFunction, as_constraint
+from supremum.nn.functional.named_activations import ActivationFunction, activated, check_activation
 from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
-from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, MatrixInitializer
+from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, MatrixInitializer, as_initializer
 from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer, LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
@@ -20,38 +22,47 @@ from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 class KernelOptions(LayerOptions, total=False):
     """The keyword arguments of every layer with a kernel, documented in `KernelLayer`."""
 
-    kernel_initializer: Initializer
-    bias_initializer: Initializer
+    kernel_initializer: Initializer | str
+    bias_initializer: Initializer | str
     kernel_regularizer: RegularizerFunction | str | None
     bias_regularizer: RegularizerFunction | str | None
+    kernel_constraint: ConstraintFunction | str | None
+    bias_constraint: ConstraintFunction | str | None
 
 
 class KernelLayer(Layer):
     """A layer with a kernel and an optional bias.
 
     Args:
-        kernel_initializer: for the kernel.
+        kernel_initializer: for the kernel, a function of key, shape and dtype, or a name, such as `"he_normal"`.
         bias_initializer: for the bias.
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        kernel_constraint: a function that optimizers apply to the kernel after each step, such as `"max_norm"` or
+            `nn.MaxNorm(3)`.
+        bias_constraint: likewise for the bias.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
     def __init__(
         self,
         *,
-        kernel_initializer: Initializer = GLOROT_UNIFORM,
-        bias_initializer: Initializer = ZEROS,
+        kernel_initializer: Initializer | str = GLOROT_UNIFORM,
+        bias_initializer: Initializer | str = ZEROS,
         kernel_regularizer: RegularizerFunction | str | None = None,
         bias_regularizer: RegularizerFunction | str | None = None,
+        kernel_constraint: ConstraintFunction | str | None = None,
+        bias_constraint: ConstraintFunction | str | None = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.input_spec = InputSpec()
-        self.kernel_initializer = kernel_initializer
-        self.bias_initializer = bias_initializer
+        self.kernel_initializer: Initializer = as_initializer(kernel_initializer)
+        self.bias_initializer: Initializer = as_initializer(bias_initializer)
         self.kernel_regularizer: RegularizerFunction | None = as_regularizer(kernel_regularizer)
         self.bias_regularizer: RegularizerFunction | None = as_regularizer(bias_regularizer)
+        self.kernel_constraint: ConstraintFunction | None = as_constraint(kernel_constraint)
+        self.bias_constraint: ConstraintFunction | None = as_constraint(bias_constraint)
 
     def add_kernel_and_bias(
         self,
@@ -70,26 +81,56 @@ class KernelLayer(Layer):
         """
         initializer = initializer or self.kernel_initializer
         bias_initializer = bias_initializer or self.bias_initializer
-        self.kernel: Any = self.add_weight("kernel", shape, initializer, regularizer=self.kernel_regularizer)
+        self.kernel: Any = self.add_weight(
+            "kernel", shape, initializer, regularizer=self.kernel_regularizer, constraint=self.kernel_constraint
+        )
         self.bias: Any = None
         if bias_shape is not None:
-            self.bias = self.add_weight("bias", bias_shape, bias_initializer, regularizer=self.bias_regularizer)
+            self.bias = self.add_weight(
+                "bias", bias_shape, bias_initializer, regularizer=self.bias_regularizer, constraint=self.bias_constraint
+            )
 
     def kernel_and_bias(self) -> tuple[jax.Array, jax.Array | None]:
         """The values of kernel and bias, in the compute dtype inside `call`."""
         return self.kernel.value, None if self.bias is None else self.bias.value
 
 
-class Dense(KernelLayer):
+class ProductOptions(KernelOptions, total=False):
+    """The keyword arguments of every layer with a kernel and an activation, documented in `ProductLayer`."""
+
+    activation: ActivationFunction | str | None
+
+
+class ProductLayer(KernelLayer):
+    """A layer with a kernel, an optional bias, and an activation after them.
+
+    Args:
+        activation: a function of the outputs; a name, such as `"relu"`, with Keras' options; or None.
+        options: the options of `KernelLayer`.
+    """
+
+    def __init__(self, *, activation: ActivationFunction | str | None = None, **options: Unpack[KernelOptions]) -> None:
+        super().__init__(**options)
+        self.activation: ActivationFunction | str | None = check_activation(activation)
+
+    def activated(self, outputs: jax.Array) -> jax.Array:
+        """Apply the activation, with a result in the compute dtype for a name."""
+        return activated(self.activation, outputs, self.compute_dtype)
+
+
+class Dense(ProductLayer):
     """`x @ kernel + bias` over the last axis; inputs may be a `jax.experimental.sparse.BCOO`.
 
     Args:
         units: the number of outputs.
+        activation: a function of the outputs, or its name, such as `"relu"`; None for none.
         use_bias: whether to add a bias.
         kernel_initializer: for the kernel, shape (inputs, units).
         bias_initializer: for the bias, shape (units,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
+        bias_constraint: likewise for the bias.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -103,8 +144,15 @@ class Dense(KernelLayer):
     (dtype(bfloat16), (3, 4), dtype('float32'))
     """
 
-    def __init__(self, units: int, *, use_bias: bool = True, **options: Unpack[KernelOptions]) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        units: int,
+        activation: ActivationFunction | str | None = None,
+        *,
+        use_bias: bool = True,
+        **options: Unpack[KernelOptions],
+    ) -> None:
+        super().__init__(activation=activation, **options)
         self.units: int = positive_int("units", units)
         self.use_bias = use_bias
 
@@ -118,10 +166,10 @@ class Dense(KernelLayer):
 
     def call(self, x: Any) -> jax.Array:
         """Compute the product, in the compute dtype."""
-        return functional.dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype)
+        return self.activated(functional.dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype))
 
 
-class DenseGeneral(KernelLayer):
+class DenseGeneral(ProductLayer):
     """A matrix product over any axes, to any axes, plus a bias.
 
     Args:
@@ -129,11 +177,14 @@ class DenseGeneral(KernelLayer):
         axis: the axes to contract, in the order of the kernel.
         batch_axis: the axes with a separate matrix for each index; they must be the first axes.
         use_bias: whether to add a bias.
+        activation: a function of the outputs, or its name, such as `"relu"`; None for none.
         kernel_initializer: for the matrices of the kernel, shape (product of the contracted sizes, product of
             `features`); the kernel has shape (*batch, *contracted, *features).
         bias_initializer: for the bias, shape (*batch, *features).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
+        bias_constraint: likewise for the bias.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -154,7 +205,7 @@ class DenseGeneral(KernelLayer):
         axis: Ints = -1,
         batch_axis: Ints = (),
         use_bias: bool = True,
-        **options: Unpack[KernelOptions],
+        **options: Unpack[ProductOptions],
     ) -> None:
         super().__init__(**options)
         count = len(features) if isinstance(features, (tuple, list)) else 1
@@ -184,12 +235,11 @@ class DenseGeneral(KernelLayer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
-        return functional.dense_general(
-            x, *self.kernel_and_bias(), axes=self.axis, batch_axes=self.batch_axis, dtype=self.compute_dtype
-        )
+        axes = {"axes": self.axis, "batch_axes": self.batch_axis}
+        return self.activated(functional.dense_general(x, *self.kernel_and_bias(), **axes, dtype=self.compute_dtype))
 
 
-class Einsum(KernelLayer):
+class Einsum(ProductLayer):
     """A sum of products with a kernel that an equation describes, plus a bias.
 
     Args:
@@ -197,11 +247,14 @@ class Einsum(KernelLayer):
         shape: the kernel's shape.
         bias_shape: the bias's shape, over the axes that kernel and result share, in the order of the result; None for
             no bias.
+        activation: a function of the outputs, or its name, such as `"relu"`; None for none.
         kernel_initializer: for the matrices of the kernel: rows are the axes that are summed over, columns the axes
             that the inputs do not have; each index of the other axes has a separate matrix.
         bias_initializer: for the bias.
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
+        bias_constraint: likewise for the bias.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -221,7 +274,7 @@ class Einsum(KernelLayer):
         shape: Sequence[int],
         *,
         bias_shape: Sequence[int] | None = None,
-        **options: Unpack[KernelOptions],
+        **options: Unpack[ProductOptions],
     ) -> None:
         super().__init__(**options)
         self.equation = equation
@@ -253,4 +306,4 @@ class Einsum(KernelLayer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the sum of products, in the compute dtype."""
-        return functional.einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype)
+        return self.activated(functional.einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype))

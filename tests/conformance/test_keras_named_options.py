@@ -1,0 +1,54 @@
+"""Activations, constraints and initializers by name, compared with the values measured from Keras."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conformance.measured import document
+from supremum import nn
+from supremum.nn.constraints import as_constraint
+from supremum.nn.functional.named_activations import NAMED as ACTIVATIONS
+from supremum.nn.initializers import NAMED as INITIALIZERS
+from supremum.nn.initializers import as_initializer
+
+KERAS = document("keras-layers")
+STATISTICS = KERAS["initializers of float32[400,400]"]
+
+
+@pytest.mark.parametrize("name", KERAS["activations"])
+def test_activation_agrees_with_keras(name):
+    x = jnp.asarray(KERAS["x"], "float32")
+    wanted = np.asarray(KERAS["activations"][name], "float32")
+    np.testing.assert_allclose(nn.Activation(name)(x), wanted, rtol=1e-6, atol=1e-7)
+    half = nn.Activation(name, dtype="mixed_bfloat16")(x)
+    assert half.dtype == "bfloat16"
+    np.testing.assert_allclose(np.asarray(half, "float32"), wanted, rtol=2**-8, atol=1e-6)
+
+
+def test_every_name_is_compared():
+    assert ACTIVATIONS.keys() == KERAS["activations"].keys()
+    assert INITIALIZERS.keys() == STATISTICS.keys()
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("name", KERAS["constraints"])
+def test_constraint_agrees_with_keras(name, jitted):
+    constraint = as_constraint(name)
+    w = jnp.asarray(KERAS["weight"], "float32")
+    made = (jax.jit(constraint) if jitted else constraint)(w)
+    np.testing.assert_allclose(made, np.asarray(KERAS["constraints"][name]), rtol=1e-6)
+    half = constraint(w.astype("float16"))
+    assert half.dtype == "float16"
+    np.testing.assert_allclose(np.asarray(half, "float32"), np.asarray(KERAS["constraints"][name]), rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_initializer_has_the_distribution_of_keras(name):
+    drawn = np.asarray(as_initializer(name)(jax.random.key(0), (400, 400), np.dtype("float32")))
+    theirs = STATISTICS[name]
+    assert drawn.dtype == "float32"
+    np.testing.assert_allclose(drawn.std(), theirs["std"], rtol=0.01)
+    np.testing.assert_allclose(drawn.mean(), theirs["mean"], atol=1e-3)
+    if name not in ("random_normal", "orthogonal"):  # whose largest element varies
+        np.testing.assert_allclose(np.abs(drawn).max(), theirs["largest"], rtol=0.02)

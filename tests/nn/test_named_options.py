@@ -1,0 +1,147 @@
+"""Activations, initializers and constraints of layers, by name or as functions."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum import mixed_precision, nn, optimizers, training
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+
+X = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3)
+WITH_ACTIVATION = {
+    "dense": lambda **options: nn.Dense(5, **options),
+    "dense_general": lambda **options: nn.DenseGeneral((2, 3), **options),
+    "einsum": lambda **options: nn.Einsum("...i,io->...o", (3, 5), **options),
+    "conv": lambda **options: nn.Conv(5, (2,), **options),
+    "conv_transpose": lambda **options: nn.ConvTranspose(5, (2,), **options),
+}
+
+
+@pytest.mark.parametrize("make", WITH_ACTIVATION.values(), ids=WITH_ACTIVATION)
+def test_activation_is_applied_to_the_outputs(make):
+    plain = make(dtype="mixed_float16")(X)
+    assert plain.min() < 0
+    np.testing.assert_array_equal(make(activation="relu", dtype="mixed_float16")(X), jax.nn.relu(plain))
+    np.testing.assert_array_equal(make(activation=jnp.sin, dtype="mixed_float16")(X), jnp.sin(plain))
+    layer = nn.ReLU(dtype="mixed_float16")
+    np.testing.assert_array_equal(make(activation=layer, dtype="mixed_float16")(X), jax.nn.relu(plain))
+    assert make(activation="softmax", dtype="mixed_float16")(X).dtype == "float16"
+
+
+def test_dense_takes_its_activation_by_position():
+    assert nn.Dense(2, "tanh").activation == "tanh"
+    layer = nn.Dense(2, "tanh")
+    layer(X)
+    copy = pickle.loads(pickle.dumps(layer))
+    np.testing.assert_array_equal(copy(X), layer(X))
+
+
+def test_cross_entropy_gets_the_logits_of_a_softmax_by_name():
+    model = training.Sequential([nn.Dense(3, "softmax", kernel_initializer="ones")])
+    model.compile("sgd", "categorical_crossentropy")
+    x = np.asarray([[200.0]], "float32")  # the probability of the first class is zero, and its logarithm is -300
+    nn.initialize(model, x)
+    model[0].bias.assign(np.asarray([0.0, 300.0, 0.0], "float32"))
+    assert model.evaluate(x, np.asarray([[1.0, 0, 0]], "float32"), verbose=0)["loss"] == 300.0
+
+
+def test_invalid_options_raise():
+    with pytest.raises(UnknownNameError, match="unknown activation 'rleu': did you mean 'relu'"):
+        nn.Dense(2, "rleu")
+    with pytest.raises(OperandError, match="an activation must be a name or a function of an array, got 2"):
+        nn.Dense(2, 2)
+    with pytest.raises(UnknownNameError, match="unknown initializer 'he_norml': did you mean 'he_normal'"):
+        nn.Dense(2, kernel_initializer="he_norml")
+    with pytest.raises(OperandError, match="an initializer must be a name or a function"):
+        nn.Dense(2, bias_initializer=None)
+    with pytest.raises(UnknownNameError, match="unknown constraint 'maxnorm': did you mean 'max_norm'"):
+        nn.Dense(2, kernel_constraint="maxnorm")
+    with pytest.raises(OperandError, match=r"a constraint must be .* use MaxNorm\(\)"):
+        nn.Dense(2, kernel_constraint=nn.MaxNorm)
+    with pytest.raises(ArgumentError, match="max_value must be at least min_value=2"):
+        nn.MinMaxNorm(2, 1)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.LayerNorm(scale_initializer="zeros"), nn.SimpleRNNCell(3, recurrent_initializer="zeros"),
+     nn.Embedding(4, 3, embedding_initializer="zeros")],
+    ids=lambda layer: layer.name,
+)  # fmt: skip
+def test_initializers_have_names_in_every_layer(layer):
+    if isinstance(layer, nn.RecurrentCell):
+        layer = nn.RNN(layer)
+    inputs = jnp.zeros((2, 3), "int32") if isinstance(layer, nn.Embedding) else X
+    nn.initialize(layer, inputs)
+    (name,) = (path for path in layer.variables if path.endswith(("gamma", "recurrent_kernel", "embedding")))
+    assert not layer.variables[name].value.any()
+
+
+class Weighted(nn.Layer):
+    def build(self, input_shape):
+        self.w = self.add_weight("w", (2,), "ones", constraint="non_neg")
+        self.free = self.add_weight("free", (2,), "ones")
+
+    def call(self, x):
+        return jnp.sum(x * (self.w + self.free))
+
+
+WRAPPED = {
+    "sgd": lambda: optimizers.SGD(2.0),
+    "scaled": lambda: optimizers.LossScaleOptimizer(optimizers.SGD(2.0)),
+    "averaged": lambda: optimizers.MovingAverage(optimizers.SGD(2.0), decay=0.5),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("make", WRAPPED.values(), ids=WRAPPED)
+def test_optimizers_apply_constraints_after_each_step(make, compiled):
+    layer, x = Weighted(), jnp.ones(2)
+    nn.initialize(layer, x)
+    optimizer = make()
+    optimizer.minimize(layer if compiled else lambda: layer(x), layer.trainable_variables, *([x] if compiled else []))
+    assert (layer.w.value.tolist(), layer.free.value.tolist()) == ([0.0, 0.0], [-1.0, -1.0])
+    optimizer.apply_gradients([(jnp.asarray([-1.0, 1.0]), layer.w)])
+    assert (layer.w.value.tolist(), layer.free.value.tolist()) == ([2.0, 0.0], [-1.0, -1.0])
+
+
+def test_skipped_step_applies_no_constraint():
+    w = nn.Variable([-1.0])
+    w.constraint = nn.NonNeg()
+    optimizer = optimizers.LossScaleOptimizer(optimizers.SGD(1.0))
+    optimizer.apply_gradients([(jnp.asarray([np.inf]), w)])
+    assert w.value.tolist() == [-1.0]
+    optimizer.apply_gradients([(jnp.asarray([0.0]), w)])
+    assert w.value.tolist() == [0.0]
+
+
+def test_fit_keeps_constrained_kernels_in_float32():
+    model = training.Sequential([nn.Dense(4, kernel_constraint=nn.UnitNorm())], dtype="mixed_float16")
+    model.compile(optimizers.SGD(1.0), "mse")
+    model.fit(np.ones((8, 3), "float32"), np.ones((8, 4), "float32"), verbose=0)
+    kernel = model[0].kernel
+    assert kernel.dtype == "float32"
+    np.testing.assert_allclose(np.linalg.norm(kernel, axis=0), 1, rtol=1e-6)
+
+
+def test_constraint_must_keep_the_shape():
+    w = nn.Variable([1.0, 2.0], "w")
+    w.constraint = lambda value: value.sum()
+    with pytest.raises(ArgumentError, match=r"the constraint of .* must return shape \(2,\), got \(\)"):
+        optimizers.SGD().apply_gradients([(jnp.ones(2), w)])
+
+
+def test_lambda_calls_a_function_with_its_arguments():
+    layer = nn.Lambda(lambda x, y, power: (x + y) ** power, arguments={"power": 2}, dtype="mixed_float16")
+    assert layer(X, X).dtype == "float16"
+    assert layer.name == "lambda"
+    with pytest.raises(OperandError, match="function must be a function, got 2"):
+        nn.Lambda(2)
+
+
+def test_loss_scale_optimizer_is_in_mixed_precision_too(recwarn):
+    assert mixed_precision.LossScaleOptimizer is optimizers.LossScaleOptimizer
+    assert not recwarn
