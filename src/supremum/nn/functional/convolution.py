@@ -107,6 +107,7 @@ def conv(
     kernel_dilation: Ints = 1,
     groups: int = 1,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A convolution in any number of dimensions, channels last.
 
@@ -122,6 +123,7 @@ def conv(
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (batch, *space, filters) in that dtype.
@@ -154,8 +156,9 @@ def conv(
         named = "VALID"
     pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
     product = lax.conv_general_dilated(
-        x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups
-    )
+        x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups,
+        precision=precision,
+    )  # fmt: skip
     return with_bias(product, bias)
 
 
@@ -171,6 +174,7 @@ def conv_transpose(
     groups: int = 1,
     transpose_kernel: bool = False,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A transposed convolution: the inputs lie `strides` apart with zeros between them, which makes space larger.
 
@@ -188,6 +192,7 @@ def conv_transpose(
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the function then is the
             gradient of `conv` with the same kernel.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (batch, *space, filters) in that dtype.
@@ -218,7 +223,7 @@ def conv_transpose(
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
         options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
-        found = [lax.conv_transpose(*part, *options) for part in parts]
+        found = [lax.conv_transpose(*part, *options, precision=precision) for part in parts]
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
 
     if named != "CIRCULAR":

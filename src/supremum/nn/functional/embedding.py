@@ -67,13 +67,14 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     return table.at[indices].get(mode="fill", wrap_negative_indices=False).astype(target)
 
 
-def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
+def attend(x: Any, table: Any, *, dtype: Any = None, precision: Any = None) -> jax.Array:
     """Multiply inputs by every row of a table, `x @ table.T`.
 
     Args:
         x: inputs, shape (..., features).
         table: the rows, shape (n, features).
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (..., n) in that dtype.
@@ -90,7 +91,7 @@ def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
         raise ArgumentError(
             f"inputs and table must have shapes (..., features) and (rows, features), got {x.shape} and {table.shape}"
         )
-    return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ())))
+    return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ())), precision)
 
 
 def _check_known(indices: Any, row: Format, rows: int) -> None:

@@ -176,6 +176,7 @@ class MultiHeadAttention(Layer):
         dropout_rate: the share of probabilities to drop in training.
         kernel_initializer: for the four kernels; it gets the shape of a matrix, all inputs by all outputs.
         bias_initializer: for the biases.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -201,6 +202,7 @@ class MultiHeadAttention(Layer):
         dropout_rate: float = 0.0,
         kernel_initializer: Initializer = LECUN_NORMAL,
         bias_initializer: Initializer = ZEROS,
+        precision: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         # The projections cast their inputs, masks are added to float32 scores, and caches keep their dtype.
@@ -225,6 +227,7 @@ class MultiHeadAttention(Layer):
         self.dropout_rate = dropout_rate
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
+        self.precision = precision
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Make the projections, each of which builds its own weights."""
@@ -243,6 +246,7 @@ class MultiHeadAttention(Layer):
             use_bias=self.use_bias,
             kernel_initializer=self._kernel_initializer,
             bias_initializer=self._bias_initializer,
+            precision=self.precision,
             dtype=self.dtype_policy,
             param_dtype=self.param_dtype,
         )
@@ -295,7 +299,7 @@ class MultiHeadAttention(Layer):
             )
         key = query if key is None else key
         heads = self.query(query), self.key(key), self.value(key if value is None else value)
-        options: dict[str, Any] = {"dtype": self.compute_dtype}
+        options: dict[str, Any] = {"dtype": self.compute_dtype, "precision": self.precision}
         if training and self.dropout_rate:
             options |= {"dropout_rate": self.dropout_rate, "dropout_key": next_random_key()}
         if cache is None:

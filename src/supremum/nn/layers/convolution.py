@@ -76,7 +76,7 @@ class BaseConv(KernelLayer):
 
     def _options(self) -> dict[str, Any]:
         geometry = {"strides": self.strides, "padding": self.padding, "kernel_dilation": self.kernel_dilation}
-        return {**geometry, "groups": self.groups, "dtype": self.compute_dtype}
+        return {**geometry, "groups": self.groups, "dtype": self.compute_dtype, "precision": self.precision}
 
 
 class Conv(BaseConv):
@@ -96,6 +96,7 @@ class Conv(BaseConv):
         bias_initializer: for the bias, shape (filters,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -141,6 +142,7 @@ class ConvTranspose(BaseConv):
         bias_initializer: for the bias, shape (filters,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:

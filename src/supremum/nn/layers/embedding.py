@@ -27,6 +27,8 @@ class Embedding(Layer):
         features: the length of a row.
         embedding_initializer: for the table, shape (num_embeddings, features).
         embedding_regularizer: a penalty on the table, such as `"l2"` or `nn.L2(1e-4)`.
+        precision: the precision of the products of `attend` on the device, such as `"highest"`, as in JAX; None for
+            JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -48,6 +50,7 @@ class Embedding(Layer):
         *,
         embedding_initializer: Initializer = ROWS_OF_UNIT_NORM,
         embedding_regularizer: RegularizerFunction | str | None = None,
+        precision: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -55,6 +58,7 @@ class Embedding(Layer):
         self.features: int = positive_int("features", features)
         self._embedding_initializer = embedding_initializer
         self._embedding_regularizer = as_regularizer(embedding_regularizer)
+        self.precision = precision
 
     def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table does not depend on it)
         """Add the table."""
@@ -83,4 +87,4 @@ class Embedding(Layer):
         """
         if not self.built:
             raise UninitializedError(f"{shown(self)} has no table yet; call the layer on indices before attend(x)")
-        return functional.attend(x, self.embedding.value, dtype=self.compute_dtype)
+        return functional.attend(x, self.embedding.value, dtype=self.compute_dtype, precision=self.precision)

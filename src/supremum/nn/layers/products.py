@@ -24,6 +24,7 @@ class KernelOptions(LayerOptions, total=False):
     bias_initializer: Initializer
     kernel_regularizer: RegularizerFunction | str | None
     bias_regularizer: RegularizerFunction | str | None
+    precision: Any
 
 
 class KernelLayer(Layer):
@@ -34,6 +35,7 @@ class KernelLayer(Layer):
         bias_initializer: for the bias.
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
@@ -44,6 +46,7 @@ class KernelLayer(Layer):
         bias_initializer: Initializer = ZEROS,
         kernel_regularizer: RegularizerFunction | str | None = None,
         bias_regularizer: RegularizerFunction | str | None = None,
+        precision: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -52,6 +55,7 @@ class KernelLayer(Layer):
         self.bias_initializer = bias_initializer
         self.kernel_regularizer: RegularizerFunction | None = as_regularizer(kernel_regularizer)
         self.bias_regularizer: RegularizerFunction | None = as_regularizer(bias_regularizer)
+        self.precision = precision
 
     def add_kernel_and_bias(
         self,
@@ -90,6 +94,7 @@ class Dense(KernelLayer):
         bias_initializer: for the bias, shape (units,).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -118,7 +123,7 @@ class Dense(KernelLayer):
 
     def call(self, x: Any) -> jax.Array:
         """Compute the product, in the compute dtype."""
-        return functional.dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype)
+        return functional.dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype, precision=self.precision)
 
 
 class DenseGeneral(KernelLayer):
@@ -134,6 +139,7 @@ class DenseGeneral(KernelLayer):
         bias_initializer: for the bias, shape (*batch, *features).
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -184,8 +190,9 @@ class DenseGeneral(KernelLayer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
+        axes = {"axes": self.axis, "batch_axes": self.batch_axis}
         return functional.dense_general(
-            x, *self.kernel_and_bias(), axes=self.axis, batch_axes=self.batch_axis, dtype=self.compute_dtype
+            x, *self.kernel_and_bias(), **axes, dtype=self.compute_dtype, precision=self.precision
         )
 
 
@@ -202,6 +209,7 @@ class Einsum(KernelLayer):
         bias_initializer: for the bias.
         kernel_regularizer: a penalty on the kernel, such as `"l2"` or `nn.L2(1e-4)`.
         bias_regularizer: a penalty on the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -253,4 +261,6 @@ class Einsum(KernelLayer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the sum of products, in the compute dtype."""
-        return functional.einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype)
+        return functional.einsum(
+            self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype, precision=self.precision
+        )
