@@ -8,7 +8,7 @@ import pytest
 NAMES = {
     "array_api_strict": "array-api-strict", "einops": "einops", "flax": "Flax", "haiku": "Haiku", "jmp": "jmp",
     "keras": "Keras", "orbax": "Orbax", "playwright": "Playwright", "scipy": "SciPy", "sklearn": "scikit-learn",
-    "torch": "PyTorch",
+    "tensorboardX": "tensorboardX", "torch": "PyTorch",
 }  # fmt: skip
 
 

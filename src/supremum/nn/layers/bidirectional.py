@@ -41,7 +41,7 @@ class Bidirectional(Layer):
         OperandError: for a layer that is not an `RNN`.
         ArgumentError: for layers with options that do not match.
 
-    >>> from supremum.nn import initialize
+    >>> from supremum.nn import GRUCell, initialize
     >>> both = Bidirectional(RNN(GRUCell(4)))
     >>> x = jnp.ones((2, 5, 3))
     >>> initialize(both, x)

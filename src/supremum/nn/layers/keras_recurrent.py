@@ -22,6 +22,7 @@ class SimpleRNN(RNN):
         name: its name.
         options: the options of the cell, such as `activation`, `kernel_initializer` and `dtype`.
 
+    >>> import jax.numpy as jnp
     >>> from supremum.nn import initialize
     >>> layer = SimpleRNN(4, dtype="mixed_bfloat16")
     >>> initialize(layer, jnp.ones((2, 10, 3)))
@@ -64,6 +65,7 @@ class GRU(RNN):
         name: its name.
         options: the options of the cell, such as `activation`, `kernel_initializer` and `dtype`.
 
+    >>> import jax.numpy as jnp
     >>> from supremum.nn import initialize
     >>> layer = GRU(4, return_sequences=True)
     >>> initialize(layer, jnp.ones((2, 10, 3)))
@@ -107,6 +109,7 @@ class LSTM(RNN):
         name: its name.
         options: the options of the cell, such as `activation`, `kernel_initializer` and `dtype`.
 
+    >>> import jax.numpy as jnp
     >>> from supremum.nn import initialize
     >>> layer = LSTM(4, return_state=True)
     >>> initialize(layer, jnp.ones((2, 10, 3)))

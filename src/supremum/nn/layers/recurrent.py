@@ -41,7 +41,7 @@ class RNN(Layer):
     Raises:
         OperandError: for a cell that is not a `RecurrentCell`.
 
-    >>> from supremum.nn import initialize
+    >>> from supremum.nn import GRUCell, initialize
     >>> rnn = RNN(GRUCell(4, dtype="mixed_bfloat16"), return_state=True)
     >>> x = jnp.ones((2, 5, 3))
     >>> initialize(rnn, x)

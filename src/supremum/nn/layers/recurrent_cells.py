@@ -27,6 +27,7 @@ class RecurrentCell(Layer):
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     >>> import jax.numpy as jnp
+    >>> from supremum.nn import RNN
     >>> class RunningSum(RecurrentCell):
     ...     def initial_state(self, batch_shape, dtype=None):
     ...         return jnp.zeros((*batch_shape, 1), dtype or self.compute_dtype)
@@ -130,7 +131,7 @@ class SimpleRNNCell(_DenseCell):
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     >>> import jax.numpy as jnp
-    >>> from supremum.nn import initialize
+    >>> from supremum.nn import RNN, initialize
     >>> layer = RNN(SimpleRNNCell(4, dtype="mixed_bfloat16"))
     >>> initialize(layer, jnp.ones((2, 10, 3)))
     >>> layer(jnp.ones((2, 10, 3))).shape, layer(jnp.ones((2, 10, 3))).dtype
@@ -181,7 +182,7 @@ class LSTMCell(_GatedCell):
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     >>> import jax.numpy as jnp
-    >>> from supremum.nn import initialize
+    >>> from supremum.nn import RNN, initialize
     >>> layer = RNN(LSTMCell(4), return_sequences=False)
     >>> initialize(layer, jnp.ones((2, 10, 3)))
     >>> layer(jnp.ones((2, 10, 3))).shape
@@ -230,7 +231,7 @@ class GRUCell(_GatedCell):
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     >>> import jax.numpy as jnp
-    >>> from supremum.nn import initialize
+    >>> from supremum.nn import RNN, initialize
     >>> layer = RNN(GRUCell(4), return_state=True)
     >>> initialize(layer, jnp.ones((2, 10, 3)))
     >>> outputs, state = layer(jnp.ones((2, 10, 3)))

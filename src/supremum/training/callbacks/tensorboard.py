@@ -39,7 +39,7 @@ class TensorBoard(Callback):
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
     >>> folder = Path(tempfile.mkdtemp())
-    >>> writing = training.TensorBoard(folder)  # doctest: +SKIP (needs tensorboardX)
+    >>> writing = training.TensorBoard(folder)  # doctest: +SKIP
     >>> _ = model.fit(x, y, validation_data=(x, y), callbacks=writing, verbose=0)  # doctest: +SKIP
     >>> sorted(path.name for path in folder.iterdir())  # doctest: +SKIP
     ['train', 'validation']

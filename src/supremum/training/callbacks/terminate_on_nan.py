@@ -19,13 +19,14 @@ class TerminateOnNaN(Callback):
     Attributes:
         stopped_batch: the number of the batch in its epoch; None if training was not stopped.
 
+    >>> import warnings
     >>> import numpy as np
     >>> from supremum import nn, training
     >>> model = training.Sequential([nn.Dense(1)])
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((8, 3), "float32"), np.full((8, 1), np.nan, "float32")
-    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     history = model.fit(x, y, batch_size=2, epochs=9, callbacks=training.TerminateOnNaN(), verbose=0)
     >>> len(history.loss), str(caught[0].message)
     (1, 'TerminateOnNaN: the loss is nan after batch 0 of epoch 0 (counted from 0), so training stops')
