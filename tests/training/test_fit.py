@@ -120,7 +120,7 @@ class TestLearning:
             model.compile(SGD(0.1), LOSS)
             model.fit(*data[:2], sample_weight=data[2], batch_size=64, shuffle=False, verbose=0)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), values(dense), values(half))
-        assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0) == 0
+        assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0, return_dict=True)["loss"] == 0
 
     @pytest.mark.slow
     def test_loss_includes_penalties_of_layers(self):

@@ -32,8 +32,11 @@ def graph_data(inputs: Any, outputs: Any, nodes: Sequence[Node], layers: Mapping
         for leaf in jax.tree.leaves(tree):
             numbers.setdefault(id(leaf), len(numbers))
 
+    def written_leaf(leaf: Any) -> Any:
+        return {_TENSOR: numbers[id(leaf)]} if id(leaf) in numbers else as_data(leaf)
+
     def written(tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: {_TENSOR: numbers[id(leaf)]} if id(leaf) in numbers else as_data(leaf), tree)
+        return jax.tree.map(written_leaf, tree)
 
     names = {id(layer): name for name, layer in layers.items()}
     number(inputs)
@@ -67,11 +70,11 @@ def made_graph(data: Mapping[str, Any], tensor_type: type[SymbolicValue]) -> tup
         dtype = as_format(spec["dtype"]).dtype
         return tensor_type(tuple(spec["shape"]), dtype, name=spec["name"])  # pyright: ignore[reportCallIssue]
 
+    def read_leaf(leaf: Any) -> Any:
+        return tensors[leaf[_TENSOR]] if _is_tensor(leaf) else leaf
+
     def read(tree: Any) -> Any:
-        found = jax.tree.map(
-            lambda leaf: tensors[leaf[_TENSOR]] if _is_tensor(leaf) else leaf, tree, is_leaf=_is_tensor
-        )
-        return from_data(found)
+        return from_data(jax.tree.map(read_leaf, tree, is_leaf=_is_tensor))
 
     inputs = jax.tree.map(made_input, entries["inputs"], is_leaf=_is_spec)
     tensors += jax.tree.leaves(inputs)

@@ -467,9 +467,12 @@ class Layer(Module["Layer"], Configurable, ABC):
         as initializers, arrays and other objects stay as they are; the rest is data for JSON.
         """
         config = super().get_config()
-        policies = self._policy if self.policy_map is None or not self.policy_map.patterns else self.policy_map
-        is_named = isinstance(policies, Policy) and policies == Policy(policies.name)
-        current = {"dtype": policies.name if is_named else policies.get_config(), "trainable": self.trainable}
+        policy: Any = self._policy.name
+        if self.policy_map is not None and self.policy_map.patterns:
+            policy = self.policy_map.get_config()
+        elif self._policy != Policy(policy):  # with another loss scale than the name stands for
+            policy = self._policy.get_config()
+        current = {"dtype": policy, "trainable": self.trainable}
         if self._param_dtype is not None:
             current["param_dtype"] = str(as_format(self._param_dtype))
         takes = inspect.signature(type(self)).parameters

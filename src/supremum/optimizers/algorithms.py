@@ -93,11 +93,15 @@ def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
         made: Any = adam.init(params)
         return AmsgradState(made.count, made.mu, made.nu, jax.tree.map(jnp.zeros_like, made.nu))
 
-    def update(updates: Any, state: AmsgradState, params: Any = None) -> Any:
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
         after: Any = adam.update(updates, optax.ScaleByAdamState(state.count, state.mu, state.nu), params)[1]
         largest = jax.tree.map(jnp.maximum, state.nu_max, after.nu)
-        mean, square = (1 - decay**after.count for decay in (b1, b2))
-        steps = jax.tree.map(lambda mu, nu: (mu / mean) / (jnp.sqrt(nu / square) + eps), after.mu, largest)
+        mean_share, square_share = (1 - decay**after.count for decay in (b1, b2))
+
+        def step(mean: Any, square: Any) -> Any:
+            return (mean / mean_share) / (jnp.sqrt(square / square_share) + eps)
+
+        steps = jax.tree.map(step, after.mu, largest)
         return steps, AmsgradState(after.count, after.mu, after.nu, largest)
 
     return optax.GradientTransformation(init, update)

@@ -52,9 +52,11 @@ def with_average(transformation: Any, momentum: float, overwrite_every: int | No
         steps = one_more(held.averaged_steps)
         if overwrite_every is not None:
             is_due = steps % overwrite_every == 0
-            updates = jax.tree.map(
-                lambda mean, value, change: jnp.where(is_due, mean - value, change), average, params, updates
-            )
+
+            def overwriting(mean: jax.Array, value: jax.Array, change: jax.Array) -> jax.Array:
+                return jnp.where(is_due, mean - value, change)
+
+            updates = jax.tree.map(overwriting, average, params, updates)
         return updates, (inner_state, AverageState(steps, average))
 
     return optax.GradientTransformationExtraArgs(init, update)

@@ -142,8 +142,8 @@ class SimpleRNNCell(_DenseCell):
 
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Compute the new state, which is also the output; returns it twice."""
-        options = {"activation": self.activation, "dtype": self.compute_dtype, "precision": self.precision}
-        new = simple_rnn_step(x, state, *self._weights(), **options)
+        options: dict[str, Any] = {"activation": self.activation, "dtype": self.compute_dtype}
+        new = simple_rnn_step(x, state, *self._weights(), **options, precision=self.precision)
         return new, new
 
 

@@ -189,7 +189,7 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
     Args:
         weights: shape (), or the first axes of `shape`; an axis of length 1 broadcasts, and is dropped at the end if
-            there are too many axes.
+            there is one axis too many.
         shape: the shape of the values.
 
     Returns:
@@ -201,7 +201,7 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     >>> spread_weights(jnp.ones(4), (4, 7)).shape, spread_weights(jnp.ones((4, 1)), (4,)).shape
     ((4, 1), (4,))
     """
-    weights = _without_last_ones(weights, len(shape))
+    weights = _without_last_one(weights, len(shape))
     given = weights.shape
     if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
         raise ArgumentError(
@@ -211,11 +211,9 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
 
 
-def _without_last_ones(weights: Any, ndim: int) -> Any:
-    """Drop last axes of length 1 until there are at most `ndim` axes."""
-    while weights.ndim > ndim and weights.shape[-1] == 1:
-        weights = weights[..., 0]
-    return weights
+def _without_last_one(weights: Any, ndim: int) -> Any:
+    """Drop the last axis if it has length 1 and there is one axis more than `ndim`."""
+    return weights[..., 0] if weights.ndim == ndim + 1 and weights.shape[-1] == 1 else weights
 
 
 def weighted(values: jax.Array, weights: Any) -> jax.Array:
@@ -293,7 +291,7 @@ def finite_where_left_out(
         spread = xp.asarray(weights)
         for axis in sorted(axes(leaf.ndim)) if axes else ():
             spread = xp.expand_dims(spread, axis) if axis <= spread.ndim else spread
-        spread = _without_last_ones(spread, leaf.ndim)
+        spread = _without_last_one(spread, leaf.ndim)
         if spread.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(spread.shape, leaf.shape, strict=False)):
             return leaf
         spread = spread.reshape(*spread.shape, *(1 for _ in leaf.shape[spread.ndim :]))
