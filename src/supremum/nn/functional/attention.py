@@ -16,6 +16,7 @@ from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_complex, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
 from supremum.nn.functional.shape_traces import traced_once
 
@@ -91,7 +92,7 @@ def dot_product_attention(
     rate = rate_below_one("dropout_rate", dropout_rate)
     if rate and dropout_key is None:
         raise ArgumentError(f"dropout_rate={rate} needs a random key; use dropout_key=jax.random.key(0)")
-    options = is_causal, rate, _chunk(chunk, sizes), sizes.members, precision
+    options = is_causal, rate, _chunk(chunk, sizes), sizes.members, as_precision(precision)
     plan = Plan(wide, _scale(scale, query.shape[-1]), *options)
     split = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
     rows = sizes.members * sizes.queries

@@ -17,6 +17,7 @@ from jax import lax
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
 from supremum.nn.functional.shape_traces import traced_once
@@ -157,7 +158,7 @@ def conv(
     pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
     product = lax.conv_general_dilated(
         x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups,
-        precision=precision,
+        precision=as_precision(precision),
     )  # fmt: skip
     return with_bias(product, bias)
 
@@ -223,7 +224,7 @@ def conv_transpose(
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
         options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
-        found = [lax.conv_transpose(*part, *options, precision=precision) for part in parts]
+        found = [lax.conv_transpose(*part, *options, precision=as_precision(precision)) for part in parts]
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
 
     if named != "CIRCULAR":

@@ -14,6 +14,7 @@ from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.precision import as_precision
 from supremum.promotion import result_type
 from supremum.rules import get_rules
 
@@ -91,7 +92,7 @@ def attend(x: Any, table: Any, *, dtype: Any = None, precision: Any = None) -> j
         raise ArgumentError(
             f"inputs and table must have shapes (..., features) and (rows, features), got {x.shape} and {table.shape}"
         )
-    return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ())), precision)
+    return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ())), as_precision(precision))
 
 
 def _check_known(indices: Any, row: Format, rows: int) -> None:

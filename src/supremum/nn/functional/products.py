@@ -20,6 +20,7 @@ from supremum.argument_checks import text
 from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none, widened
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
 from supremum.nn.functional.shape_traces import traced_once
 
@@ -50,7 +51,7 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision
     refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     _check_product(x.shape, kernel.shape)
-    return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())), precision), bias)
+    return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())), as_precision(precision)), bias)
 
 
 @traced_once
@@ -98,7 +99,7 @@ def dense_general(
             f"the kernel must have shape {(*shared, '...')} for inputs of shape {x.shape} with axes={axes} and "
             f"batch_axes={batch_axes}, got {kernel.shape}".replace("'", "")
         )
-    product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)), precision)
+    product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)), as_precision(precision))
     if bias is None:
         return product
     features = kernel.shape[len(shared) :]
@@ -168,7 +169,7 @@ def einsum(
     target = kernel.dtype
     if terms.sums_one_operand():
         x, kernel = (array.astype(at_least_float32(target)) for array in (x, kernel))
-    product = jnp.einsum(str(terms), x, kernel, precision=precision).astype(target)
+    product = jnp.einsum(str(terms), x, kernel, precision=as_precision(precision)).astype(target)
     return product if bias is None else product + bias.reshape(terms.over_outputs(kernel.shape, product.ndim))
 
 

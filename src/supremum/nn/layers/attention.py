@@ -17,6 +17,7 @@ from supremum.nn import functional
 from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.dtype_promotion import refuse_complex
 from supremum.nn.functional.masks import split_additive
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.inputs import InputSpec
@@ -227,7 +228,7 @@ class MultiHeadAttention(Layer):
         self.dropout_rate = dropout_rate
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
-        self.precision = precision
+        self.precision: Any = as_precision(precision)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Make the projections, each of which builds its own weights."""

@@ -8,6 +8,7 @@ import jax
 
 from supremum.errors import shown
 from supremum.nn import functional
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer
 from supremum.nn.layer import Layer, LayerOptions
@@ -58,7 +59,7 @@ class Embedding(Layer):
         self.features: int = positive_int("features", features)
         self._embedding_initializer = embedding_initializer
         self._embedding_regularizer = as_regularizer(embedding_regularizer)
-        self.precision = precision
+        self.precision: Any = as_precision(precision)
 
     def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table does not depend on it)
         """Add the table."""

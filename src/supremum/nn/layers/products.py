@@ -9,6 +9,7 @@ import jax
 
 from supremum.errors import ArgumentError, shown
 from supremum.nn import functional
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, MatrixInitializer
@@ -55,7 +56,7 @@ class KernelLayer(Layer):
         self.bias_initializer = bias_initializer
         self.kernel_regularizer: RegularizerFunction | None = as_regularizer(kernel_regularizer)
         self.bias_regularizer: RegularizerFunction | None = as_regularizer(bias_regularizer)
-        self.precision = precision
+        self.precision: Any = as_precision(precision)
 
     def add_kernel_and_bias(
         self,
