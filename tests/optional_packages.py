@@ -11,7 +11,7 @@ from supremum.formats import is_available
 NAMES = {
     "array_api_strict": "array-api-strict", "einops": "einops", "flax": "Flax", "haiku": "Haiku", "jmp": "jmp",
     "keras": "Keras", "orbax": "Orbax", "playwright": "Playwright", "scipy": "SciPy", "sklearn": "scikit-learn",
-    "torch": "PyTorch",
+    "tensorboardX": "tensorboardX", "torch": "PyTorch",
 }  # fmt: skip
 
 

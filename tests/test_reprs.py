@@ -12,9 +12,10 @@ MODEL = training.Sequential([nn.Dense(2), nn.Dense(1)])
 LAYERS = {  # the arguments of the layers that need some
     "Activation": ("relu",), "Bidirectional": (nn.RNN(nn.GRUCell(2)),), "Conv": (2, (3,)), "ConvTranspose": (2, (3,)),
     "Dense": (2,), "DenseGeneral": (2,), "Dropout": (0.5,), "Einsum": ("...a,ab->...b", (2, 3)), "Embedding": (4, 2),
-    "GRUCell": (2,), "GroupNorm": (), "LSTMCell": (2,), "Lambda": (jnp.square,),
+    "GRU": (2,), "GRUCell": (2,), "GroupNorm": (), "LSTM": (2,), "LSTMCell": (2,), "Lambda": (jnp.square,),
     "MultiHeadAttention": (2, 4), "Permute": ((2, 1),),
-    "RNN": (nn.GRUCell(2),), "Reshape": ((2, 1),), "SequentialNetwork": ([nn.Dense(2)],), "SimpleRNNCell": (2,),
+    "RNN": (nn.GRUCell(2),), "Reshape": ((2, 1),), "SequentialNetwork": ([nn.Dense(2)],), "SimpleRNN": (2,),
+    "SimpleRNNCell": (2,),
     "AvgPool": ((2,),), "MaxPool": ((2,),), "MinPool": ((2,),),
 }  # fmt: skip
 ABSTRACT = {"Layer", "Network", "RecurrentCell"}

@@ -46,8 +46,9 @@ IMPORTS = {
     "cli": "import supremum.cli",
     "plot": "import supremum; supremum.analysis.lattice_png('jax-x64')",
     "orbax": "import orbax.checkpoint, supremum.training",
+    "tensorboard": "import tensorboardX, supremum.training",
     "examples": "import sklearn, scipy, einops, supremum",
-    "all": "import supremum.cli, supremum.training, sklearn, matplotlib, orbax.checkpoint",
+    "all": "import supremum.cli, supremum.training, sklearn, matplotlib, orbax.checkpoint, tensorboardX",
 }
 """What must work after an installation with each extra."""
 

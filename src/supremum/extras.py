@@ -9,7 +9,7 @@ from supremum.errors import MissingPackageError
 
 EXTRAS: dict[str, str] = {
     "jax": "jax", "optax": "jax", "rich": "jax", "safetensors": "jax", "typer": "cli", "jinja2": "cli",
-    "matplotlib": "plot", "orbax.checkpoint": "orbax", "sklearn": "examples",
+    "matplotlib": "plot", "orbax.checkpoint": "orbax", "sklearn": "examples", "tensorboardX": "tensorboard",
 }  # fmt: skip
 """The extra that installs a package, by the name that is imported.
 

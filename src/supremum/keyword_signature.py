@@ -14,6 +14,9 @@ class KeywordSignature:
     instead, with their defaults: the keys of a `TypedDict` where the annotation is `Unpack[TypedDict]`, otherwise all
     keyword arguments.
 
+    Args:
+        passed_to: the class whose constructor gets `**options`, if it is not a base class.
+
     >>> class Base:
     ...     __signature__ = KeywordSignature()
     ...
@@ -24,11 +27,22 @@ class KeywordSignature:
     <Signature (factor: float = 1.0, *, name: str | None = None)>
     """
 
+    def __init__(self, passed_to: type | None = None) -> None:
+        self._passed_to = passed_to
+
     def __get__(self, instance: object | None, owner: type) -> Signature:
         if instance is not None:  # a callable object has the signature of its `__call__`
             raise AttributeError("__signature__")
-        constructors = [vars(base)["__init__"] for base in owner.__mro__[:-1] if "__init__" in vars(base)]
-        return Signature(sorted(_merged(constructors).values(), key=lambda parameter: parameter.kind))
+        bases = owner.__mro__[:-1]
+        if self._passed_to is not None:  # no `**options` reaches the base classes of the class that passes them on
+            bases = bases[: next(n for n, base in enumerate(bases) if vars(base).get("__signature__") is self) + 1]
+        found = _merged([vars(base)["__init__"] for base in bases if "__init__" in vars(base)])
+        if self._passed_to is not None:
+            options = inspect.signature(self._passed_to).parameters
+            own = {name: each for name, each in found.items() if each.kind is not Parameter.VAR_KEYWORD}
+            others = {name: each for name, each in options.items() if name not in own}
+            found = own | {name: each.replace(kind=Parameter.KEYWORD_ONLY) for name, each in others.items()}
+        return Signature(sorted(found.values(), key=lambda parameter: parameter.kind))
 
 
 def _merged(constructors: list[Any]) -> dict[str, Parameter]:

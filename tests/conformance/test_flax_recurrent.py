@@ -9,8 +9,8 @@ import pytest
 from conformance.flax_judge import CELLS, Cell, differences, random_like
 from supremum import nn
 from supremum.formats import as_format
+from supremum.nn import RNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
-from supremum.nn.layers.recurrent import RNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 
 N, UNITS = 2, 2
 BATCH = 3

@@ -35,7 +35,9 @@ def groups_in(text):
     >>> listed = groups_in("replica_groups={{0,2},{1,3}}")
     >>> listed == groups_in("replica_groups=[2,2]<=[2,2]T(1,0)")
     True
-    >>> listed == groups_in("replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}")
+    >>> listed == groups_in(
+    ...     "replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'}"
+    ... )
     True
     """
     if listed := re.search(r"(?:replica_groups|source_target_pairs)=\{(\{.*?\})\}", text):

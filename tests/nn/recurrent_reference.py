@@ -7,7 +7,7 @@ import pytest
 
 from supremum import nn
 from supremum.formats import as_format
-from supremum.nn.layers.recurrent import RNN, GRUCell, LSTMCell, SimpleRNNCell
+from supremum.nn import RNN, GRUCell, LSTMCell, SimpleRNNCell
 
 CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
 every_cell = pytest.mark.parametrize("name", CELLS)

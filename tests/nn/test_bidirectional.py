@@ -19,7 +19,7 @@ from nn.recurrent_reference import (
     weights_of,
 )
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.nn.layers.recurrent import RNN, Bidirectional, GRUCell, SimpleRNNCell
+from supremum.nn import RNN, Bidirectional, GRUCell, SimpleRNNCell
 
 
 class TestBidirectional:

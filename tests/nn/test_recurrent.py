@@ -24,10 +24,10 @@ from nn.recurrent_reference import (
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
+from supremum.nn import RNN, GRUCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import GateInitializer, orthogonal
 from supremum.nn.layers.normalization import BatchNorm
-from supremum.nn.layers.recurrent import RNN, GRUCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.scopes import next_random_key
 
 

@@ -106,7 +106,7 @@ def test_fit_minimizes_an_overridden_compute_loss():
     expected = None
     model(X)
     expected = float(np.mean((Y - np.asarray(model(X))) ** 2 * np.abs(X[:, :1])) * 3)
-    assert model.evaluate(X, Y, batch_size=16, verbose=0)["loss"] == pytest.approx(expected, rel=1e-5)
+    assert model.evaluate(X, Y, batch_size=16, verbose=0, return_dict=True)["loss"] == pytest.approx(expected, rel=1e-5)
     history = model.fit(X, Y, batch_size=16, epochs=30, verbose=0)
     assert history.history["loss"][0] == pytest.approx(expected, rel=1e-5)
     assert history.history["loss"][-1] < 0.5 * expected
@@ -197,7 +197,7 @@ def test_callback_methods_are_called_in_order():
     (_, logs) = next(each for each in recorder.calls if each[0] == "on_test_end")
     assert logs.keys() == {"loss", "mae"}
     recorder.calls.clear()
-    found = model.evaluate(X, Y, batch_size=8, callbacks=[recorder], verbose=0)
+    found = model.evaluate(X, Y, batch_size=8, callbacks=[recorder], verbose=0, return_dict=True)
     assert [name for name, *_ in recorder.calls] == [
         "on_test_begin", *["on_test_batch_begin", "on_test_batch_end"] * 2, "on_test_end",
     ]  # fmt: skip
@@ -269,7 +269,7 @@ def test_list_of_arrays_is_passed_as_several_inputs():
     assert history.history["loss"][-1] < history.history["loss"][0]
     assert model.predict(inputs, batch_size=4, verbose=0).shape == (16, 1)
     np.testing.assert_allclose(model.predict(inputs, verbose=0), model.predict(tuple(inputs), verbose=0), rtol=1e-6)
-    assert model.evaluate(inputs, Y, verbose=0).keys() == {"loss"}
+    assert model.evaluate(inputs, Y, verbose=0, return_dict=True).keys() == {"loss"}
     model.fit(inputs, Y, validation_data=(inputs, Y), verbose=0)
     batches = [(X[:8], Y[:8]), (X[8:], Y[8:])]
     single = Sequential([Dense(1)])
@@ -287,7 +287,7 @@ def test_predict_draws_new_masks_for_dropout_called_with_training_true():
     with_layers = Sequential([Dense(4), Dropout(0.5)])
     with_layers.compile("sgd", loss="mse")
     np.testing.assert_array_equal(with_layers.predict(X, verbose=0), with_layers.predict(X, verbose=0))
-    assert model.evaluate(X, X, verbose=0)["loss"] > 0
+    assert model.evaluate(X, X, verbose=0) > 0
 
 
 @pytest.mark.slow

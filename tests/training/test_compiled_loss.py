@@ -55,6 +55,8 @@ def test_metric_names_start_with_the_output_name():
         "b_mae",
     ]
     assert [metric.name for metric in compiled_metrics([["mae"], ["mae"]])] == ["0_mae", "1_mae"]
+    named = compiled_metrics([["mae"], "mae"], ["size_loss"], ["size", "age"])
+    assert [metric.name for metric in named] == ["size_loss", "size_mae", "age_mae"]
     assert [metric.name for metric in compiled_metrics("mae")] == ["mae"]
     with pytest.raises(UnknownNameError, match="unknown metric"):
         compiled_metrics({"a": "maee"})

@@ -109,7 +109,9 @@ class TestMatchesOneDevice:
         for model in (one, many):
             nn.load_variables(model, baseline()[0])
         for size in (24, 30):
-            actual, expected = (model.evaluate(X, Y, batch_size=size, verbose=0) for model in (many, one))
+            actual, expected = (
+                model.evaluate(X, Y, batch_size=size, verbose=0, return_dict=True) for model in (many, one)
+            )
             assert actual["accuracy"] == expected["accuracy"]
             np.testing.assert_allclose(actual["loss"], expected["loss"], rtol=2e-6)
             np.testing.assert_allclose(

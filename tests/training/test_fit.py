@@ -57,7 +57,7 @@ class TestLearning:
         assert set(history.history) == {"loss", "accuracy", "val_loss", "val_accuracy"} | (
             {"loss_scale", "skipped_steps"} if policy == "mixed_float16" else set()
         )
-        test = model.evaluate(x, y, verbose=0)
+        test = model.evaluate(x, y, verbose=0, return_dict=True)
         assert test["accuracy"] > 0.95
         outputs = model.predict(x, batch_size=100, verbose=0)
         assert outputs.shape == (512, 3)
@@ -120,7 +120,7 @@ class TestLearning:
             model.compile(SGD(0.1), LOSS)
             model.fit(*data[:2], sample_weight=data[2], batch_size=64, shuffle=False, verbose=0)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), values(dense), values(half))
-        assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0)["loss"] == 0
+        assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0, return_dict=True)["loss"] == 0
 
     @pytest.mark.slow
     def test_loss_includes_penalties_of_layers(self):
@@ -135,8 +135,8 @@ class TestLearning:
         assert regularized.history.history["loss"][0] == pytest.approx(
             plain.history.history["loss"][0] + penalty, rel=1e-5
         )
-        assert regularized.evaluate(x, y, verbose=0)["loss"] == pytest.approx(
-            plain.evaluate(x, y, verbose=0)["loss"] + penalty, rel=1e-5
+        assert regularized.evaluate(x, y, verbose=0) == pytest.approx(
+            plain.evaluate(x, y, verbose=0) + penalty, rel=1e-5
         )
 
     def test_penalty_does_not_overflow_with_a_float16_loss(self):
@@ -436,7 +436,10 @@ class TestModels:
         inputs = {"a": x, "b": np.ones((128, 3), "float32")}
         labels = {"class": y, "number": y[:, None].astype("float32")}
         history = model.fit(inputs, labels, epochs=20, verbose=0).history
-        assert set(history) == {"loss", "class_accuracy", "number_mae"}
+        assert list(history) == ["loss", "class_loss", "number_loss", "class_accuracy", "number_mae"]
+        assert history["loss"] == pytest.approx(
+            [one + 0.5 * other for one, other in zip(history["class_loss"], history["number_loss"], strict=True)]
+        )
         assert history["class_accuracy"][-1] > 0.95
         assert history["loss"][-1] < 0.5 * history["loss"][0]
         assert {name: part.shape for name, part in model.predict(inputs, verbose=0).items()} == {
@@ -464,7 +467,7 @@ class TestModels:
         x, y = blobs(32)
         model, fitted = compiled("mixed_float16"), compiled("mixed_float16")
         for _ in range(3):
-            logs = model.train_on_batch(x, y)
+            logs = model.train_on_batch(x, y, return_dict=True)
         fitted.fit(x, y, batch_size=32, epochs=3, shuffle=False, verbose=0)
         assert equal(values(model), values(fitted))
         assert logs == {name: numbers[-1] for name, numbers in fitted.history.history.items()}
@@ -498,7 +501,7 @@ class TestModels:
         split = compiled()
         split.fit(x, y, validation_split=0.25, verbose=0, validation_freq=2, epochs=2)
         assert np.isnan(split.history.history["val_loss"][0])
-        assert split.history.history["val_loss"][1] == pytest.approx(split.evaluate(x[48:], y[48:], verbose=0)["loss"])
+        assert split.history.history["val_loss"][1] == pytest.approx(split.evaluate(x[48:], y[48:], verbose=0))
 
 
 @pytest.mark.one_in(3)

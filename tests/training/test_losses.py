@@ -224,16 +224,42 @@ def test_examples_of_weight_zero_add_no_loss_and_no_gradient():
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("loss", [training.MeanSquaredError(), training.BinaryCrossentropy(), as_loss("poisson")])
-def test_broadcasting_labels_against_outputs_raises_and_the_suggested_fix_works(loss):
-    y, x = np.ones(3, "float32"), np.full((3, 1), 0.5, "float32")
-    with pytest.raises(ArgumentError, match=r"every example against every other: give y_true\[\.\.\., None\]"):
-        loss(y, x)
-    assert loss(y[..., None], x).shape == ()
-    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., 0\]"):
-        loss(x, y)
-    assert loss(x[..., 0], y).shape == ()
+def test_labels_and_outputs_may_differ_by_a_last_axis_of_length_1(loss):
+    y, x = np.array([0.0, 1.0, 1.0], "float32"), np.array([[0.5], [0.25], [0.75]], "float32")
+    expected = loss(y, x[:, 0])
+    for one, other in ((y, x), (y[:, None], x), (y[:, None], x[:, 0])):
+        assert loss(one, other) == pytest.approx(expected)
+        assert jax.jit(loss)(one, other) == pytest.approx(expected)
     with pytest.raises(ArgumentError, match="same shape, got"):
         loss(np.ones((3, 2)), np.ones((3, 4)))
+
+
+def test_one_hot_labels_do_not_lose_an_axis():
+    with pytest.raises(ArgumentError, match=r"every example against every other: give y_true\[\.\.\., None\]"):
+        training.CategoricalCrossentropy()(np.ones(3, "float32"), np.ones((3, 1), "float32"))
+
+
+@pytest.mark.parametrize("loss", [training.MeanSquaredError(), training.CategoricalCrossentropy()])
+def test_sample_weights_may_have_a_last_axis_of_length_1(loss):
+    y, x = np.eye(3, dtype="float32"), np.full((3, 3), 0.25, "float32")
+    x[1] = np.inf  # with weight 0
+    weights = np.array([2.0, 0.0, 1.0], "float32")
+    values = [jax.value_and_grad(lambda x, w=w: loss(y, x, w))(jnp.asarray(x)) for w in (weights, weights[:, None])]
+    assert np.isfinite(values[0][0])
+    jax.tree.map(np.testing.assert_array_equal, *values)
+    with pytest.raises(ArgumentError, match=r"sample_weight has shape \(3, 3\)"):
+        loss(y, x, np.ones((3, 3)))
+
+
+def test_sparse_labels_may_have_a_last_axis_of_length_1():
+    loss = training.SparseCategoricalCrossentropy(ignore_class=-1)
+    p = np.array([[0.25, 0.75], [0.5, 0.5], [0.125, 0.875]], "float32")
+    y, weights = np.array([1, -1, 0]), np.array([1.0, 2.0, 3.0])
+    expected = loss(y, p, weights)
+    assert loss(y[:, None], p, weights[:, None]) == pytest.approx(expected)
+    assert jax.jit(loss)(y[:, None], p, weights) == pytest.approx(expected)
+    many = training.SparseCategoricalCrossentropy()
+    assert many(np.ones((3, 4, 1), int), np.full((3, 4, 5), 0.2)) == pytest.approx(np.log(5))
 
 
 def test_mismatched_labels_raise_with_a_fix():
@@ -241,8 +267,8 @@ def test_mismatched_labels_raise_with_a_fix():
     p = np.full((3, 4), 0.25, "float32")
     with pytest.raises(OperandError, match=r"y_true\.astype\('int32'\)"):
         sparse(np.zeros(3), p)
-    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., 0\]"):
-        sparse(np.zeros((3, 1), "int32"), p)
+    with pytest.raises(ArgumentError, match="give y_true one axis less"):
+        sparse(np.zeros((3, 2), "int32"), p)
     with pytest.raises(ArgumentError, match=r"y_true\.argmax\(-1\)"):
         sparse(np.zeros((3, 4), "int32"), p)
     with pytest.raises(ArgumentError, match=r"one_hot\(y_true, 4\)"):

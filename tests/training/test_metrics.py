@@ -211,11 +211,24 @@ def test_a_scalar_metric_function_counts_for_the_whole_batch():
 
 
 @pytest.mark.parametrize("metric", [training.Accuracy(), training.BinaryAccuracy(), MeanSquaredError()])
-def test_broadcasting_labels_against_outputs_raises(metric):
-    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
-        metric.update_state(np.zeros(3), np.zeros((3, 1)))
-    with pytest.raises(ArgumentError, match=r"give y_true\[\.\.\., None\]"):
-        metric.update_state(np.zeros(3, "int32"), np.zeros((3, 1)))
+def test_labels_and_outputs_may_differ_by_a_last_axis_of_length_1(metric):
+    y, x = np.array([0.0, 1.0, 1.0]), np.array([[0.25], [0.25], [0.75]])
+    found = []
+    for one, other in ((y, x[:, 0]), (y, x), (y.astype("int32"), x), (y[:, None], x[:, 0])):
+        metric.reset_state()
+        metric.update_state(one, other, sample_weight=np.array([[1.0], [2.0], [3.0]]))
+        found.append(float(metric.result()))
+    assert found == [found[0]] * 4
+    with pytest.raises(ArgumentError, match="same shape"):
+        metric.update_state(np.zeros(3), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize(
+    "metric", [training.Accuracy(), training.SparseCategoricalAccuracy(), training.TopKCategoricalAccuracy(1)]
+)
+def test_class_numbers_may_have_a_last_axis_of_length_1(metric):
+    metric.update_state(np.array([[1], [0]]), np.array([[0.2, 0.8], [0.1, 0.9]]))
+    assert float(metric.result()) == 0.5
 
 
 def test_as_metric_accepts_names_and_rejects_invalid_arguments():

@@ -99,7 +99,7 @@ def test_fit_evaluate_and_predict_see_every_batch(make, size):
     history = model.fit(make(), validation_data=make(), verbose=0)
     assert history.loss == squares
     assert history.history["loss"] == history.history["val_loss"] == [pytest.approx(np.mean(squares))]
-    assert model.evaluate(make(), verbose=0)["loss"] == pytest.approx(np.mean(squares))
+    assert model.evaluate(make(), verbose=0) == pytest.approx(np.mean(squares))
     assert model.predict(make(), verbose=0).ravel().tolist() == list(NUMBERS)
 
 
@@ -151,6 +151,6 @@ def test_a_running_step_does_not_see_the_next_batch(run):
     if run == "fit":
         assert model.fit(batches(), verbose=0).loss == [float(number**2) for number in NUMBERS]
     elif run == "evaluate":
-        assert model.evaluate(batches(), verbose=0)["loss"] == pytest.approx(np.mean(np.square(NUMBERS)))
+        assert model.evaluate(batches(), verbose=0) == pytest.approx(np.mean(np.square(NUMBERS)))
     else:
         assert np.unique(model.predict(batches(), verbose=0), return_counts=True)[1].tolist() == [2**20] * 6

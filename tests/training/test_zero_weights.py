@@ -225,7 +225,9 @@ def test_fit_and_evaluate_ignore_nan_in_examples_of_weight_zero(place, policy, s
         model.compile(SGD(0.1), "mse", ["mae"], steps_per_execution=size)
         history = model.fit(x, y, sample_weight=weights, batch_size=3, epochs=2, shuffle=False, verbose=0)
         assert history.skipped_steps == 0
-        results.append((history.history, model.evaluate(x, y, sample_weight=weights, verbose=0), values(model)))
+        results.append(
+            (history.history, model.evaluate(x, y, sample_weight=weights, verbose=0, return_dict=True), values(model))
+        )
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(results))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), *results)
 

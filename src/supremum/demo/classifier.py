@@ -209,7 +209,7 @@ def train_classifier(
             steps_per_epoch=len(digits.x_train) // BATCH,  # a smaller last batch would have to be compiled too
             callbacks=[] if on_epoch is None else [on_epoch], verbose=0,
         )  # fmt: skip
-        test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0)
+        test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0, return_dict=True)
     return Report(
         label=label,
         policy=policy,

@@ -126,7 +126,10 @@ def narrow(tree: Any, policy: Any) -> Narrowed:
 
     >>> import jax.numpy as jnp
     >>> by_path = PolicyMap({"norm": "float32"}, default="bfloat16")
-    >>> weights = {"norm": {"scale": jnp.full(3, 1.1)}, "dense": {"kernel": jnp.full((3, 4), 1.1)}}
+    >>> weights = {
+    ...     "norm": {"scale": jnp.full(3, 1.1)},
+    ...     "dense": {"kernel": jnp.full((3, 4), 1.1)},
+    ... }
     >>> narrowed, report = narrow(weights, by_path)
     >>> narrowed["norm"]["scale"].dtype, narrowed["dense"]["kernel"].dtype
     (dtype('float32'), dtype(bfloat16))

@@ -9,6 +9,7 @@ require(__name__, "jax")
 from supremum.nn import functional
 from supremum.nn.cast_variables import cast_variables
 from supremum.nn.constraints import Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm
+from supremum.nn.constructor_arguments import Configurable as Configurable
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation
 from supremum.nn.dtype_checks import MixedDtypeError, MixedDtypeWarning
@@ -20,14 +21,17 @@ from supremum.nn.layer import Layer
 from supremum.nn.layer import as_layer as as_layer
 from supremum.nn.layers.activations import ELU, GELU, Activation, Lambda, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from supremum.nn.layers.attention import KeyValueCache, MultiHeadAttention
+from supremum.nn.layers.bidirectional import Bidirectional
 from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.dropout import Dropout
 from supremum.nn.layers.embedding import Embedding
+from supremum.nn.layers.keras_recurrent import GRU, LSTM, SimpleRNN
 from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
 from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
 from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
-from supremum.nn.layers.recurrent import RNN, Bidirectional, GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
+from supremum.nn.layers.recurrent import RNN
+from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.layers.reshaping import Flatten, Permute, Reshape
 from supremum.nn.lazy_build import has_weights as has_weights
 from supremum.nn.logits_registry import origin_of as origin_of
@@ -51,16 +55,16 @@ from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 __all__ = [
-    "ELU", "GELU", "L1", "L1L2", "L2", "RNN", "Activation", "Add", "AutoCastVariable", "Average", "AvgPool",
-    "BatchNorm", "Bidirectional", "Concatenate", "Constraint", "Conv", "ConvTranspose", "Dense", "DenseGeneral",
-    "Dropout", "Einsum", "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool", "GroupNorm", "Input",
-    "InputSpec", "InstanceNorm", "KeyValueCache", "LSTMCell", "Lambda", "Layer", "LayerNorm", "LeakyReLU", "MaxNorm",
-    "MaxPool", "Maximum", "MinMaxNorm", "MinPool", "MixedDtypeError", "MixedDtypeWarning", "MultiHeadAttention",
-    "Multiply", "Network", "NonNeg", "Permute", "RMSNorm", "ReLU", "RecurrentCell", "Regularizer", "Reshape",
-    "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNNCell", "Softmax", "Subtract", "Summary", "SymbolicTensor", "Tanh",
-    "UninitializedError", "UnitNorm", "Variable", "cast_variables", "collected_losses", "custom_jvp", "custom_vjp",
-    "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype", "random_key",
-    "split_variables",
+    "ELU", "GELU", "GRU", "L1", "L1L2", "L2", "LSTM", "RNN", "Activation", "Add", "AutoCastVariable", "Average",
+    "AvgPool", "BatchNorm", "Bidirectional", "Concatenate", "Constraint", "Conv", "ConvTranspose", "Dense",
+    "DenseGeneral", "Dropout", "Einsum", "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool",
+    "GroupNorm", "Input", "InputSpec", "InstanceNorm", "KeyValueCache", "LSTMCell", "Lambda", "Layer", "LayerNorm",
+    "LeakyReLU", "MaxNorm", "MaxPool", "Maximum", "MinMaxNorm", "MinPool", "MixedDtypeError", "MixedDtypeWarning",
+    "MultiHeadAttention", "Multiply", "Network", "NonNeg", "Permute", "RMSNorm", "ReLU", "RecurrentCell",
+    "Regularizer", "Reshape", "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNN", "SimpleRNNCell", "Softmax",
+    "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "UnitNorm", "Variable", "cast_variables",
+    "collected_losses", "custom_jvp", "custom_vjp", "functional", "functional_call", "initialize", "load_variables",
+    "output_spec", "promote_dtype", "random_key", "split_variables",
 ]  # fmt: skip
 
 

@@ -29,10 +29,17 @@ def cast_variables(layer: Layer, policy: Any) -> NarrowingReport:
 
     >>> import jax.numpy as jnp
     >>> from supremum import nn
-    >>> model = nn.SequentialNetwork([nn.Dense(4), nn.BatchNorm(), nn.Dense(2)], dtype="mixed_bfloat16")
+    >>> model = nn.SequentialNetwork(
+    ...     [nn.Dense(4), nn.BatchNorm(), nn.Dense(2)], dtype="mixed_bfloat16"
+    ... )
     >>> nn.initialize(model, jnp.ones((1, 3)))
     >>> report = cast_variables(model, "bfloat16")
-    >>> model[0].kernel.dtype, model[1].gamma.dtype, report.bytes_before, report.bytes_after
+    >>> (
+    ...     model[0].kernel.dtype,
+    ...     model[1].gamma.dtype,
+    ...     report.bytes_before,
+    ...     report.bytes_after,
+    ... )
     (dtype(bfloat16), dtype('float32'), 104, 52)
     """
     variables = {path: each for path, each in as_layer(layer).variables.items() if each.follows_policy}

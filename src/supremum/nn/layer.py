@@ -8,14 +8,14 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar, overload
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypedDict, TypeVar, cast, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from supremum.argument_checks import instance
+from supremum.argument_checks import instance, mapping
 from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
@@ -23,6 +23,7 @@ from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, warn_if_it_gains_nothing
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, with_layer
 from supremum.nn.constraints import ConstraintFunction, as_constraint
+from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
 from supremum.nn.inputs import InputSpecs, cast_inputs, cast_inputs_of_layer, check_inputs
@@ -61,7 +62,7 @@ class LayerOptions(TypedDict, total=False):
     input_shape: Sequence[int | None] | None
 
 
-class Layer(Module["Layer"], ABC):
+class Layer(Module["Layer"], Configurable, ABC):
     """A function with weights.
 
     Subclasses add weights in `build` and compute in `call`; call the layer to use it. `call` may take a keyword
@@ -474,6 +475,37 @@ class Layer(Module["Layer"], ABC):
         Layers that have not been called yet, for example by `initialize`, have no outputs and no parameters.
         """
         return summary_of(self)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that the constructor got, by name, for `from_config`; the weights are not part of it.
+
+        Name, policy and `trainable` are the current ones. Inner layers are written as class and config. Functions, such
+        as initializers, arrays and other objects stay as they are; the rest is data for JSON.
+        """
+        config = super().get_config()
+        policy: Any = self._policy.name
+        if self.policy_map is not None and self.policy_map.patterns:
+            policy = self.policy_map.get_config()
+        elif self._policy != Policy(policy):  # with another loss scale than the name stands for
+            policy = self._policy.get_config()
+        current = {"dtype": policy, "trainable": self.trainable}
+        if self._param_dtype is not None:
+            current["param_dtype"] = str(as_format(self._param_dtype))
+        takes = inspect.signature(type(self)).parameters
+        return config | {name: each for name, each in ({"name": self.name} | current).items() if name in takes}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make a new layer, without weights, from the result of `get_config`.
+
+        Args:
+            config: the arguments of the constructor by name.
+        """
+        dtype = mapping("config", config, f"{cls.__name__}(...).get_config()").get("dtype")
+        if isinstance(dtype, Mapping):
+            kind = PolicyMap if "patterns" in dtype else Policy
+            config = {**config, "dtype": kind.from_config(cast("Mapping[str, Any]", dtype))}
+        return super().from_config(config)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, (Variable, ArrayVariable)) and not getattr(value, "is_of_layer", False):

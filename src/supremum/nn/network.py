@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self, cast
 
 import jax
 import numpy as np
 
-from supremum.argument_checks import iterable, pytree
+from supremum.argument_checks import iterable, mapping, pytree
 from supremum.arrays import Array
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyMap, as_policy, floatx, global_policy
 from supremum.nn.call_stack import CallFrame
+from supremum.nn.graph_config import graph_data, made_graph
 from supremum.nn.inputs import described
 from supremum.nn.layer import Layer
 from supremum.nn.lazy_build import first_key, make_weights, unchanged_on_error
 from supremum.nn.scopes import is_declaring
-from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
+from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, is_symbolic, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable
 
 
@@ -33,6 +34,15 @@ class OperatorLayer(Layer):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(dtype="infer", autocast=False, name=function.__name__)
         self.function = function
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the name of the function."""
+        return {"function": self.function.__name__}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make the layer of the function of that name."""
+        return cls(getattr(operator, config["function"]))
 
     def call(self, *operands: Any) -> Any:
         """Apply the operator, and return an array of JAX."""
@@ -241,9 +251,44 @@ class Network(Layer):
 
     _is_complete = True  # False while layers are being added, which patterns may be for
 
+    @property
+    def output_names(self) -> tuple[str, ...] | None:
+        """The names of several outputs: those of the layers that return them, or the keys of a dict; None otherwise.
+
+        Only a functional model knows its outputs.
+        """
+        outputs: Any = self._outputs if self._nodes else None
+        if isinstance(outputs, dict):
+            return tuple(map(str, cast("dict[Any, Any]", outputs)))
+        if not isinstance(outputs, (list, tuple)) or not all(isinstance(each, SymbolicValue) for each in outputs):
+            return None
+        names: list[str] = []
+        for tensor in cast("list[SymbolicValue]", outputs):
+            name = tensor.name if tensor.node is None else self.name_of(tensor.node.layer)
+            number = sum(other.partition(":")[0] == name for other in names)
+            names.append(f"{name}:{number}" if number else str(name))
+        return tuple(names)
+
     def _unbuild(self) -> None:
         if not self._nodes:  # a functional model has no `build` to undo
             super()._unbuild()
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor, as for any layer; a functional model writes its graph and layers."""
+        config = super().get_config()
+        if not self._nodes or not is_symbolic(config.get("inputs")):
+            return config
+        return config | graph_data(self._inputs, self._outputs, self._nodes, self._layers)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make a new model with new layers, without weights, from the result of `get_config`."""
+        if "calls" not in mapping("config", config, "model.get_config()"):
+            return super().from_config(config)
+        graph = {name: config[name] for name in ("inputs", "layers", "calls", "outputs") if name in config}
+        inputs, outputs = made_graph(graph, SymbolicTensor)
+        others = {name: each for name, each in config.items() if name not in graph}
+        return super().from_config({**others, "inputs": inputs, "outputs": outputs})
 
     def trace_again(self) -> None:
         """Trace the outputs of a functional model again, after the policies of its layers have changed."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
-from supremum.argument_checks import iterable
+from supremum.argument_checks import iterable, mapping
 from supremum.errors import ArgumentError, OperandError, shown
+from supremum.nn.constructor_arguments import as_data
+from supremum.nn.graph_config import input_data, is_input_data, made_input
 from supremum.nn.layer import Layer
 from supremum.nn.network import Input, Network, SymbolicTensor, apply_policy_map, named_layers
 from supremum.nn.symbolic import call_symbolically
@@ -33,7 +36,9 @@ class SequentialNetwork(Network):
             `nn.Input` that is not the first item; a `ValueError`.
 
     >>> from supremum.nn import Dense
-    >>> network = SequentialNetwork([Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16")
+    >>> network = SequentialNetwork(
+    ...     [Dense(4), Dense(2, dtype="float32")], dtype="mixed_bfloat16"
+    ... )
     >>> [layer.dtype_policy.name for layer in network]
     ['mixed_bfloat16', 'float32']
     >>> network = SequentialNetwork([Input((3,)), Dense(4, "relu")])
@@ -130,6 +135,22 @@ class SequentialNetwork(Network):
     def trace_again(self) -> None:
         """Find the shapes and dtypes of weights and outputs again, after the policies of layers have changed."""
         self._declare()
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the input and the layers as data, and the other arguments of the constructor."""
+        config = super().get_config()
+        if "layers" in inspect.signature(type(self)).parameters:  # layers may have been added or exchanged since
+            inputs = [] if self._input is None else [input_data(self._input)]
+            config["layers"] = [*inputs, *as_data([*self])]
+        return config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make a new model with new layers, without weights, from the result of `get_config`."""
+        first, *others = mapping("config", config, "model.get_config()").get("layers") or [None]
+        if is_input_data(first):
+            config = {**config, "layers": [made_input(first, SymbolicTensor), *others]}
+        return super().from_config(config)
 
     def __len__(self) -> int:
         return len(self._order)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,7 +49,7 @@ _NUMBERS = frozenset({4, 7})
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All layers of a model, which print as a table and render in notebooks.
+    """All layers of a model, which print as a table, as wide as the terminal at most, and render in notebooks.
 
     Args:
         rows: the layers, outermost first. Shared variables count once.
@@ -98,7 +100,9 @@ class Summary:
         return f"{self.trainable:,} trainable parameters{other}, {self.nbytes:,} bytes"
 
     def __str__(self) -> str:
-        return aligned([_TITLES, *map(_line, self.rows)], right=_NUMBERS) + f"\n\n{self._totals()}"
+        # `shutil` asks the terminal of the process, even if `sys.stdout` was replaced.
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        return aligned([_TITLES, *map(_line, self.rows)], right=_NUMBERS, width=width) + f"\n\n{self._totals()}"
 
     __repr__ = __str__
 

@@ -47,7 +47,9 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     >>> def softmax(x):
     ...     e = jnp.exp(x)
     ...     return e / e.sum()
-    >>> found = profile(softmax, formats=["float16", "bfloat16"])(jnp.array([1.0, 2.0, 12.0]))
+    >>> found = profile(softmax, formats=["float16", "bfloat16"])(
+    ...     jnp.array([1.0, 2.0, 12.0])
+    ... )
     >>> for row in found.rows:
     ...     print(row.expression, row.primitive, row.values.formats["float16"].overflow)
     jnp.exp(x) exp 1

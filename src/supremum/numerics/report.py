@@ -55,7 +55,9 @@ class ProfileRow:
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
-    >>> row = profile(lambda x: jnp.exp(x), formats=["float16"])(jnp.array([1.0, 12.0])).rows[0]
+    >>> row = profile(lambda x: jnp.exp(x), formats=["float16"])(
+    ...     jnp.array([1.0, 12.0])
+    ... ).rows[0]
     >>> row.expression, row.primitive, row.types, row.values.largest
     ('jnp.exp(x)', 'exp', ('float32[2]',), 162754.796875)
     """
@@ -117,7 +119,9 @@ class Profile:
     ...     with jax.named_scope("layer"):
     ...         y = x @ w
     ...     return jnp.exp(y).sum()
-    >>> found = profile(loss, formats=["float16"])(jnp.full((2, 2), 3.0), jnp.full((1, 2), 2.0))
+    >>> found = profile(loss, formats=["float16"])(
+    ...     jnp.full((2, 2), 3.0), jnp.full((1, 2), 2.0)
+    ... )
     >>> found
     Profile(3 operations, float16)
     >>> [row.primitive for row in found.matching("layer").rows], found.outputs

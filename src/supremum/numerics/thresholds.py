@@ -31,7 +31,10 @@ class Thresholds:
 
     >>> from supremum.formats import as_format
     >>> found = thresholds(as_format("float32"), as_format("float16"))
-    >>> [float(value_of_rank(as_format("float32"), rank)) for rank in (found.kept, found.normal, found.overflow)]
+    >>> [
+    ...     float(value_of_rank(as_format("float32"), rank))
+    ...     for rank in (found.kept, found.normal, found.overflow)
+    ... ]
     [2.980232594040899e-08, 6.1005353927612305e-05, 65520.0]
     """
 
@@ -53,7 +56,11 @@ def rank(bits: Any, source: Format, choose: Any) -> Any:
 
     >>> import numpy as np
     >>> from supremum.formats import as_format
-    >>> rank(np.array([0, 1.5, -1.5, np.inf], np.float32).view("uint32"), as_format("float32"), np.where)
+    >>> rank(
+    ...     np.array([0, 1.5, -1.5, np.inf], np.float32).view("uint32"),
+    ...     as_format("float32"),
+    ...     np.where,
+    ... )
     array([         0, 1069547520, 1069547520, 2139095040], dtype=uint32)
     """
     if not source.signed:
@@ -146,7 +153,10 @@ def overflow_to(target: Format) -> str:
     """What a value that overflows a format becomes: `"inf"`, `"nan"` or `"max"`, its largest finite number.
 
     >>> from supremum.formats import as_format
-    >>> [overflow_to(as_format(name)) for name in ("float16", "float8_e4m3fn", "float4_e2m1fn")]
+    >>> [
+    ...     overflow_to(as_format(name))
+    ...     for name in ("float16", "float8_e4m3fn", "float4_e2m1fn")
+    ... ]
     ['inf', 'nan', 'max']
     """
     if target.inf:

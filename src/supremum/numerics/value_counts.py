@@ -29,7 +29,9 @@ class FormatCounts:
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
-    >>> found = profile(jnp.exp, formats=["float16"])(jnp.array([1.0, 12.0, -12.0, -20.0]))
+    >>> found = profile(jnp.exp, formats=["float16"])(
+    ...     jnp.array([1.0, 12.0, -12.0, -20.0])
+    ... )
     >>> found.rows[0].values.formats["float16"]
     FormatCounts(format='float16', values=4, overflow=1, overflow_to='inf', flushed=1, subnormal=1)
     """
@@ -73,7 +75,11 @@ class ValueCounts:
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
-    >>> values = profile(lambda x: x / x, formats=[])(jnp.array([0.0, 2.0, 3.0])).rows[0].values
+    >>> values = (
+    ...     profile(lambda x: x / x, formats=[])(jnp.array([0.0, 2.0, 3.0]))
+    ...     .rows[0]
+    ...     .values
+    ... )
     >>> values.runs, values.values, values.nans, values.largest
     (1, 3, 1, 1.0)
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
 
+import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
@@ -22,6 +23,10 @@ class GradientDescentOptions(TypedDict, total=False):
     global_clipnorm: Hyper | None
     gradient_transformers: Iterable[Transformer]
     gradient_aggregator: Transformer | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    gradient_accumulation_steps: int | None
 
 
 class GradientDescent(Optimizer):
@@ -58,6 +63,50 @@ def decay_weights(share: Any) -> Any:
     return optax.identity() if share is None else optax.add_decayed_weights(share)
 
 
+class AmsgradState(NamedTuple):
+    """The slots of `scale_by_amsgrad`.
+
+    Args:
+        count: the number of steps.
+        mu: the means of gradients.
+        nu: the means of their squares.
+        nu_max: the largest of these means so far.
+    """
+
+    count: Any
+    mu: Any
+    nu: Any
+    nu_max: Any
+
+
+def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
+    """Return the transformation of `Adam` with `amsgrad`: `optax.scale_by_adam` with the largest mean of squares.
+
+    Args:
+        b1: the decay of the mean of gradients.
+        b2: the decay of the mean of their squares.
+        eps: a number added to the root.
+    """
+    adam = optax.scale_by_adam(b1=b1, b2=b2, eps=eps)
+
+    def init(params: Any) -> AmsgradState:
+        made: Any = adam.init(params)
+        return AmsgradState(made.count, made.mu, made.nu, jax.tree.map(jnp.zeros_like, made.nu))
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        after: Any = adam.update(updates, optax.ScaleByAdamState(state.count, state.mu, state.nu), params)[1]
+        largest = jax.tree.map(jnp.maximum, state.nu_max, after.nu)
+        mean_share, square_share = (1 - decay**after.count for decay in (b1, b2))
+
+        def step(mean: Any, square: Any) -> Any:
+            return (mean / mean_share) / (jnp.sqrt(square / square_share) + eps)
+
+        steps = jax.tree.map(step, after.mu, largest)
+        return steps, AmsgradState(after.count, after.mu, after.nu, largest)
+
+    return optax.GradientTransformation(init, update)
+
+
 class SGD(GradientDescent):
     """Stochastic gradient descent, with momentum (Sutskever et al., 2013), as `optax.sgd`.
 
@@ -71,7 +120,7 @@ class SGD(GradientDescent):
     >>> optimizer = SGD(0.1, momentum=0.9)
     >>> optimizer.momentum = 0.5
     >>> optimizer
-    SGD(learning_rate=0.1, momentum=0.5, nesterov=False)
+    SGD(learning_rate=0.1, momentum=0.5)
     """
 
     _slot_dtypes: ClassVar = {"trace": "mu_dtype"}
@@ -105,16 +154,19 @@ class Adam(GradientDescent):
         beta_2: the decay of the mean of their squares.
         epsilon: a number added to the root of the mean of squares. In Keras it is the paper's "epsilon hat", which acts
             more strongly in the first steps.
+        amsgrad: whether to divide by the root of the largest mean of squares so far (Reddi and others, 2018), as in
+            PyTorch: the largest is taken before the bias is corrected. `optax.amsgrad` takes it afterwards.
         mu_dtype: the dtype in which the mean is stored; None for the dtype of its computation, at least float32.
-        nu_dtype: the dtype in which the mean of squares is stored. With a `beta_2` near 1 a narrow mean hardly changes:
-            bfloat16 rounds away changes below a 256th of the mean.
+        nu_dtype: the dtype in which the mean of squares and its largest value are stored. With a `beta_2` near 1 a
+            narrow mean hardly changes: bfloat16 rounds away changes below a 256th of the mean.
         options: `weight_decay` as for `AdamW`, and as for `Optimizer`.
 
     >>> Adam(1e-3, mu_dtype="bfloat16").mu_dtype
     'bfloat16'
     """
 
-    _slot_dtypes: ClassVar = {"mu": "mu_dtype", "nu": "nu_dtype"}
+    _slot_dtypes: ClassVar = {"mu": "mu_dtype", "nu": "nu_dtype", "nu_max": "nu_dtype"}
+    _settings: ClassVar = (*Optimizer._settings, "amsgrad")
 
     def __init__(
         self,
@@ -122,6 +174,7 @@ class Adam(GradientDescent):
         beta_1: Hyper = 0.9,
         beta_2: Hyper = 0.999,
         epsilon: Hyper = 1e-7,
+        amsgrad: bool = False,
         *,
         mu_dtype: Any = None,
         nu_dtype: Any = None,
@@ -133,10 +186,12 @@ class Adam(GradientDescent):
         self.add_hyperparameter("beta_1", beta_1, DECAY)
         self.add_hyperparameter("beta_2", beta_2, DECAY)
         self.add_hyperparameter("epsilon", epsilon)
+        self.amsgrad = amsgrad
 
     def direction(self, *, beta_1: Any, beta_2: Any, epsilon: Any, **_: Any) -> Any:
         """The mean of gradients divided by the root of the mean of their squares."""
-        return optax.scale_by_adam(b1=beta_1, b2=beta_2, eps=epsilon)
+        scale = scale_by_amsgrad if self.amsgrad else optax.scale_by_adam
+        return scale(b1=beta_1, b2=beta_2, eps=epsilon)
 
 
 class AdamW(Adam):

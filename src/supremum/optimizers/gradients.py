@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import wraps
 from itertools import chain, count
 from typing import Any, TypeAlias, cast
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.argument_checks import is_iterable
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import Kind, as_format
 from supremum.mixed_precision import described, is_array, is_floating, split_loss, widen
 from supremum.nn import Variable, explained, overlay
@@ -193,6 +194,23 @@ def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
             "apply_gradients(zip(gradients, variables))"
         )
     return cast("list[tuple[Any, Any]]", found)
+
+
+def given_gradients(gradients: Mapping[str, Any], keys: AbstractSet[str]) -> dict[str, Any]:
+    """Return the gradients of a step that are not None, at least float32.
+
+    Args:
+        gradients: the gradients by key.
+        keys: the keys of the variables that the step may change.
+
+    Raises:
+        UnknownNameError: for another key.
+    """
+    given = {key: widen(each) for key, each in gradients.items() if each is not None}
+    for key in given:
+        if key not in keys:
+            raise UnknownNameError("variable", key, keys, "the gradients of a step")
+    return given
 
 
 def process(

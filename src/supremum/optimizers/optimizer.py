@@ -14,14 +14,25 @@ from supremum.argument_checks import flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType, at_least_float32
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import all_reduce_gradients, one_more, widen
+from supremum.mixed_precision import all_reduce_gradients, one_more
 from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
+from supremum.optimizers.accumulation import accumulated, no_gradients
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate, Transformer, Variables, checked_loss, constrain, process, register
+from supremum.optimizers.gradients import (
+    Aggregate,
+    Transformer,
+    Variables,
+    checked_loss,
+    constrain,
+    given_gradients,
+    process,
+    register,
+)
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
 from supremum.optimizers.settings import CHECKS, hashable
 from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
+from supremum.optimizers.weight_averages import assign_averages, with_average
 from supremum.renamed_names import with_renamed_arguments
 
 
@@ -48,6 +59,12 @@ class Optimizer:
         gradient_transformers: functions from a list of (gradient, variable) pairs to such a list. They get unscaled
             gradients, aggregated and clipped, inside the compiled step.
         gradient_aggregator: a function of the same kind, which runs first and aggregates across devices.
+        use_ema: whether to average the variables over the steps; `fit` assigns the averages to them at its end. See
+            `MovingAverage` for an average that is kept apart.
+        ema_momentum: the weight of the old average.
+        ema_overwrite_frequency: after how many steps the variables are replaced by the averages; None for never.
+        gradient_accumulation_steps: how many gradients are averaged for a step; None for 1. Gradients that a loss scale
+            skips do not count.
         injected_hyperparameters: numbers that replace injected ones, by name.
 
     Raises:
@@ -68,7 +85,10 @@ class Optimizer:
     __signature__: ClassVar[KeywordSignature] = KeywordSignature()
     _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})  # not compiled
     # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
-    _settings: ClassVar[tuple[str, ...]] = ("gradient_transformers", "gradient_aggregator")
+    _settings: ClassVar[tuple[str, ...]] = (
+        "gradient_transformers", "gradient_aggregator", "use_ema", "ema_momentum", "ema_overwrite_frequency",
+        "gradient_accumulation_steps",
+    )  # fmt: skip
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
@@ -80,6 +100,10 @@ class Optimizer:
         global_clipnorm: Hyper | None = None,
         gradient_transformers: Iterable[Transformer] = (),
         gradient_aggregator: Transformer | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
+        gradient_accumulation_steps: int | None = None,
         **injected_hyperparameters: Hyper,
     ) -> None:
         self._hyper = Hyperparameters()
@@ -94,25 +118,27 @@ class Optimizer:
             self.add_hyperparameter(name, limit, POSITIVE_OR_NONE)
         self.gradient_transformers = gradient_transformers
         self.gradient_aggregator = gradient_aggregator
+        self.use_ema = use_ema
+        self.ema_momentum = ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.gradient_accumulation_steps = gradient_accumulation_steps
         self.transformation: Any = None
         if type(self).make_transformation is Optimizer.make_transformation:
-            self._adopt(transformation, injected_hyperparameters)
+            if isinstance(transformation, Optimizer):
+                raise OperandError(
+                    f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
+                )
+            numbers = transformations.injected_numbers(transformation, injected_hyperparameters, type(self).__name__)
+            self.transformation = transformations.checked(transformation)
+            for name, number in numbers.items():
+                self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
         elif transformation is not None or injected_hyperparameters:
             extra = next(iter(injected_hyperparameters), "transformation")
             raise UnknownNameError("argument", extra, inspect.signature(type(self)).parameters, type(self).__name__)
 
-    def _adopt(self, transformation: Any, numbers: Mapping[str, Hyper]) -> None:
-        if isinstance(transformation, Optimizer):
-            raise OperandError(
-                f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
-            )
-        self.transformation = transformations.checked(transformation)
-        found = transformations.numbers_of(self.transformation)
-        for name in numbers:
-            if name not in found:
-                raise UnknownNameError("hyperparameter", name, found, repr(type(self).__name__))
-        for name, number in {**found, **numbers}.items():
-            self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
+    def _whole_transformation(self, numbers: Mapping[str, Any]) -> Any:
+        made = self.make_transformation(**numbers)
+        return with_average(made, self.ema_momentum, self.ema_overwrite_frequency) if self.use_ema else made
 
     def make_transformation(self, **hyperparameters: Any) -> Any:
         """Return the optax transformation of a step; called while a step is traced, and by `build`.
@@ -253,9 +279,11 @@ class Optimizer:
         return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
-        transformation = self.make_transformation(**self._numbers(state, values))
+        transformation = self._whole_transformation(self._numbers(state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
-        return transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, type(self).__name__)
+        name = type(self).__name__
+        slots = transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, name)
+        return slots if self.gradient_accumulation_steps is None else (no_gradients(values), slots)
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
         """Return the hyperparameters of a step, in the widest dtype of its computation."""
@@ -346,25 +374,32 @@ class Optimizer:
             aggregate_gradients: whether the gradients are passed to `gradient_aggregator`.
         """
         del before  # only for optimizers that skip steps
-        given = {key: widen(each) for key, each in gradients.items() if each is not None}
         keys = frozenset(self._key_of.values() or values)
-        for key in given:
-            if key not in keys or key not in values:
-                raise UnknownNameError("variable", key, keys & values.keys(), "the gradients of a step")
-        with use_state(self, state):
-            numbers = self._numbers(state, values)
-            aggregator = self.gradient_aggregator if aggregate_gradients else None
-            processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
-            transformation = self.make_transformation(**numbers)
-        if not processed:
-            raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
-        new_values, slots = transformations.take_step(
-            transformation, processed, state.slots, values, keys, numbers, type(self).__name__
-        )
-        changed = {key: new_values[key] for key in processed}
-        new_values = {**new_values, **constrain(changed, self.built_for)}
-        new_state = OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
-        return Update(new_values, new_state, after, jnp.asarray(False))
+        given = given_gradients(gradients, keys & values.keys())
+        aggregator = self.gradient_aggregator if aggregate_gradients else None
+
+        def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
+            with use_state(self, state):
+                numbers = self._numbers(state, values)
+                processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
+                transformation = self._whole_transformation(numbers)
+            if not processed:
+                raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
+            new_values, slots = transformations.take_step(
+                transformation, processed, state.slots, values, keys, numbers, type(self).__name__
+            )
+            changed = {key: new_values[key] for key in processed}
+            new_values |= constrain(changed, self.built_for)
+            return new_values, OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
+
+        steps = self.gradient_accumulation_steps
+        made = step(given, state) if steps is None else accumulated(steps, step, given, state, values)
+        return Update(*made, after, jnp.asarray(False))
+
+    def finalize_variable_values(self) -> None:
+        """Assign the averages that `use_ema` keeps to the variables; `fit` does it at its end."""
+        if self.use_ema:
+            assign_averages(self.state.slots, self.built_for)
 
     def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
         """Return the values that a loss function assigned, or the old values if a step would be skipped.
@@ -494,6 +529,8 @@ class Optimizer:
     def __repr__(self) -> str:
         if "_hyper" not in vars(self):
             return object.__repr__(self)
-        config = {name: value for name, value in self.get_config().items() if value not in (None, ())}
+        off = {"ema_momentum"} if not self.use_ema else ()
+        config = {name: value for name, value in self.get_config().items() if name not in off}
+        config = {name: value for name, value in config.items() if value is not False and value not in (None, ())}
         settings = ", ".join(f"{name}={transformations.setting_text(value)}" for name, value in config.items())
         return f"{type(self).__name__}({settings})"

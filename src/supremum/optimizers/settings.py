@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.argument_checks import flag, is_iterable
+from supremum.argument_checks import flag, is_iterable, real_within, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Kind, as_format
+from supremum.nn.functional import MOST
 
 
 def _checked_transformers(functions: Any) -> tuple[Any, ...]:
@@ -40,9 +41,18 @@ def _checked_dtype(dtype: Any) -> str | None:
     return str(row)
 
 
+def _checked_count(name: str, number: Any) -> int | None:
+    return None if number is None else whole_number(name, number, 1, MOST)
+
+
 CHECKS: dict[str, Callable[[Any], Any]] = {
     "gradient_transformers": _checked_transformers,
     "gradient_aggregator": _checked_aggregator,
+    "amsgrad": partial(flag, "amsgrad"),
+    "use_ema": partial(flag, "use_ema"),
+    "ema_momentum": lambda momentum: real_within("ema_momentum", momentum, 0, 1),
+    "ema_overwrite_frequency": partial(_checked_count, "ema_overwrite_frequency"),
+    "gradient_accumulation_steps": partial(_checked_count, "gradient_accumulation_steps"),
     "nesterov": partial(flag, "nesterov"),
     "centered": partial(flag, "centered"),
     "mu_dtype": _checked_dtype,

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, OperandError, listed, shown
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.mixed_precision import is_floating, widen
 
 _INJECTED: Any = optax.InjectStatefulHyperparamsState
@@ -165,6 +165,24 @@ def numbers_of(transformation: Any) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, AttributeError):
         return {}
     return extract_numbers(state)[1]
+
+
+def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return the injected numbers of a transformation, with those that are given instead.
+
+    Args:
+        transformation: an optax transformation.
+        given: numbers by name.
+        kind: the class of the optimizer, for the error.
+
+    Raises:
+        UnknownNameError: for a number that is not injected.
+    """
+    found = numbers_of(checked(transformation))
+    for name in given:
+        if name not in found:
+            raise UnknownNameError("hyperparameter", name, found, repr(kind))
+    return {**found, **given}
 
 
 # Transformations

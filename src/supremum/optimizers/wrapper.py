@@ -53,7 +53,7 @@ class OptimizerWrapper(Optimizer):
     >>> wrapper = OptimizerWrapper(SGD(0.5))
     >>> wrapper.learning_rate = 0.25
     >>> wrapper
-    OptimizerWrapper(SGD(learning_rate=0.25, momentum=0.0, nesterov=False))
+    OptimizerWrapper(SGD(learning_rate=0.25, momentum=0.0))
     """
 
     def __init__(self, optimizer: Any) -> None:
@@ -121,6 +121,7 @@ class OptimizerWrapper(Optimizer):
     init = _forwarded(Optimizer.init)
     update = _forwarded(Optimizer.update)
     kept_alongside = _forwarded(Optimizer.kept_alongside)
+    finalize_variable_values = _forwarded(Optimizer.finalize_variable_values)
     reduce_dtype = _forwarded(Optimizer.reduce_dtype)
     gradient_dtypes = _forwarded(Optimizer.gradient_dtypes)
     load_variables = _forwarded(Optimizer.load_variables)

@@ -73,22 +73,51 @@ def document_to_html(document: Document) -> str:
     )
 
 
-def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+_SHORTEST = 8
+"""The shortest length to which `aligned` cuts a text."""
+
+
+def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), width: int | None = None) -> str:
     """Format rows in columns that are as wide as their widest text.
 
     Args:
         lines: rows of texts, all of the same length.
         right: the right-aligned columns, such as numbers.
+        width: the largest length of a line; in rows that would be longer, the longest texts of the other columns lose
+            their middle, down to 8 characters. None for no limit.
 
-    >>> print(aligned([("name", "n"), ("dense", "12")], right=frozenset({1})))
-    name    n
-    dense  12
+    >>> print(aligned([("name", "n"), ("encoder/dense", "12")], right=frozenset({1})))
+    name            n
+    encoder/dense  12
+    >>> print(
+    ...     aligned(
+    ...         [("name", "n"), ("encoder/dense", "12")], right=frozenset({1}), width=14
+    ...     )
+    ... )
+    name         n
+    encod…ense  12
     """
-    columns: list[list[str]] = []
-    for place, column in enumerate(zip(*lines, strict=True)):
-        width = max(map(len, column))
-        columns.append([text.rjust(width) if place in right else text.ljust(width) for text in column])
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+    sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    excess = 0 if width is None else sum(sizes) + 2 * (len(sizes) - 1) - width
+    for _ in range(excess):
+        size, place = max(((size, place) for place, size in enumerate(sizes) if place not in right), default=(0, 0))
+        if size <= _SHORTEST:
+            break
+        sizes[place] -= 1
+    rows = [
+        [
+            text.rjust(size) if place in right else _without_middle(text, size).ljust(size)
+            for place, (text, size) in enumerate(zip(line, sizes, strict=True))
+        ]
+        for line in lines
+    ]
+    return "\n".join("  ".join(row).rstrip() for row in rows)
+
+
+def _without_middle(text: str, size: int) -> str:
+    if len(text) <= size:
+        return text
+    return f"{text[: size // 2]}…{text[len(text) - (size - 1) // 2 :]}"
 
 
 def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:

@@ -5,7 +5,18 @@ from supremum.extras import require
 require(__name__, "jax", "optax", "rich", "safetensors")
 
 from supremum.public_names import public_names
-from supremum.training.callbacks import Callback, CSVLogger, EarlyStopping, History, LambdaCallback, ModelCheckpoint
+from supremum.training.callbacks import (
+    Callback,
+    CSVLogger,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    TensorBoard,
+    TerminateOnNaN,
+)
 from supremum.training.checkpoints import (
     Checkpoint,
     CheckpointError,
@@ -55,12 +66,13 @@ __all__ = [
     "Accuracy", "ArrayData", "Batch", "BinaryAccuracy", "BinaryCrossentropy", "CSVLogger", "Callback",
     "CategoricalAccuracy", "CategoricalCrossentropy", "Checkpoint", "CheckpointError", "CheckpointFileError",
     "CheckpointFolder", "CheckpointWarning", "CosineSimilarity", "DataParallel", "EarlyStopping",
-    "FullyShardedDataParallel", "FunctionLoss", "FunctionMetric", "History", "Huber", "IterableData",
-    "KLDivergence", "LambdaCallback", "LoadReport", "Loss", "LossFunction", "Mean", "MeanAbsoluteError",
+    "FullyShardedDataParallel", "FunctionLoss", "FunctionMetric", "History", "Huber", "IterableData", "KLDivergence",
+    "LambdaCallback", "LearningRateScheduler", "LoadReport", "Loss", "LossFunction", "Mean", "MeanAbsoluteError",
     "MeanSquaredError", "Metric", "MismatchError", "MissingCheckpointError", "Model", "ModelCheckpoint", "Poisson",
-    "Sequential", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "StepLog",
-    "TopKCategoricalAccuracy", "TrainState", "TrainStep", "TrainingWarning", "as_loss", "as_metric", "init_state",
-    "initialize_processes", "load_arrays", "load_weights", "save_arrays", "save_weights", "train_step",
+    "ReduceLROnPlateau", "Sequential", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "StepLog",
+    "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy", "TrainState", "TrainStep", "TrainingWarning",
+    "as_loss", "as_metric", "init_state", "initialize_processes", "load_arrays", "load_weights", "save_arrays",
+    "save_weights", "train_step",
 ]  # fmt: skip
 
 

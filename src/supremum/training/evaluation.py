@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -99,6 +99,11 @@ class Evaluator:
         callbacks.call("on_test_end", found)
         return found
 
+    def without_names(self, numbers: Mapping[str, float]) -> float | list[float]:
+        """Return the loss and the metrics as a list, or the loss alone if it is the only number."""
+        found = [numbers[name] for name in ("loss", *self.metrics)]
+        return found if len(found) > 1 else found[0]
+
     def predict(self, data: Data, callbacks: CallbackList) -> Any:
         """Compute the outputs for all batches, concatenated, as NumPy arrays.
 
@@ -142,8 +147,8 @@ class Evaluator:
         gathered, rest = carry
         rest, key = _split_key(rest)
         batch = without_left_out(batch)
-        value, outputs, _ = loss_of_batch(self.model, self.loss, values, batch, key, training=False)
-        return (updated_means(self.metrics, gathered, batch, outputs, value), rest), None
+        losses, outputs, _ = loss_of_batch(self.model, self.loss, values, batch, key, training=False)
+        return (updated_means(self.metrics, gathered, batch, outputs, losses), rest), None
 
     def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
         rest, key = _split_key(carry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import jax
 
@@ -19,9 +19,19 @@ from supremum.training.checkpoints import LoadReport, load_weights, save_weights
 from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
-from supremum.training.losses import CompiledLoss
+from supremum.training.losses import CompiledLoss, recorded_terms
 from supremum.training.metrics import compiled_metrics
 from supremum.training.trainer import Trainer
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """The options of `Model.evaluate`, documented there."""
+
+    batch_size: int | None
+    sample_weight: Any
+    steps: int | None
+    verbose: Any
+    callbacks: Any
 
 
 class Model(nn.Network):
@@ -81,7 +91,9 @@ class Model(nn.Network):
         Args:
             optimizer: an `Optimizer`, a name such as `"adam"`, or an optax transformation.
             loss: a `Loss`, a name such as `"mse"`, or a function of labels and outputs, which receives the outputs
-                uncast; for several outputs, a list or dict of these. None if the layers add the whole loss themselves.
+                uncast; for several outputs, a list or dict of these. A functional model whose outputs are a list also
+                takes a dict by the names of the layers that return them, and one loss for all. None if the layers add
+                the whole loss themselves.
             metrics: likewise; a list for a model with one output.
             loss_weights: a number for each loss, in the same structure.
             steps_per_execution: how many steps are sent to the device at once; batch callbacks run after the last of
@@ -115,8 +127,9 @@ class Model(nn.Network):
                 f"{type(self).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
                 "training), or write the loop yourself with training.init_state and training.train_step"
             )
-        self._compiled_loss = CompiledLoss(loss, loss_weights)
-        evaluator = Evaluator(self, self._loss_of, compiled_metrics(metrics), seed, distribution)
+        self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
+        measured = compiled_metrics(metrics, self._compiled_loss.names, self.output_names)
+        evaluator = Evaluator(self, self._loss_of, measured, seed, distribution)
         self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
         self._evaluator = evaluator
 
@@ -137,8 +150,10 @@ class Model(nn.Network):
         """
         return self._compiled_loss(y, y_pred, sample_weight)
 
-    def _loss_of(self, batch: Batch, y_pred: Any, training: bool) -> jax.Array:
-        return self.compute_loss(batch.x, batch.y, y_pred, batch.sample_weight, training)
+    def _loss_of(self, batch: Batch, y_pred: Any, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
+        with recorded_terms() as terms:
+            loss = self.compute_loss(batch.x, batch.y, y_pred, batch.sample_weight, training)
+        return loss, terms
 
     @property
     def optimizer(self) -> Optimizer:
@@ -157,9 +172,11 @@ class Model(nn.Network):
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool = True,
+        class_weight: Mapping[int, float] | None = None,
         sample_weight: Any = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
         validation_batch_size: int | None = None,
         validation_freq: int = 1,
     ) -> History:
@@ -178,9 +195,12 @@ class Model(nn.Network):
             validation_split: the fraction of the examples, taken from the end, to validate on.
             validation_data: `(x, y)` or `(x, y, sample_weight)`, or an iterable of batches.
             shuffle: whether to shuffle arrays anew in each epoch.
-            sample_weight: the weight of each example, shape (examples,).
+            class_weight: the weight of the examples of each class, by its number; 1 for classes that are not in it.
+                Labels are class numbers or one-hot. Validation is not weighted.
+            sample_weight: the weight of each example, shape (examples,) or (examples, 1).
             initial_epoch: the number of the first epoch; use it to continue where an earlier `fit` ended.
             steps_per_epoch: how many batches make an epoch; None for all of them.
+            validation_steps: how many batches to validate on, each time the first ones; None for all of them.
             validation_batch_size: examples per validation batch; None for `batch_size`.
             validation_freq: how many epochs there are between validations; 1 validates after each.
 
@@ -198,8 +218,9 @@ class Model(nn.Network):
         flag("shuffle", shuffle)
         initial_epoch = whole_number("initial_epoch", initial_epoch, 0, MOST)
         data, validation = as_fit_data(
-            (x, y, sample_weight), batch_size, steps_per_epoch, validation_split, validation_data, validation_batch_size
-        )
+            (x, y, sample_weight), batch_size, steps_per_epoch, validation_split, validation_data,
+            validation_batch_size, validation_steps, class_weight,
+        )  # fmt: skip
         positive_int("epochs", epochs)
         positive_int("validation_freq", validation_freq)
         called = CallbackList([*as_callbacks(callbacks), *progress_of(verbose, epochs, data.steps)])
@@ -220,6 +241,16 @@ class Model(nn.Network):
             trainer.train(data, range(initial_epoch, epochs), self.history, shuffle, called, validate, should_stop)
             return self.history
 
+    @overload
+    def evaluate(
+        self, x: Any, y: Any = None, *, return_dict: Literal[True], **options: Unpack[EvaluateOptions]
+    ) -> dict[str, float]: ...
+
+    @overload
+    def evaluate(
+        self, x: Any, y: Any = None, *, return_dict: Literal[False] = False, **options: Unpack[EvaluateOptions]
+    ) -> float | list[float]: ...
+
     def evaluate(
         self,
         x: Any,
@@ -230,7 +261,8 @@ class Model(nn.Network):
         steps: int | None = None,
         verbose: Any = "auto",
         callbacks: Any = (),
-    ) -> dict[str, float]:
+        return_dict: bool = False,
+    ) -> float | list[float] | dict[str, float]:
         """Compute the loss and the metrics on some data.
 
         Args:
@@ -241,14 +273,17 @@ class Model(nn.Network):
             steps: how many batches; None for all of them.
             verbose: as for `fit`; 2 prints the numbers.
             callbacks: as for `fit`; called when the evaluation and each of its batches begin and end.
+            return_dict: whether to return the numbers by name.
 
         Returns:
-            The loss and the metrics by name.
+            As in Keras, the loss if it is the only number, otherwise a list of the loss, the losses of several outputs
+            and the metrics; with `return_dict`, a dict by name.
         """
-        trainer = self.compiled()
+        evaluator = self.compiled().evaluator
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
         with pass_progress("evaluate", verbose, data.steps) as bars:
-            return trainer.evaluator.evaluate(data, self._callbacks(callbacks, bars))
+            found = evaluator.evaluate(data, self._callbacks(callbacks, bars))
+        return found if flag("return_dict", return_dict) else evaluator.without_names(found)
 
     def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
         called = CallbackList([*as_callbacks(callbacks), *progress])
@@ -285,31 +320,63 @@ class Model(nn.Network):
         with pass_progress("predict", verbose, data.steps) as bars:
             return self._evaluator.predict(data, self._callbacks(callbacks, bars))
 
-    def train_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
+    @overload
+    def train_on_batch(
+        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[True]
+    ) -> dict[str, float]: ...
+
+    @overload
+    def train_on_batch(
+        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[False] = False
+    ) -> float | list[float]: ...
+
+    def train_on_batch(
+        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: bool = False
+    ) -> float | list[float] | dict[str, float]:
         """Run one training step on one batch.
 
         Args:
             x: inputs, shape (batch, ...), or a tuple or dict of them.
             y: labels, likewise.
             sample_weight: the weight of each example, shape (batch,).
+            return_dict: as for `evaluate`.
 
         Returns:
-            The loss and the metrics of the batch before the step; with loss scaling also the scale, and whether the
-            step was skipped.
+            The loss and the metrics of the batch before the step, as `evaluate` returns them; a dict also has the loss
+            scale, if there is one, and whether the step was skipped.
         """
         trainer = self.compiled()
         with trainer.alone("train_on_batch"):
-            return trainer.train_on_batch(as_one_batch(x, y, sample_weight))
+            found = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
+        return found if flag("return_dict", return_dict) else trainer.evaluator.without_names(found)
 
-    def test_on_batch(self, x: Any, y: Any = None, *, sample_weight: Any = None) -> dict[str, float]:
+    @overload
+    def test_on_batch(
+        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[True]
+    ) -> dict[str, float]: ...
+
+    @overload
+    def test_on_batch(
+        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[False] = False
+    ) -> float | list[float]: ...
+
+    def test_on_batch(
+        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: bool = False
+    ) -> float | list[float] | dict[str, float]:
         """Compute the loss and the metrics on one batch.
 
         Args:
             x: as for `train_on_batch`.
             y: likewise.
             sample_weight: likewise.
+            return_dict: as for `evaluate`.
+
+        Returns:
+            As for `evaluate`.
         """
-        return self.compiled().evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
+        evaluator = self.compiled().evaluator
+        found = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
+        return found if flag("return_dict", return_dict) else evaluator.without_names(found)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays.

@@ -19,7 +19,7 @@ from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel
 from supremum.training.losses import without_left_out
-from supremum.training.metrics import Mean, Metric
+from supremum.training.metrics import Mean, Metric, OutputLoss
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that returns a floating-point scalar.
@@ -30,8 +30,11 @@ LossFunction: TypeAlias = Callable[..., jax.Array]
 >>> largest_error(jnp.ones(2), jnp.zeros(2), None).dtype
 dtype('float32')
 """
-BatchLoss: TypeAlias = Callable[[Batch, Any, bool], jax.Array]
-"""A function of a batch, the outputs and whether the model trains that returns a floating-point scalar."""
+BatchLoss: TypeAlias = Callable[[Batch, Any, bool], tuple[jax.Array, dict[str, jax.Array]]]
+"""A function of a batch, the outputs and whether the model trains that returns a loss and the parts of it to report.
+
+All are floating-point scalars; the parts are those of several outputs, by name.
+"""
 
 CAPACITY = 1024
 """How many steps are kept before they are fetched, unless more are sent at once."""
@@ -195,8 +198,8 @@ def train_step(
     if distribution is not None:
         instance("distribution", distribution, DataParallel, "a DataParallel, or None for one device")
 
-    def of_batch(batch: Batch, outputs: Any, _: bool) -> jax.Array:
-        return loss(batch.y, outputs, batch.sample_weight)
+    def of_batch(batch: Batch, outputs: Any, _: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
+        return loss(batch.y, outputs, batch.sample_weight), {}
 
     return step_of(model, of_batch, optimizer, metrics, distribution)
 
@@ -219,14 +222,14 @@ def step_of(
 
     def step(state: TrainState, batch: Batch) -> TrainState:
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
-        value, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
-        losses, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, value)
+        losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
+        mean, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
         updated = optimizer.update(gradients, state.optimizer, state.trainable, after=other, before=state.other)
         scaling = scaling_of(state.optimizer)
         scale = jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
-        log = state.log.add(value, scale, updated.skipped)
+        log = state.log.add(losses[0], scale, updated.skipped)
         after = TrainState(
-            updated.values, updated.alongside, updated.state, losses, gathered, log, state.key, state.count + 1
+            updated.values, updated.alongside, updated.state, mean, gathered, log, state.key, state.count + 1
         )
         return after if distribution is None else _moved_state(after, distribution.held)
 
@@ -236,7 +239,7 @@ def step_of(
 def _backward(
     model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None
 ) -> Callable[..., Any]:
-    """Return a function for loss, other values, outputs and gradients of a batch or one device's part of it."""
+    """Return a function for losses, other values, outputs and gradients of a batch or one device's part of it."""
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
         batch = without_left_out(batch)
@@ -247,15 +250,15 @@ def _backward(
 
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
             laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
-            value, outputs, values = loss_of_batch(model, loss, laid | other, batch, key, training=True)
+            losses, outputs, values = loss_of_batch(model, loss, laid | other, batch, key, training=True)
             # Dividing here keeps float16 gradients as large as on one device, and makes their sum the mean.
-            part = value if distribution is None else value / distribution.replicas
-            return part, (value, {path: values[path] for path in other}, outputs)
+            part = losses[0] if distribution is None else losses[0] / distribution.replicas
+            return part, (losses, {path: values[path] for path in other}, outputs)
 
         aggregate = None if distribution is None else distribution.aggregate(reduce_dtype, shapes)
         differentiate = optimizer.value_and_grad(loss_of, has_aux=True, aggregate=aggregate)
-        (_, (value, after, outputs)), gradients = differentiate(state, trainable, other)
-        return value, after, outputs, gradients
+        (_, (losses, after, outputs)), gradients = differentiate(state, trainable, other)
+        return losses, after, outputs, gradients
 
     return backward
 
@@ -279,7 +282,7 @@ def _moved_state(state: TrainState, move: Callable[..., Any]) -> TrainState:
 
 def loss_of_batch(
     model: Layer, loss: BatchLoss, values: dict[str, Any], batch: Batch, key: jax.Array, *, training: bool
-) -> tuple[jax.Array, Any, dict[str, Any]]:
+) -> tuple[tuple[jax.Array, dict[str, jax.Array]], Any, dict[str, Any]]:
     """Call a model on a batch, and compute the loss, including the losses of layers.
 
     Args:
@@ -291,15 +294,15 @@ def loss_of_batch(
         training: whether the model trains.
 
     Returns:
-        The loss, the outputs, and the values of the variables after the call.
+        The loss and its parts, the outputs, and the values of the variables after the call.
     """
     with collected_losses() as penalties:
         outputs, after = functional_call(model, values, batch.x, training=training, random_key=key)
-    value = loss(batch, outputs, training)
+    value, parts = loss(batch, outputs, training)
     for penalty in penalties:
         wide = widen(value)  # at least float32, because a sum of squares overflows in float16
         value = wide + penalty.astype(wide.dtype)
-    return value, outputs, after
+    return (value, parts), outputs, after
 
 
 def initial_means(metrics: Mapping[str, Metric]) -> tuple[Any, dict[str, Any]]:
@@ -308,7 +311,11 @@ def initial_means(metrics: Mapping[str, Metric]) -> tuple[Any, dict[str, Any]]:
 
 
 def updated_means(
-    metrics: Mapping[str, Metric], means: tuple[Any, dict[str, Any]], batch: Batch, outputs: Any, loss: jax.Array
+    metrics: Mapping[str, Metric],
+    means: tuple[Any, dict[str, Any]],
+    batch: Batch,
+    outputs: Any,
+    losses: tuple[jax.Array, dict[str, jax.Array]],
 ) -> tuple[Any, dict[str, Any]]:
     """Return the states of the mean of the losses and of the metrics after one more batch.
 
@@ -317,12 +324,17 @@ def updated_means(
         means: the states before.
         batch: the batch.
         outputs: the outputs of the model.
-        loss: the loss of the batch.
+        losses: the loss of the batch, and its parts.
     """
+    loss, parts = losses
     examples = jax.tree.leaves(batch.x)[0].shape[0]
-    after = {
-        name: metric.update(means[1][name], batch.y, outputs, batch.sample_weight) for name, metric in metrics.items()
-    }
+
+    def updated(name: str, metric: Metric) -> Any:
+        if isinstance(metric, OutputLoss):  # NaN if an overridden `compute_loss` does not compute it
+            return metric.update(means[1][name], parts.get(name, jnp.nan), examples)
+        return metric.update(means[1][name], batch.y, outputs, batch.sample_weight)
+
+    after = {name: updated(name, metric) for name, metric in metrics.items()}
     return LOSS_MEAN.update(means[0], loss, examples), after
 
 

@@ -259,7 +259,11 @@ class Trainer:
                     logs |= validate(epoch)
                     history.add(epoch, logs)
                     self.epoch = epoch + 1
+                    known = set(logs)
                     callbacks.call("on_epoch_end", epoch, logs)
+                    history.add_to_last({name: value for name, value in logs.items() if name not in known})
+                self._end_loans()
+                self.optimizer.finalize_variable_values()
             except BaseException as error:
                 failure = error
                 raise

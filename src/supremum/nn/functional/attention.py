@@ -16,6 +16,7 @@ from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_complex, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.online_softmax import Inputs, Plan, attend
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
 from supremum.nn.functional.shape_traces import traced_once
 
@@ -42,6 +43,7 @@ def dot_product_attention(
     dropout_key: jax.Array | None = None,
     chunk: int | None = None,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """Sum values by the softmax of `scale * (query · key) + bias` (Vaswani et al. 2017, "Attention is all you need").
 
@@ -63,6 +65,7 @@ def dot_product_attention(
         dropout_key: the random key for dropout. The result does not depend on `chunk`.
         chunk: the number of keys to process at once; None for as many as give at most `SCORES_AT_ONCE` scores.
         dtype: the compute dtype; None for the result type of query, key and value. Integers become at least float32.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (batch..., queries, heads, value_dim) in the compute dtype. Queries that attend to no key get
@@ -89,7 +92,8 @@ def dot_product_attention(
     rate = rate_below_one("dropout_rate", dropout_rate)
     if rate and dropout_key is None:
         raise ArgumentError(f"dropout_rate={rate} needs a random key; use dropout_key=jax.random.key(0)")
-    plan = Plan(wide, _scale(scale, query.shape[-1]), is_causal, rate, _chunk(chunk, sizes), sizes.members)
+    options = is_causal, rate, _chunk(chunk, sizes), sizes.members, as_precision(precision)
+    plan = Plan(wide, _scale(scale, query.shape[-1]), *options)
     split = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
     rows = sizes.members * sizes.queries
     split = jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1])

@@ -17,6 +17,7 @@ from jax import lax
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
 from supremum.nn.functional.shape_traces import traced_once
@@ -107,6 +108,7 @@ def conv(
     kernel_dilation: Ints = 1,
     groups: int = 1,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A convolution in any number of dimensions, channels last.
 
@@ -122,6 +124,7 @@ def conv(
         kernel_dilation: the distance between neighboring weights.
         groups: the number of groups of channels; each group has separate filters.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (batch, *space, filters) in that dtype.
@@ -154,8 +157,9 @@ def conv(
         named = "VALID"
     pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
     product = lax.conv_general_dilated(
-        x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups
-    )
+        x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups,
+        precision=as_precision(precision),
+    )  # fmt: skip
     return with_bias(product, bias)
 
 
@@ -171,6 +175,7 @@ def conv_transpose(
     groups: int = 1,
     transpose_kernel: bool = False,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A transposed convolution: the inputs lie `strides` apart with zeros between them, which makes space larger.
 
@@ -188,6 +193,7 @@ def conv_transpose(
         transpose_kernel: whether to flip the kernel in space and swap its last two axes; the function then is the
             gradient of `conv` with the same kernel.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (batch, *space, filters) in that dtype.
@@ -220,7 +226,7 @@ def conv_transpose(
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
         options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
-        found = [lax.conv_transpose(*part, *options) for part in parts]
+        found = [lax.conv_transpose(*part, *options, precision=as_precision(precision)) for part in parts]
         return found[0] if groups == 1 else jnp.concatenate(found, -1)
 
     if named != "CIRCULAR":

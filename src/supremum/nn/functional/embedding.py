@@ -14,6 +14,7 @@ from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.precision import as_precision
 from supremum.promotion import result_type
 from supremum.rules import get_rules
 
@@ -67,13 +68,14 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     return table.at[indices].get(mode="fill", wrap_negative_indices=False).astype(target)
 
 
-def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
+def attend(x: Any, table: Any, *, dtype: Any = None, precision: Any = None) -> jax.Array:
     """Multiply inputs by every row of a table, `x @ table.T`.
 
     Args:
         x: inputs, shape (..., features).
         table: the rows, shape (n, features).
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array of shape (..., n) in that dtype.
@@ -90,7 +92,7 @@ def attend(x: Any, table: Any, *, dtype: Any = None) -> jax.Array:
         raise ArgumentError(
             f"inputs and table must have shapes (..., features) and (rows, features), got {x.shape} and {table.shape}"
         )
-    return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ())))
+    return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ())), as_precision(precision))
 
 
 def _check_known(indices: Any, row: Format, rows: int) -> None:

@@ -38,6 +38,7 @@ class Plan(NamedTuple):
         dropout_rate: the share of probabilities to set to zero; the others are divided by `1 - dropout_rate`.
         chunk: the number of keys to process at once, at least 1.
         members: the number of query heads for each head of keys.
+        precision: the precision of products on the device; None for JAX's default.
     """
 
     wide: DType
@@ -46,6 +47,7 @@ class Plan(NamedTuple):
     dropout_rate: float
     chunk: int
     members: int
+    precision: Any = None
 
 
 class Inputs(NamedTuple):
@@ -95,7 +97,9 @@ def _forward(plan: Plan, inputs: Inputs) -> tuple[jax.Array, tuple[Any, ...]]:
         shift = _finite_maximum(higher)
         weights = jnp.exp(scores - shift[..., None])
         kept = weights * _dropout(plan, inputs, chunk)
-        added = jnp.einsum("...grk,...kgd->...grd", kept, _keys(inputs.value, chunk).astype(wide))
+        added = jnp.einsum(
+            "...grk,...kgd->...grd", kept, _keys(inputs.value, chunk).astype(wide), precision=plan.precision
+        )
         if carry is None:
             return higher, jnp.sum(weights, -1), added
         top, total, sums = carry
@@ -125,11 +129,19 @@ def _backward(plan: Plan, residuals: tuple[Any, ...], cotangent: jax.Array) -> t
         of_query, of_key, of_value, of_bias = gradients
         dropout = _dropout(plan, inputs, chunk)
         probabilities = jnp.exp(_scores(plan, inputs, chunk) - shift[..., None]) * inverse[..., None]
-        of_kept = jnp.einsum("...grd,...kgd->...grk", upstream, _keys(value, chunk), preferred_element_type=wide)
+        of_kept = jnp.einsum(
+            "...grd,...kgd->...grk",
+            upstream,
+            _keys(value, chunk),
+            preferred_element_type=wide,
+            precision=plan.precision,
+        )
         of_scores = probabilities * (of_kept * dropout - mean[..., None])
-        added = jnp.einsum("...grk,...kgd->...rgd", of_scores, _keys(key, chunk).astype(wide))
-        for_key = jnp.einsum("...grk,...rgd->...kgd", of_scores, wide_query) * plan.scale
-        for_value = jnp.einsum("...grk,...grd->...kgd", probabilities * dropout, wide_upstream)
+        added = jnp.einsum("...grk,...kgd->...rgd", of_scores, _keys(key, chunk).astype(wide), precision=plan.precision)
+        for_key = jnp.einsum("...grk,...rgd->...kgd", of_scores, wide_query, precision=plan.precision) * plan.scale
+        for_value = jnp.einsum(
+            "...grk,...grd->...kgd", probabilities * dropout, wide_upstream, precision=plan.precision
+        )
         return (
             of_query + added * plan.scale,
             _with_keys(of_key, for_key, chunk),
@@ -173,7 +185,12 @@ def _rows(inputs: Inputs) -> tuple[int, ...]:
 def _scores(plan: Plan, inputs: Inputs, chunk: Chunk) -> jax.Array:
     """The scores of a chunk of keys, `-inf` for excluded keys."""
     key = _keys(inputs.key, chunk)
-    scores = jnp.einsum("...rgd,...kgd->...grk", inputs.query, key, preferred_element_type=plan.wide) * plan.scale
+    scores = (
+        jnp.einsum(
+            "...rgd,...kgd->...grk", inputs.query, key, preferred_element_type=plan.wide, precision=plan.precision
+        )
+        * plan.scale
+    )
     shape, scores = scores.shape, _by_member(plan, scores)
     if inputs.bias is not None:
         scores += _along_scores(inputs.bias, chunk).astype(plan.wide)

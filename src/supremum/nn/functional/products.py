@@ -20,12 +20,13 @@ from supremum.argument_checks import text
 from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none, widened
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
 from supremum.nn.functional.shape_traces import traced_once
 
 
 @traced_once
-def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
+def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision: Any = None) -> jax.Array:
     """A matrix product over the last axis, plus a bias.
 
     Args:
@@ -33,6 +34,8 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
         kernel: weights, shape (n, m).
         bias: shape (m,), or None.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
+            Products of sparse inputs are in at least float32 and have no such choice.
 
     Returns:
         An array of shape (..., m) in that dtype.
@@ -52,12 +55,19 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Ar
     refuse_none(x=x, kernel=kernel)
     x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
     _check_product(x.shape, kernel.shape)
-    return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ()))), bias)
+    return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())), as_precision(precision)), bias)
 
 
 @traced_once
 def dense_general(
-    x: Any, kernel: Any, bias: Any = None, *, axes: Ints = (-1,), batch_axes: Ints = (), dtype: Any = None
+    x: Any,
+    kernel: Any,
+    bias: Any = None,
+    *,
+    axes: Ints = (-1,),
+    batch_axes: Ints = (),
+    dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A matrix product over any axes, plus a bias, with a separate matrix for each index of the batch axes.
 
@@ -68,6 +78,7 @@ def dense_general(
         axes: the axes of `x` to contract, in the kernel's order.
         batch_axes: the axes of `x` with separate matrices; they must be the first axes.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array in that dtype. Its axes are those of `x` that are not contracted, and then the features of the kernel;
@@ -92,7 +103,7 @@ def dense_general(
             f"the kernel must have shape {(*shared, '...')} for inputs of shape {x.shape} with axes={axes} and "
             f"batch_axes={batch_axes}, got {kernel.shape}".replace("'", "")
         )
-    product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)))
+    product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)), as_precision(precision))
     if bias is None:
         return product
     features = kernel.shape[len(shared) :]
@@ -129,7 +140,9 @@ def general_axes(axes: Any, batch_axes: Any, ndim: int) -> tuple[tuple[int, ...]
     return axes, batch_axes
 
 
-def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None) -> jax.Array:
+def einsum(
+    equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision: Any = None
+) -> jax.Array:
     """A sum of products that an equation describes, plus a bias.
 
     Args:
@@ -139,6 +152,7 @@ def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any =
         kernel: weights.
         bias: an array over the axes that kernel and result share, in the order of the result; or None.
         dtype: the dtype to compute in; None for the result type of the arrays.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         An array in that dtype. Sums over an axis that only one operand has, which XLA would round separately, are
@@ -161,7 +175,7 @@ def einsum(equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any =
     target = kernel.dtype
     if terms.sums_one_operand():
         x, kernel = (array.astype(at_least_float32(target)) for array in (x, kernel))
-    product = jnp.einsum(str(terms), x, kernel).astype(target)
+    product = jnp.einsum(str(terms), x, kernel, precision=as_precision(precision)).astype(target)
     return product if bias is None else product + bias.reshape(terms.over_outputs(kernel.shape, product.ndim))
 
 

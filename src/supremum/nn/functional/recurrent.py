@@ -32,6 +32,7 @@ def simple_rnn_step(
     *,
     activation: Activation = jnp.tanh,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A step of a fully connected recurrent network (Elman, 1990): activation(x·W + h·U + b).
 
@@ -43,6 +44,7 @@ def simple_rnn_step(
         bias: b, shape (units,), or None.
         activation: a function of each value.
         dtype: the dtype of the result; None for the result type of all arrays, at least inexact.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         The new state, which is also the output, shape (..., units).
@@ -57,7 +59,7 @@ def simple_rnn_step(
     activation = _checked_activation("activation", activation)
     biases = {"bias": (bias, 1)}
     x, state, kernel, recurrent_kernel, bias = _checked(x, {"state": state}, kernel, recurrent_kernel, biases, 1, dtype)
-    return _cast_result(activation(dense(x, kernel, bias) + dense(state, recurrent_kernel)), x)
+    return _cast_result(activation(_sum_of_products(x, kernel, bias, state, recurrent_kernel, precision)), x)
 
 
 def lstm_step(
@@ -70,6 +72,7 @@ def lstm_step(
     activation: Activation = jnp.tanh,
     recurrent_activation: Activation = jax.nn.sigmoid,
     dtype: Any = None,
+    precision: Any = None,
 ) -> tuple[jax.Array, jax.Array]:
     """A step of long short-term memory (Hochreiter and Schmidhuber, 1997; Gers and others, 2000, for the forget gate).
 
@@ -85,6 +88,7 @@ def lstm_step(
         activation: for the candidate and the cell state.
         recurrent_activation: for the gates.
         dtype: the dtype of the result; None for the result type of all arrays, at least inexact.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         The new hidden state, which is also the output, and the new cell state, in the same dtype.
@@ -110,7 +114,7 @@ def lstm_step(
     hidden, cell = state
     states, biases = {"hidden state": hidden, "cell state": cell}, {"bias": (bias, 4)}
     x, hidden, cell, kernel, recurrent_kernel, bias = _checked(x, states, kernel, recurrent_kernel, biases, 4, dtype)
-    gates = dense(x, kernel, bias) + dense(hidden, recurrent_kernel)
+    gates = _sum_of_products(x, kernel, bias, hidden, recurrent_kernel, precision)
     i, f, g, o = jnp.split(gates, 4, axis=-1)
     cell = recurrent_activation(f) * cell + recurrent_activation(i) * activation(g)
     return _cast_result(recurrent_activation(o) * activation(cell), x), _cast_result(cell, x)
@@ -127,6 +131,7 @@ def gru_step(
     activation: Activation = jnp.tanh,
     recurrent_activation: Activation = jax.nn.sigmoid,
     dtype: Any = None,
+    precision: Any = None,
 ) -> jax.Array:
     """A step of the gated recurrent unit (Cho and others, 2014, in the form of its version 1: reset after the product).
 
@@ -143,6 +148,7 @@ def gru_step(
         activation: for the candidate.
         recurrent_activation: for the gates.
         dtype: the dtype of the result; None for the result type of all arrays, at least inexact.
+        precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
     Returns:
         The new state, which is also the output, shape (..., units).
@@ -161,14 +167,18 @@ def gru_step(
     x, state, kernel, recurrent_kernel, bias, recurrent_bias = _checked(
         x, {"state": state}, kernel, recurrent_kernel, biases, 3, dtype
     )
-    x_reset, x_update, x_candidate = jnp.split(dense(x, kernel, bias), 3, axis=-1)
-    h_reset, h_update, h_candidate = jnp.split(dense(state, recurrent_kernel), 3, axis=-1)
+    x_reset, x_update, x_candidate = jnp.split(dense(x, kernel, bias, precision=precision), 3, axis=-1)
+    h_reset, h_update, h_candidate = jnp.split(dense(state, recurrent_kernel, precision=precision), 3, axis=-1)
     if recurrent_bias is not None:
         h_candidate = h_candidate + recurrent_bias
     reset = recurrent_activation(x_reset + h_reset)
     update = recurrent_activation(x_update + h_update)
     candidate = activation(x_candidate + reset * h_candidate)
     return _cast_result((1 - update) * candidate + update * state, x)
+
+
+def _sum_of_products(x: Any, kernel: Any, bias: Any, state: Any, recurrent_kernel: Any, precision: Any) -> jax.Array:
+    return dense(x, kernel, bias, precision=precision) + dense(state, recurrent_kernel, precision=precision)
 
 
 def _cast_result(result: jax.Array, x: jax.Array) -> jax.Array:

@@ -17,6 +17,7 @@ from supremum.nn import functional
 from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.dtype_promotion import refuse_complex
 from supremum.nn.functional.masks import split_additive
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.inputs import InputSpec
@@ -178,6 +179,7 @@ class MultiHeadAttention(Layer):
         dropout_rate: the share of probabilities to drop in training.
         kernel_initializer: for the four kernels; it gets the shape of a matrix, all inputs by all outputs.
         bias_initializer: for the biases.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -203,6 +205,7 @@ class MultiHeadAttention(Layer):
         dropout_rate: float = 0.0,
         kernel_initializer: Initializer = LECUN_NORMAL,
         bias_initializer: Initializer = ZEROS,
+        precision: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         # The projections cast their inputs, masks are added to float32 scores, and caches keep their dtype.
@@ -227,6 +230,7 @@ class MultiHeadAttention(Layer):
         self.dropout_rate = dropout_rate
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
+        self.precision: Any = as_precision(precision)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Make the projections, each of which builds its own weights."""
@@ -245,6 +249,7 @@ class MultiHeadAttention(Layer):
             use_bias=self.use_bias,
             kernel_initializer=self._kernel_initializer,
             bias_initializer=self._bias_initializer,
+            precision=self.precision,
             dtype=self.dtype_policy,
             param_dtype=self.param_dtype,
         )
@@ -297,7 +302,7 @@ class MultiHeadAttention(Layer):
             )
         key = query if key is None else key
         heads = self.query(query), self.key(key), self.value(key if value is None else value)
-        options: dict[str, Any] = {"dtype": self.compute_dtype}
+        options: dict[str, Any] = {"dtype": self.compute_dtype, "precision": self.precision}
         if training and self.dropout_rate:
             options |= {"dropout_rate": self.dropout_rate, "dropout_key": next_random_key()}
         if cache is None:

@@ -76,7 +76,7 @@ class BaseConv(ProductLayer):
 
     def _options(self) -> dict[str, Any]:
         geometry = {"strides": self.strides, "padding": self.padding, "kernel_dilation": self.kernel_dilation}
-        return {**geometry, "groups": self.groups, "dtype": self.compute_dtype}
+        return {**geometry, "groups": self.groups, "dtype": self.compute_dtype, "precision": self.precision}
 
 
 class Conv(BaseConv):
@@ -99,6 +99,7 @@ class Conv(BaseConv):
         bias_regularizer: a penalty on the bias.
         kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
         bias_constraint: likewise for the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -150,6 +151,7 @@ class ConvTranspose(BaseConv):
         bias_regularizer: a penalty on the bias.
         kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
         bias_constraint: likewise for the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:

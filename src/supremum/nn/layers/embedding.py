@@ -9,6 +9,7 @@ import jax
 from supremum.errors import shown
 from supremum.nn import functional
 from supremum.nn.constraints import ConstraintFunction, as_constraint
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer, as_initializer
 from supremum.nn.layer import Layer, LayerOptions
@@ -29,6 +30,8 @@ class Embedding(Layer):
         embedding_initializer: for the table, shape (num_embeddings, features).
         embedding_regularizer: a penalty on the table, such as `"l2"` or `nn.L2(1e-4)`.
         embedding_constraint: a function applied to the table after each step, such as `"unit_norm"`.
+        precision: the precision of the products of `attend` on the device, such as `"highest"`, as in JAX; None for
+            JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -55,6 +58,7 @@ class Embedding(Layer):
         embedding_initializer: Initializer | str = ROWS_OF_UNIT_NORM,
         embedding_regularizer: RegularizerFunction | str | None = None,
         embedding_constraint: ConstraintFunction | str | None = None,
+        precision: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -63,6 +67,7 @@ class Embedding(Layer):
         self._embedding_initializer: Initializer = as_initializer(embedding_initializer)
         self._embedding_regularizer = as_regularizer(embedding_regularizer)
         self._embedding_constraint = as_constraint(embedding_constraint)
+        self.precision: Any = as_precision(precision)
 
     def build(self, input_shape: tuple[int, ...]) -> None:  # noqa: ARG002 (the table does not depend on it)
         """Add the table."""
@@ -96,4 +101,4 @@ class Embedding(Layer):
         """
         if not self.built:
             raise UninitializedError(f"{shown(self)} has no table yet; call the layer on indices before attend(x)")
-        return functional.attend(x, self.embedding.value, dtype=self.compute_dtype)
+        return functional.attend(x, self.embedding.value, dtype=self.compute_dtype, precision=self.precision)

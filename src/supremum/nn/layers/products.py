@@ -11,6 +11,7 @@ from supremum.errors import ArgumentError, shown
 from supremum.nn import functional
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.functional.named_activations import ActivationFunction, activated, check_activation
+from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, MatrixInitializer, as_initializer
@@ -28,6 +29,7 @@ class KernelOptions(LayerOptions, total=False):
     bias_regularizer: RegularizerFunction | str | None
     kernel_constraint: ConstraintFunction | str | None
     bias_constraint: ConstraintFunction | str | None
+    precision: Any
 
 
 class KernelLayer(Layer):
@@ -41,6 +43,7 @@ class KernelLayer(Layer):
         kernel_constraint: a function that optimizers apply to the kernel after each step, such as `"max_norm"` or
             `nn.MaxNorm(3)`.
         bias_constraint: likewise for the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
     """
 
@@ -53,6 +56,7 @@ class KernelLayer(Layer):
         bias_regularizer: RegularizerFunction | str | None = None,
         kernel_constraint: ConstraintFunction | str | None = None,
         bias_constraint: ConstraintFunction | str | None = None,
+        precision: Any = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -63,6 +67,7 @@ class KernelLayer(Layer):
         self.bias_regularizer: RegularizerFunction | None = as_regularizer(bias_regularizer)
         self.kernel_constraint: ConstraintFunction | None = as_constraint(kernel_constraint)
         self.bias_constraint: ConstraintFunction | None = as_constraint(bias_constraint)
+        self.precision: Any = as_precision(precision)
 
     def add_kernel_and_bias(
         self,
@@ -131,6 +136,7 @@ class Dense(ProductLayer):
         bias_regularizer: a penalty on the bias.
         kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
         bias_constraint: likewise for the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -166,7 +172,8 @@ class Dense(ProductLayer):
 
     def call(self, x: Any) -> jax.Array:
         """Compute the product, in the compute dtype."""
-        return self.activated(functional.dense(x, *self.kernel_and_bias(), dtype=self.compute_dtype))
+        options = {"dtype": self.compute_dtype, "precision": self.precision}
+        return self.activated(functional.dense(x, *self.kernel_and_bias(), **options))
 
 
 class DenseGeneral(ProductLayer):
@@ -185,6 +192,7 @@ class DenseGeneral(ProductLayer):
         bias_regularizer: a penalty on the bias.
         kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
         bias_constraint: likewise for the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -236,7 +244,8 @@ class DenseGeneral(ProductLayer):
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
         axes = {"axes": self.axis, "batch_axes": self.batch_axis}
-        return self.activated(functional.dense_general(x, *self.kernel_and_bias(), **axes, dtype=self.compute_dtype))
+        options = {"dtype": self.compute_dtype, "precision": self.precision}
+        return self.activated(functional.dense_general(x, *self.kernel_and_bias(), **axes, **options))
 
 
 class Einsum(ProductLayer):
@@ -255,6 +264,7 @@ class Einsum(ProductLayer):
         bias_regularizer: a penalty on the bias.
         kernel_constraint: a function applied to the kernel after each step, such as `"max_norm"` or `nn.MaxNorm(3)`.
         bias_constraint: likewise for the bias.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -306,4 +316,5 @@ class Einsum(ProductLayer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the sum of products, in the compute dtype."""
-        return self.activated(functional.einsum(self.equation, x, *self.kernel_and_bias(), dtype=self.compute_dtype))
+        options = {"dtype": self.compute_dtype, "precision": self.precision}
+        return self.activated(functional.einsum(self.equation, x, *self.kernel_and_bias(), **options))

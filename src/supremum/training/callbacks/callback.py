@@ -69,12 +69,13 @@ class Callback:
             logs: the loss and the metrics of the epoch so far.
         """
 
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         """Called after an epoch and its validation.
 
         Args:
             epoch: its number, from 0.
-            logs: the loss and the metrics of the epoch.
+            logs: the loss and the metrics of the epoch. Numbers that a callback adds are also in the logs of the
+                callbacks after it, and in the history.
         """
 
     def on_train_end(self) -> None:

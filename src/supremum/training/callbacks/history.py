@@ -58,7 +58,7 @@ class History:
         """The median time of an epoch in seconds, without the first epoch if there are several."""
         return median(self.seconds[1:] or self.seconds)
 
-    def add(self, epoch: int, logs: dict[str, float]) -> None:
+    def add(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Add the results of an epoch.
 
         Args:
@@ -66,6 +66,14 @@ class History:
             logs: numbers by name.
         """
         self.epoch.append(epoch)
+        self.add_to_last(logs)
+
+    def add_to_last(self, logs: Mapping[str, float]) -> None:
+        """Add numbers to the last epoch, under names that it does not have yet.
+
+        Args:
+            logs: numbers by name.
+        """
         for name, value in logs.items():
             # A new name has no values in earlier epochs.
             self.history.setdefault(name, [float("nan")] * (len(self.epoch) - 1)).append(value)

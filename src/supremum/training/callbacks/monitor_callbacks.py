@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from supremum.argument_checks import chosen, real_within, text, whole_number
+from supremum.argument_checks import chosen, real_number, real_within, text, whole_number
 from supremum.atomic_files import as_path
 from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.nn import load_variables, split_variables
-from supremum.nn.functional import positive_int
+from supremum.nn.functional import MOST, positive_int
 from supremum.training.callbacks.callback import Callback
 from supremum.training.checkpoints import check_savable, checked_format
 from supremum.training.warnings import TrainingWarning
@@ -54,10 +54,14 @@ class MonitorCallback(Callback):
             raise UnknownNameError("number to monitor", self.monitor, logs, type(self).__name__)
         self.epochs_seen += 1
         value = logs[self.monitor]
-        if not math.isfinite(value) or not self._sign * value < self._sign * self.best - self._min_delta:
+        if not math.isfinite(value) or not self.improves(value, self.best):
             return False
         self.best = value
         return True
+
+    def improves(self, value: float, reference: float) -> bool:
+        """Whether a number is better than another by more than `min_delta`."""
+        return self._sign * value < self._sign * reference - self._min_delta
 
     def warn_if_never_finite(self, consequence: str) -> None:
         """Warn if no epoch had a finite number.
@@ -85,8 +89,12 @@ class EarlyStopping(MonitorCallback):
             stops after the first epoch.
         min_delta: the amount that an improvement must exceed.
         mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
-        restore_best_weights: whether to restore the weights of the best epoch. If the number was inf or NaN in every
-            epoch, the model keeps the weights of the last epoch, with a warning.
+        baseline: a number to improve on: an epoch that is the best so far, but not better than this, does not start the
+            patience anew. None for no such number.
+        restore_best_weights: whether to restore the weights of the best epoch, even if it is not better than
+            `baseline`. If the number was inf or NaN in every epoch, the model keeps the weights of the last epoch, with
+            a warning.
+        start_from_epoch: the number of the first epoch that counts; nothing is compared, kept or stopped before it.
 
     Attributes:
         stopped_epoch: the epoch after which training was stopped; None if it was not.
@@ -111,11 +119,15 @@ class EarlyStopping(MonitorCallback):
         patience: int = 0,
         min_delta: float = 0.0,
         mode: str = "auto",
+        baseline: float | None = None,
         restore_best_weights: bool = False,
+        start_from_epoch: int = 0,
     ) -> None:
         super().__init__(monitor, mode, min_delta)
-        self._patience = whole_number("patience", patience, 0, 2**31 - 1)
+        self._patience = whole_number("patience", patience, 0, MOST)
+        self._baseline = None if baseline is None else real_number("baseline", baseline)
         self._restores = restore_best_weights
+        self._start = whole_number("start_from_epoch", start_from_epoch, 0, MOST)
         self._weights: dict[str, Any] | None = None
         self._waited = 0
         self.stopped_epoch: int | None = None
@@ -127,13 +139,16 @@ class EarlyStopping(MonitorCallback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Compare the number with the best one so far, and stop if patience has run out."""
+        if epoch < self._start:
+            return
+        self._waited += 1
         if self.is_better(logs):
-            self._waited = 0
+            if self._baseline is None or self.improves(self.best, self._baseline):
+                self._waited = 0
             if self._restores:
                 trainable, other = split_variables(self.model)
                 self._weights = trainable | other
             return
-        self._waited += 1
         if self._waited >= self._patience and self.epochs_seen > 1:
             self.stopped_epoch = epoch
             self.model.stop_training = True

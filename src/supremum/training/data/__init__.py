@@ -9,26 +9,26 @@ from supremum.training.data.batches import (
     Rows,
     Selection,
     as_batch,
-    as_data,
-    as_fit_data,
-    as_one_batch,
     described_batch,
 )
+from supremum.training.data.fit_data import as_data, as_fit_data, as_one_batch
 from supremum.training.data.inputs import (
+    aligned_pair,
     array_pair,
     as_inputs,
     as_weights,
     at_labels,
     check_has_axes,
-    check_labels,
+    class_numbers,
     one_array,
     same_shaped_pair,
+    without_label_axis,
 )
 
 __all__ = [
-    "ArrayData", "Batch", "Data", "IterableData", "Rows", "Selection", "array_pair", "as_batch", "as_data",
-    "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "check_labels",
-    "described_batch", "one_array", "same_shaped_pair",
+    "ArrayData", "Batch", "Data", "IterableData", "Rows", "Selection", "aligned_pair", "array_pair", "as_batch",
+    "as_data", "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "class_numbers",
+    "described_batch", "one_array", "same_shaped_pair", "without_label_axis",
 ]  # fmt: skip
 
 

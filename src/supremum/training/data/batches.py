@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
 
-from supremum.argument_checks import pytree, real_number
+from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning, is_inexact, keep_64_bits, native
 from supremum.nn import described
-from supremum.nn.functional import MOST, positive_int
+from supremum.nn.functional import positive_int
 from supremum.rules import held_dtype
+from supremum.training.data.class_weights import as_class_weight, weights_by_class
 from supremum.training.data.inputs import refuse_masked
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
@@ -198,6 +199,14 @@ def _as_held(name: str, array: Any) -> Any:
     return np.asarray(array).astype(held)
 
 
+def _weighted(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
+    if class_weight is None:
+        return batch
+    if batch.sample_weight is not None:
+        raise ArgumentError("give class_weight or sample_weight, not both: multiply the weights of examples")
+    return batch._replace(sample_weight=weights_by_class(batch.y, class_weight))
+
+
 def described_batch(batch: Batch) -> str:
     """Describe the parts of a batch: arrays by dtype and shape."""
     return described((), {name: part for name, part in batch._asdict().items() if part is not None})
@@ -226,10 +235,12 @@ class ArrayData:
         sample_weight: shape (examples,), or None.
         batch_size: the number of examples in a batch.
         steps: the number of batches in an epoch; None for all of them.
+        class_weight: the weight of the examples of each class, by its number, 1 for others; None for no weights.
+            Labels are class numbers or one-hot.
 
     Raises:
-        ArgumentError: if there are no examples, if the arrays have different lengths, if the batch size is below 1, or
-            if there are fewer batches than steps; a `ValueError`.
+        ArgumentError: if there are no examples, if the arrays have different lengths, if the batch size is below 1, if
+            there are fewer batches than steps, or if both kinds of weights are given; a `ValueError`.
         OperandError: if a leaf is not an array; a `TypeError`.
 
     >>> data = ArrayData(
@@ -240,9 +251,16 @@ class ArrayData:
     """
 
     def __init__(
-        self, x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int, steps: int | None = None
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        batch_size: int,
+        steps: int | None = None,
+        class_weight: Mapping[int, float] | None = None,
     ) -> None:
-        self._batch = as_batch((x, y, sample_weight))
+        self._batch = _weighted(as_batch((x, y, sample_weight)), as_class_weight(class_weight))
         self.examples: int = common_length(self._batch)
         self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
         self._on_device: Batch | None = None
@@ -323,6 +341,9 @@ class IterableData:
         batches: the iterable.
         steps: the number of batches in an epoch; None for all of them. If the iterable has fewer, there is a
             `TrainingWarning`: an epoch then repeats batches, or is shorter if the iterable cannot be iterated again.
+        class_weight: as for `ArrayData`.
+        restarts: whether each epoch begins with the first batch, instead of where the last one ended; an iterator
+            cannot be restarted.
 
     Raises:
         OperandError: if `batches` is not iterable; a `TypeError`.
@@ -334,11 +355,20 @@ class IterableData:
     1
     """
 
-    def __init__(self, batches: Iterable[Any], *, steps: int | None = None) -> None:
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        *,
+        steps: int | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        restarts: bool = False,
+    ) -> None:
         if not isinstance(batches, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(f"data must be arrays or an iterable of batches, got {type(batches).__name__}")
         self._batches = batches
         self._steps = steps
+        self._class_weight = as_class_weight(class_weight)
+        self._restarts = restarts and not isinstance(batches, Iterator)
         self._running: Iterator[Any] | None = None
         self._in_pass = 0
         self._peeked: Batch | None = None
@@ -360,6 +390,8 @@ class IterableData:
 
     def epoch(self, shuffler: np.random.Generator | None, *, on_host: bool = False) -> Iterator[Part]:  # noqa: ARG002 (the data shuffles itself)
         """Yield the batches of an epoch."""
+        if self._restarts:
+            self._running, self._in_pass, self._peeked = None, 0, None
         if isinstance(self._batches, Sized):
             self._warn_of_repetition(len(self._batches))
         given, last_pass = 0, None
@@ -390,7 +422,7 @@ class IterableData:
             return None
         self._in_pass += 1
         try:
-            return as_batch(found, copies=True)
+            return _weighted(as_batch(found, copies=True), self._class_weight)
         except SupremumError as error:
             error.add_note(f"in batch {self._in_pass - 1} of what the iterable gives (counted from 0)")
             raise
@@ -414,85 +446,3 @@ class IterableData:
 
 Data: TypeAlias = ArrayData | IterableData
 """A source of batches for every epoch."""
-
-
-def as_data(
-    x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None, steps: int | None = None
-) -> Data:
-    """Convert the arguments of `fit` to data.
-
-    Raises:
-        ArgumentError: if an iterable comes with an option for arrays; a `ValueError`.
-    """
-    if isinstance(x, (ArrayData, IterableData)):
-        return x
-    pytree("x", x)
-    if steps is not None:
-        steps = positive_int("the number of steps", steps)
-    if _is_tree_of_arrays(x):
-        return ArrayData(x, y, sample_weight, batch_size=32 if batch_size is None else batch_size, steps=steps)
-    for name, value in (("y", y), ("sample_weight", sample_weight), ("batch_size", batch_size)):
-        if value is not None:
-            raise ArgumentError(f"an iterable gives whole batches, (x, y) or (x, y, sample_weight): leave out {name}=")
-    return IterableData(x, steps=steps)
-
-
-def as_one_batch(x: Any, y: Any = None, sample_weight: Any = None) -> ArrayData:
-    """All examples as one batch."""
-    return ArrayData(x, y, sample_weight, batch_size=MOST)
-
-
-def as_fit_data(
-    arrays: tuple[Any, Any, Any],
-    batch_size: int | None,
-    steps: int | None,
-    validation_split: float,
-    validation_data: Any,
-    validation_batch_size: int | None,
-) -> tuple[Data, Data | None]:
-    """Convert the arguments of `fit` to the data to train on, and the data to validate on, or None.
-
-    Args:
-        arrays: `(x, y, sample_weight)`.
-        batch_size: examples per batch; None for 32.
-        steps: how many batches make an epoch; None for all of them.
-        validation_split: the fraction of the examples, taken from the end, to validate on; 0 to use `validation_data`.
-        validation_data: as for `fit`.
-        validation_batch_size: examples per validation batch; None for `batch_size`.
-
-    Raises:
-        ArgumentError: if the fraction is not between 0 and 1, or if both it and `validation_data` are given; a
-            `ValueError`.
-    """
-    if real_number("validation_split", validation_split):
-        if validation_data is not None:
-            raise ArgumentError("give validation_split= or validation_data=, not both")
-        if not 0 < validation_split < 1:
-            raise ArgumentError(f"validation_split must be a share between 0 and 1, got {validation_split}")
-        arrays, validation_data = ArrayData(*arrays, batch_size=1).split(validation_split)
-    data = as_data(*arrays, batch_size=batch_size, steps=steps)
-    if validation_data is None:
-        return data, None
-    pytree("validation_data", validation_data)
-    size = batch_size if validation_batch_size is None else validation_batch_size
-    if isinstance(validation_data, tuple) and len(validation_data) in (2, 3):
-        return data, as_data(*validation_data, batch_size=size)
-    return data, as_data(validation_data, batch_size=size if _is_tree_of_arrays(validation_data) else None)
-
-
-def _is_tree_of_arrays(x: Any) -> bool:
-    """Whether a value is an array, or dicts, tuples and lists of arrays, rather than an iterable of batches.
-
-    A list of tuples or dicts counts as batches, a list of arrays as the inputs of a model with several inputs.
-    """
-    if isinstance(x, dict):
-        return all(_is_tree_of_arrays(part) for part in x.values())
-    if isinstance(x, tuple):
-        return bool(x) and all(_is_tree_of_arrays(part) for part in x)
-    if isinstance(x, list):
-        return bool(x) and all(map(_is_array, x))
-    return _is_array(x)
-
-
-def _is_array(x: Any) -> bool:
-    return hasattr(x, "shape") and hasattr(x, "dtype")

@@ -177,11 +177,11 @@ def same_shaped_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, ja
         OperandError: as for `one_array`.
         ArgumentError: if the shapes differ; a `ValueError`.
 
-    >>> same_shaped_pair("mse", jnp.ones(3), jnp.ones((3, 1)))
+    >>> same_shaped_pair("mse", jnp.ones(3), jnp.ones((3, 3)))
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: mse needs y_true and y_pred of the same shape, got (3,) and (3, 1), which would \
-broadcast to every example against every other: give y_true[..., None]
+    supremum.errors.ArgumentError: mse needs y_true and y_pred of the same shape, got (3,) and (3, 3): give both the \
+shape of y_pred, or one loss for each output
     """
     y_true, y_pred = array_pair(name, y_true, y_pred)
     true, pred = y_true.shape, y_pred.shape
@@ -194,6 +194,23 @@ broadcast to every example against every other: give y_true[..., None]
     elif true == pred[:-1] and as_format(y_true.dtype).category == "integer":
         fix = f"for labels that are class numbers give jax.nn.one_hot(y_true, {pred[-1]}), or the sparse kind"
     raise ArgumentError(f"{name} needs y_true and y_pred of the same shape, got {true} and {pred}{why}: {fix}")
+
+
+def aligned_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+    """Check labels and outputs with `same_shaped_pair`; a last axis of length 1 that one of them lacks is added.
+
+    Args:
+        name: the name of the loss or metric.
+        y_true: the labels, which get the shape of the outputs.
+        y_pred: the outputs.
+
+    >>> [array.shape for array in aligned_pair("mse", jnp.ones(3), jnp.ones((3, 1)))]
+    [(3, 1), (3, 1)]
+    """
+    y_true, y_pred = array_pair(name, y_true, y_pred)
+    if (*y_true.shape, 1) == y_pred.shape or y_true.shape == (*y_pred.shape, 1):
+        y_true = y_true.reshape(y_pred.shape)
+    return same_shaped_pair(name, y_true, y_pred)
 
 
 def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
@@ -224,12 +241,17 @@ def check_has_axes(name: str, y_pred: jax.Array) -> None:
         raise ArgumentError(f"{name} takes arrays of shape (..., n), got numbers: give y_true[None] and y_pred[None]")
 
 
-def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
-    """Raise unless the labels are class numbers, one for each row of outputs.
+def without_label_axis(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+    """Remove the last axis of labels of shape (..., 1), next to outputs of shape (..., several classes)."""
+    return y_true[..., 0] if y_true.shape == (*y_pred.shape[:-1], 1) != y_pred.shape else y_true
+
+
+def class_numbers(name: str, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+    """Check that labels are class numbers, one for each row of outputs, and return them in the shape (...).
 
     Args:
         name: the name of the loss or metric.
-        y_true: labels, shape (...).
+        y_true: labels, shape (...) or (..., 1).
         y_pred: outputs, shape (..., classes).
 
     Raises:
@@ -239,13 +261,12 @@ def check_labels(name: str, y_true: jax.Array, y_pred: jax.Array) -> None:
     row = as_format(y_true.dtype)
     if row.category != "integer":
         raise OperandError(f"{name} takes class numbers as y_true, got {row}: give y_true.astype('int32')")
+    y_true = without_label_axis(y_true, y_pred)
     true, pred = y_true.shape, y_pred.shape
     if pred and true == pred[:-1]:
-        return
+        return y_true
     fix = "give y_true one axis less than y_pred"
-    if true[-1:] == (1,) and true[:-1] == pred[:-1]:
-        fix = "give y_true[..., 0]"
-    elif true == pred:
+    if true == pred:
         fix = "for one-hot labels take the kind that is not sparse, or give y_true.argmax(-1)"
     raise ArgumentError(
         f"{name} needs y_true of shape (...) and y_pred of shape (..., classes), got {true} and {pred}: {fix}"

@@ -1,7 +1,14 @@
 """Losses for classification and regression: computed in one dtype, weighted by example."""
 
 from supremum.public_names import public_names
-from supremum.training.losses.compiled_loss import LOSSES, CompiledLoss, FunctionLoss, as_loss
+from supremum.training.losses.compiled_loss import (
+    LOSSES,
+    CompiledLoss,
+    FunctionLoss,
+    as_loss,
+    entries,
+    recorded_terms,
+)
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -22,8 +29,8 @@ from supremum.training.losses.regression import (
 __all__ = [
     "LOSSES", "BinaryCrossentropy", "CategoricalCrossentropy", "CompiledLoss", "CosineSimilarity", "FunctionLoss",
     "Huber", "KLDivergence", "Loss", "MeanAbsoluteError", "MeanSquaredError", "Poisson",
-    "SparseCategoricalCrossentropy", "absolute_errors", "as_loss", "replicas", "spread_weights", "squared_errors",
-    "weighted", "without_left_out",
+    "SparseCategoricalCrossentropy", "absolute_errors", "as_loss", "entries", "recorded_terms", "replicas",
+    "spread_weights", "squared_errors", "weighted", "without_left_out",
 ]  # fmt: skip
 
 

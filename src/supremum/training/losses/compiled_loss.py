@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, cast
 
 import jax
@@ -15,6 +17,8 @@ from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses import cross_entropy, regression
 from supremum.training.losses.loss import Loss, finite_pair, reduced, weighted
 from supremum.training.user_functions import looked_up, noting_where
+
+_terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
 
 LOSSES: tuple[Callable[[], Loss], ...] = (
     cross_entropy.BinaryCrossentropy, cross_entropy.CategoricalCrossentropy, regression.CosineSimilarity,
@@ -106,26 +110,51 @@ def as_loss(loss: Any) -> Any:
     return looked_up("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
 
 
+@contextmanager
+def recorded_terms() -> Generator[dict[str, jax.Array]]:
+    """Record the losses of the outputs that a `CompiledLoss` with several adds up, while a block runs.
+
+    Yields:
+        The losses by name, without the weights of outputs; empty until a `CompiledLoss` is called in the block.
+    """
+    terms: dict[str, jax.Array] = {}
+    token = _terms.set(terms)
+    try:
+        yield terms
+    finally:
+        _terms.reset(token)
+
+
 class CompiledLoss:
     """A weighted sum of the losses of all outputs.
 
     Args:
-        losses: what `as_loss` takes; for several outputs a list or dict of that, with None for outputs without a loss.
-            None if all losses come from layers.
-        weights: a number for each loss, in the same structure; None for 1.
+        losses: what `as_loss` takes; for several outputs a list or dict of that, with None for outputs without a loss,
+            or one for all of them if their names are known. None if all losses come from layers.
+        weights: a number for each loss, in the same structure or by name; None for 1.
+        output_names: the names of the outputs of a functional model with several, in order; None if they have none.
 
     Raises:
         ArgumentError: if a weight has no loss; a `ValueError`.
     """
 
-    def __init__(self, losses: Any, weights: Any = None) -> None:
-        self._losses = _entries(losses)
-        given = {} if weights is None else _entries(weights)
+    def __init__(self, losses: Any, weights: Any = None, output_names: Sequence[str] | None = None) -> None:
+        self._output_names = output_names
+        self._losses = entries(losses, output_names)
+        if output_names and losses is not None and list(self._losses) == [""]:
+            self._losses = dict.fromkeys(output_names, losses)
+        given = {} if weights is None else entries(weights, output_names)
         unknown = sorted(str(name) for name in given.keys() - self._losses.keys())
         if unknown:
             raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, unknown))}, which have no loss")
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
         self._weights = {name: given.get(name, 1.0) for name in self._losses}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the losses of outputs, such as `"digit_loss"`; none if there is only one loss."""
+        names = [f"{name}_loss" for name, function in self._functions.items() if function is not None]
+        return names if len(names) > 1 else []
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
         """Compute the loss of a batch.
@@ -144,17 +173,20 @@ class CompiledLoss:
         if all(function is None for function in self._functions.values()):
             return jnp.zeros((), jnp.float32)
         labels, outputs = self._matched("labels", y_true), self._matched("outputs", y_pred)
+        recorded = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
                 with noting_where(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
+                if recorded is not None:
+                    recorded[f"{name}_loss"] = term
                 # Do not multiply by 1, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
     def _matched(self, what: str, tree: Any) -> dict[Any, Any]:
-        found = _entries(tree)
+        found = entries(tree, self._output_names)
         needed = [name for name, function in self._functions.items() if function is not None]
         if any(name not in found or found[name] is None for name in needed):
             raise ArgumentError(
@@ -164,12 +196,22 @@ class CompiledLoss:
         return found
 
 
-def _entries(tree: Any) -> dict[Any, Any]:
-    """The entries of a list or dict by name, or a single value under the empty name."""
+def entries(tree: Any, output_names: Sequence[str] | None = None) -> dict[Any, Any]:
+    """The entries of a list or dict by name, or a single value under the empty name.
+
+    Args:
+        tree: losses, labels, outputs or weights.
+        output_names: the names of the entries of a list; None for their places.
+
+    >>> entries(["mse", "mae"], ["size", "age"])
+    {'size': 'mse', 'age': 'mae'}
+    """
     if isinstance(tree, Mapping):
         return dict(cast("Mapping[Any, Any]", tree))
     if isinstance(tree, (list, tuple)):
-        return dict(enumerate(cast("list[Any]", tree)))
+        items = cast("list[Any]", tree)
+        names = range(len(items)) if output_names is None or len(output_names) != len(items) else output_names
+        return dict(zip(names, items, strict=True))
     return {"": tree}
 
 

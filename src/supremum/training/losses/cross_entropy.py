@@ -16,7 +16,14 @@ from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
 from supremum.nn.functional import as_axes, log_softmax
-from supremum.training.data import array_pair, at_labels, check_has_axes, check_labels, same_shaped_pair
+from supremum.training.data import (
+    aligned_pair,
+    array_pair,
+    at_labels,
+    check_has_axes,
+    class_numbers,
+    same_shaped_pair,
+)
 from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, finite_where_left_out
 from supremum.training.losses.regression import mean_of_each, weight_times
 from supremum.user_frame import warn_user
@@ -199,7 +206,7 @@ class CategoricalCrossentropy(Crossentropy):
 
 
 class SparseCategoricalCrossentropy(Crossentropy):
-    """Cross entropy between class numbers, shape (...), and probabilities or logits, shape (..., classes).
+    """Cross entropy between class numbers, shape (...) or (..., 1), and probabilities or logits, shape (..., classes).
 
     The loss of a label outside the classes, such as a negative one, is NaN, as with `mode="fill"` of
     `jax.numpy.ndarray.at`: a traced function cannot raise, and any number would be wrong.
@@ -229,10 +236,10 @@ class SparseCategoricalCrossentropy(Crossentropy):
         self.ignore_class = ignore_class
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Compute the loss of each label, in the shape of the labels."""
+        """Compute the loss of each label, shape (...)."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
-        check_labels(self.name, y_true, y_pred)
+        y_true = class_numbers(self.name, y_true, y_pred)
         counts = self.counts(y_true)
         if counts is not None:
             y_pred = finite_where_left_out(y_pred, counts, IN_Y_PRED)
@@ -274,7 +281,7 @@ class BinaryCrossentropy(Crossentropy):
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
-        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
+        y_true, y_pred = aligned_pair(self.name, y_true, y_pred)
         values, are_logits = self.logits_or_probabilities(y_pred)
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:

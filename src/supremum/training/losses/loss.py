@@ -22,7 +22,7 @@ from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownD
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, is_array, is_inexact
-from supremum.nn import origin_of, record, snake_case
+from supremum.nn import Configurable, origin_of, record, snake_case
 from supremum.nn.functional import check_held
 from supremum.training.data import Batch, as_inputs, as_weights
 
@@ -50,7 +50,7 @@ class LossOptions(TypedDict, total=False):
     name: str | None
 
 
-class Loss(ABC):
+class Loss(Configurable, ABC):
     """A number that training minimizes.
 
     Subclasses compute the loss of each example in `call`. Floating inputs, also from Python and NumPy, are cast to
@@ -104,7 +104,7 @@ class Loss(ABC):
         """
 
     def counts(self, y_true: Any) -> jax.Array | None:  # noqa: ARG002 (for overrides)
-        """Return which losses count in a mean, as bools in the shape of the result of `call`; None if all do."""
+        """Return which losses count in a mean, one bool for each result of `call`, in order; None if all do."""
         return None
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:  # noqa: ARG002
@@ -121,9 +121,9 @@ class Loss(ABC):
         Args:
             y_true: labels.
             y_pred: outputs.
-            sample_weight: a weight for each example, shape (batch,), or for each loss that `call` returns; None for 1.
-                A loss with weight 0 counts as 0 even if it is not finite, and so do its gradients. As in Keras, a mean
-                divides by the number of losses, not by the sum of the weights.
+            sample_weight: a weight for each example, shape (batch,) or (batch, 1), or for each loss that `call`
+                returns; None for 1. A loss with weight 0 counts as 0 even if it is not finite, and so do its
+                gradients. As in Keras, a mean divides by the number of losses, not by the sum of the weights.
 
         Returns:
             A scalar; with `reduction=None`, the losses that `call` returns.
@@ -142,7 +142,12 @@ class Loss(ABC):
         if weights is not None:
             losses = weighted(losses, weights)
         counts = None if self._reduction is None else self.counts(y_true)
-        return reduced(losses, self._reduction, counts)
+        return reduced(losses, self._reduction, None if counts is None else counts.reshape(losses.shape))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor by name, as data for JSON; `from_config` makes a loss of them."""
+        config = super().get_config()
+        return config | {"dtype": str(as_format(self._dtype))} if "dtype" in config else config
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(reduction={self._reduction!r}, dtype='{as_format(self._dtype)}')"
@@ -183,7 +188,8 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Append axes to weights until they have as many axes as the values.
 
     Args:
-        weights: shape (), or the first axes of `shape`; an axis of length 1 broadcasts.
+        weights: shape (), or the first axes of `shape`; an axis of length 1 broadcasts, and is dropped at the end if
+            there is one axis too many.
         shape: the shape of the values.
 
     Returns:
@@ -192,16 +198,25 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     Raises:
         ArgumentError: if the weights do not fit the values; a `ValueError`.
 
-    >>> spread_weights(jnp.ones(4), (4, 7)).shape
-    (4, 1)
+    >>> (
+    ...     spread_weights(jnp.ones(4), (4, 7)).shape,
+    ...     spread_weights(jnp.ones((4, 1)), (4,)).shape,
+    ... )
+    ((4, 1), (4,))
     """
+    weights = _without_last_one(weights, len(shape))
     given = weights.shape
     if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
-        fix = "give sample_weight[..., 0]" if (*shape, 1) == given else f"give one of shape {shape[:1]}"
         raise ArgumentError(
-            f"sample_weight has shape {given}, but the values that it weights have shape {shape}; {fix}"
+            f"sample_weight has shape {given}, but the values that it weights have shape {shape}; give one of shape "
+            f"{shape[:1]}"
         )
     return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
+
+
+def _without_last_one(weights: Any, ndim: int) -> Any:
+    """Drop the last axis if it has length 1 and there is one axis more than `ndim`."""
+    return weights[..., 0] if weights.ndim == ndim + 1 and weights.shape[-1] == 1 else weights
 
 
 def weighted(values: jax.Array, weights: Any) -> jax.Array:
@@ -281,6 +296,7 @@ def finite_where_left_out(
         spread = xp.asarray(weights)
         for axis in sorted(axes(leaf.ndim)) if axes else ():
             spread = xp.expand_dims(spread, axis) if axis <= spread.ndim else spread
+        spread = _without_last_one(spread, leaf.ndim)
         if spread.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(spread.shape, leaf.shape, strict=False)):
             return leaf
         spread = spread.reshape(*spread.shape, *(1 for _ in leaf.shape[spread.ndim :]))

@@ -12,7 +12,7 @@ from jax import lax
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional import as_axes
-from supremum.training.data import check_has_axes, same_shaped_pair
+from supremum.training.data import aligned_pair, check_has_axes
 from supremum.training.losses.loss import Loss, LossOptions
 
 
@@ -37,7 +37,7 @@ def weight_times(weights: jax.Array, values: jax.Array) -> jax.Array:
 
 
 class PairLoss(Loss):
-    """A loss of two real arrays of one shape."""
+    """A loss of two real arrays of one shape; a last axis of length 1 may be missing in one of them."""
 
     def pair(self, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
         """Check both arrays and cast them to the loss's dtype.
@@ -46,7 +46,7 @@ class PairLoss(Loss):
             ArgumentError: if their shapes differ; a `ValueError`.
             OperandError: if either is several arrays, or complex; a `TypeError`.
         """
-        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
+        y_true, y_pred = aligned_pair(self.name, y_true, y_pred)
         return y_true.astype(self.dtype), y_pred.astype(self.dtype)
 
 

@@ -10,7 +10,14 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
 from supremum.nn.functional import positive_int
-from supremum.training.data import array_pair, at_labels, check_labels, same_shaped_pair
+from supremum.training.data import (
+    aligned_pair,
+    array_pair,
+    at_labels,
+    class_numbers,
+    same_shaped_pair,
+    without_label_axis,
+)
 from supremum.training.metrics.metric import MeanMetric, widened
 
 
@@ -44,7 +51,7 @@ def _has_nan(y_pred: jax.Array) -> jax.Array:
 class SparseCategoricalAccuracy(MeanMetric):
     """How often the largest output is at the label; a row of outputs with a NaN is wrong.
 
-    Labels are integers of shape (...), outputs have shape (..., classes).
+    Labels are integers of shape (...) or (..., 1), outputs have shape (..., classes).
 
     Args:
         name: the name of the metric.
@@ -58,8 +65,7 @@ class SparseCategoricalAccuracy(MeanMetric):
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each output is correct."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
-        check_labels(self.name, y_true, y_pred)
-        return is_best(y_true, y_pred)
+        return is_best(class_numbers(self.name, y_true, y_pred), y_pred)
 
 
 class CategoricalAccuracy(MeanMetric):
@@ -104,10 +110,10 @@ class TopKCategoricalAccuracy(MeanMetric):
         self.k: int = positive_int("k", k)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
-        """Whether each output is correct; labels are integers, shape (...), or one-hot, shape (..., classes)."""
+        """Whether each output is correct; labels are integers, shape (...) or (..., 1), or one-hot, (..., classes)."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
-            return is_among_best(y_true, y_pred, self.k)
+            return is_among_best(without_label_axis(y_true, y_pred), y_pred, self.k)
         return is_among_best(*_with_classes(self.name, y_true, y_pred), self.k)
 
 
@@ -136,15 +142,17 @@ class BinaryAccuracy(MeanMetric):
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each element is correct; a NaN never is."""
-        y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
+        y_true, y_pred = aligned_pair(self.name, y_true, y_pred)
         return _is_on_side(y_true, y_pred, self.threshold)
 
 
 class Accuracy(MeanMetric):
     """How often outputs are correct; shapes and dtypes choose how that is measured, as for `"accuracy"` in Keras.
 
-    * Integer labels with one axis less than the outputs: `SparseCategoricalAccuracy`.
-    * The same shape and one output for each example, (batch,) or (batch, 1): `BinaryAccuracy` with threshold 0.5.
+    * Integer labels with one axis less than the outputs, or with a last axis of length 1 next to several outputs:
+      `SparseCategoricalAccuracy`.
+    * One output for each example, labels and outputs each of shape (batch,) or (batch, 1): `BinaryAccuracy` with
+      threshold 0.5.
     * The same shape and more outputs: `CategoricalAccuracy`.
     * Integer outputs in the shape of the labels, which are class numbers: whether they are equal.
 
@@ -165,8 +173,8 @@ class Accuracy(MeanMetric):
         """Whether each output is correct."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
-            return is_best(y_true, y_pred)
-        same_shaped_pair(self.name, y_true, y_pred)
+            return is_best(without_label_axis(y_true, y_pred), y_pred)
+        y_true, y_pred = aligned_pair(self.name, y_true, y_pred)
         if not as_format(y_pred.dtype).is_inexact:
             return y_true == y_pred
         if y_pred.ndim < 2 or y_pred.shape[-1] == 1:
@@ -176,7 +184,7 @@ class Accuracy(MeanMetric):
 
 def _are_classes(y_true: jax.Array, y_pred: jax.Array) -> bool:
     is_integer = as_format(y_true.dtype).category == "integer"
-    return is_integer and y_pred.shape[-1:] > (1,) and y_true.shape == y_pred.shape[:-1]
+    return is_integer and y_pred.shape[-1:] > (1,) and y_true.shape in (y_pred.shape[:-1], (*y_pred.shape[:-1], 1))
 
 
 def _with_classes(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from supremum.errors import ArgumentError, shown
+from supremum.errors import ArgumentError, listed, shown
+from supremum.training.losses import entries
 from supremum.training.metrics.accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -13,7 +14,7 @@ from supremum.training.metrics.accuracy import (
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from supremum.training.metrics.metric import FunctionMetric, MeanAbsoluteError, MeanSquaredError, Metric
+from supremum.training.metrics.metric import FunctionMetric, Mean, MeanAbsoluteError, MeanSquaredError, Metric
 from supremum.training.user_functions import looked_up
 
 _NAMED: dict[str, Callable[[], Metric]] = {
@@ -60,12 +61,14 @@ class OutputMetric(Metric):
     Args:
         metric: the metric.
         output: the index or name of the output.
+        output_names: the names of all outputs; None if they have none.
     """
 
-    def __init__(self, metric: Metric, output: Any) -> None:
+    def __init__(self, metric: Metric, output: Any, output_names: Sequence[str] | None) -> None:
         super().__init__(name=f"{output}_{metric.name}")
         self._metric = metric
         self._output = output
+        self._output_names = output_names
 
     def init(self) -> Any:
         """The state before the first batch."""
@@ -73,30 +76,47 @@ class OutputMetric(Metric):
 
     def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """The state after one more batch."""
-        return self._metric.update(state, y_true[self._output], y_pred[self._output], sample_weight)
+        labels, outputs = (entries(each, self._output_names) for each in (y_true, y_pred))
+        if self._output not in labels or self._output not in outputs:
+            raise ArgumentError(
+                f"there is a metric for the output {shown(self._output)}, but the labels are "
+                f"{listed(map(shown, labels))} and the outputs are {listed(map(shown, outputs))}"
+            )
+        return self._metric.update(state, labels[self._output], outputs[self._output], sample_weight)
 
     def result_of(self, state: Any) -> Any:
         """The value of the metric."""
         return self._metric.result_of(state)
 
 
-def compiled_metrics(metrics: Any) -> list[Metric]:
-    """Convert the `metrics` argument of `compile` to a list of metrics.
+class OutputLoss(Mean):
+    """The mean over an epoch of the loss of one of several outputs, which the step computes for the total loss.
+
+    Args:
+        name: the name of the loss, such as `"digit_loss"`.
+    """
+
+
+def compiled_metrics(
+    metrics: Any, losses: Sequence[str] = (), output_names: Sequence[str] | None = None
+) -> list[Metric]:
+    """Convert the `metrics` argument of `compile` to a list of metrics, after the losses of several outputs.
 
     Args:
         metrics: what `as_metric` takes, or a list of that; for several outputs a list of lists, or a dict.
+        losses: the names of the losses of outputs.
+        output_names: as for `CompiledLoss`.
 
     Raises:
         ArgumentError: if two metrics have the same name, or one is called "loss"; a `ValueError`.
     """
-    made: list[Metric] = []
+    made: list[Metric] = [OutputLoss(name) for name in losses]
     if isinstance(metrics, Mapping) or (isinstance(metrics, (list, tuple)) and any(map(_is_several, metrics))):
-        outputs = metrics.items() if isinstance(metrics, Mapping) else enumerate(metrics)
-        for output, each in outputs:
+        for output, each in entries(metrics, output_names).items():
             of_output = each if _is_several(each) else [] if each is None else [each]
-            made += [OutputMetric(as_metric(metric), output) for metric in of_output]
+            made += [OutputMetric(as_metric(metric), output, output_names) for metric in of_output]
     else:
-        made = [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
+        made += [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
     names = ["loss", *(metric.name for metric in made)]
     for name in names:
         if names.count(name) > 1:

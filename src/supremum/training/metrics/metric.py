@@ -17,7 +17,7 @@ from supremum.argument_checks import instance
 from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import snake_case
-from supremum.training.data import as_inputs, as_weights, one_array, same_shaped_pair
+from supremum.training.data import aligned_pair, as_inputs, as_weights, one_array
 from supremum.training.losses import absolute_errors, spread_weights, squared_errors, weighted
 from supremum.training.user_functions import noting_where
 
@@ -320,7 +320,7 @@ class MeanSquaredError(MeanMetric):
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The mean of each example."""
-        return squared_errors(*map(widened, same_shaped_pair(self.name, y_true, y_pred)))
+        return squared_errors(*map(widened, aligned_pair(self.name, y_true, y_pred)))
 
 
 class MeanAbsoluteError(MeanMetric):
@@ -332,4 +332,4 @@ class MeanAbsoluteError(MeanMetric):
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The mean of each example."""
-        return absolute_errors(*map(widened, same_shaped_pair(self.name, y_true, y_pred)))
+        return absolute_errors(*map(widened, aligned_pair(self.name, y_true, y_pred)))

@@ -1,0 +1,150 @@
+"""Recurrent layers under Keras' names, which make their cells themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from supremum.argument_checks import flag
+from supremum.keyword_signature import KeywordSignature
+from supremum.nn.layers.recurrent import RNN
+from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
+
+
+class SimpleRNN(RNN):
+    """A fully connected recurrent layer, as in Keras: an `RNN` that makes a `SimpleRNNCell`.
+
+    Args:
+        units: the number of outputs, and of values in the state.
+        return_sequences: whether to return the outputs of all steps, or only the last one.
+        return_state: whether to return the last state too: outputs, state.
+        go_backwards: whether to go from the last step to the first; outputs are then in that order.
+        unroll: the number of steps to compile into one iteration of the loop, or True for all.
+        name: its name.
+        options: the options of the cell, such as `activation`, `kernel_initializer` and `dtype`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = SimpleRNN(4, dtype="mixed_bfloat16")
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3))).shape
+    (2, 4)
+    """
+
+    __signature__ = KeywordSignature(SimpleRNNCell)
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        unroll: bool | int = False,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            SimpleRNNCell(units, **options),
+            return_sequences=return_sequences,
+            return_state=return_state,
+            reverse=flag("go_backwards", go_backwards),
+            unroll=unroll or 1,
+            name=name,
+        )
+
+
+class GRU(RNN):
+    """A layer of gated recurrent units, as in Keras: an `RNN` that makes a `GRUCell`.
+
+    Args:
+        units: the number of outputs, and of values in the state.
+        return_sequences: whether to return the outputs of all steps, or only the last one.
+        return_state: whether to return the last state too: outputs, state.
+        go_backwards: whether to go from the last step to the first; outputs are then in that order.
+        unroll: the number of steps to compile into one iteration of the loop, or True for all.
+        name: its name.
+        options: the options of the cell, such as `activation`, `kernel_initializer` and `dtype`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = GRU(4, return_sequences=True)
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3))).shape
+    (2, 10, 4)
+    """
+
+    __signature__ = KeywordSignature(GRUCell)
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        unroll: bool | int = False,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            GRUCell(units, **options),
+            return_sequences=return_sequences,
+            return_state=return_state,
+            reverse=flag("go_backwards", go_backwards),
+            unroll=unroll or 1,
+            name=name,
+        )
+
+
+class LSTM(RNN):
+    """A layer of long short-term memory, as in Keras: an `RNN` that makes an `LSTMCell`.
+
+    Args:
+        units: the number of outputs, and of values in each of hidden and cell state.
+        return_sequences: whether to return the outputs of all steps, or only the last one.
+        return_state: whether to return the last state too: outputs, hidden state, cell state.
+        go_backwards: whether to go from the last step to the first; outputs are then in that order.
+        unroll: the number of steps to compile into one iteration of the loop, or True for all.
+        unit_forget_bias: whether the bias of the forget gate starts at 1.
+        name: its name.
+        options: the options of the cell, such as `activation`, `kernel_initializer` and `dtype`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import initialize
+    >>> layer = LSTM(4, return_state=True)
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> output, hidden, cell = layer(jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3)), initial_state=[hidden, cell])[0].shape
+    (2, 4)
+    """
+
+    __signature__ = KeywordSignature(LSTMCell)
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        unroll: bool | int = False,
+        unit_forget_bias: bool = True,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            LSTMCell(units, unit_forget_bias=unit_forget_bias, **options),
+            return_sequences=return_sequences,
+            return_state=return_state,
+            reverse=flag("go_backwards", go_backwards),
+            unroll=unroll or 1,
+            name=name,
+        )
+
+    def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
+        """Run the cell over a sequence, as `RNN` does; the two parts of the last state are returned separately."""
+        found = super().call(x, initial_state=initial_state, mask=mask, sequence_lengths=sequence_lengths)
+        if not self.return_state:
+            return found
+        output, (hidden, cell) = found
+        return output, hidden, cell

@@ -1,0 +1,257 @@
+"""Recurrent cells: layers that compute an output and the next state from an input and a state."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import jax
+import jax.numpy as jnp
+
+from supremum.argument_checks import flag
+from supremum.formats import DType
+from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
+from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
+from supremum.nn.inputs import InputSpec
+from supremum.nn.layer import Layer
+from supremum.nn.layers.products import KernelLayer, KernelOptions
+from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+
+
+class RecurrentCell(Layer):
+    """A layer with `call(x, state)`, which returns an output and the next state; `RNN` repeats it.
+
+    Args:
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import RNN
+    >>> class RunningSum(RecurrentCell):
+    ...     def initial_state(self, batch_shape, dtype=None):
+    ...         return jnp.zeros((*batch_shape, 1), dtype or self.compute_dtype)
+    ...
+    ...     def call(self, x, state):
+    ...         return x + state, x + state
+    >>> RNN(RunningSum())(jnp.ones((1, 4, 1))).ravel()
+    Array([1., 2., 3., 4.], dtype=float32)
+    """
+
+    @abstractmethod
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """The state before the first step.
+
+        Args:
+            batch_shape: the shape of inputs without the last axis.
+            dtype: its dtype; None for the compute dtype, or else float32. `RNN` casts it to the dtype of later states.
+        """
+
+
+class _DenseCell(KernelLayer, RecurrentCell):
+    """The common base of all cells here: a kernel for the inputs, a kernel for the state, and a bias."""
+
+    _gates: int
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        activation: Activation = jnp.tanh,
+        use_bias: bool = True,
+        recurrent_initializer: Initializer = orthogonal,
+        recurrent_regularizer: RegularizerFunction | str | None = None,
+        **options: Unpack[KernelOptions],
+    ) -> None:
+        options.setdefault("kernel_initializer", LECUN_NORMAL)
+        super().__init__(**options)
+        self.units = units
+        self.activation = activation
+        self.use_bias = use_bias
+        self.recurrent_initializer = recurrent_initializer
+        self.recurrent_regularizer: RegularizerFunction | None = as_regularizer(recurrent_regularizer)
+        self.input_spec = InputSpec(min_ndim=1)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add kernels and biases."""
+        wide = self._gates * self.units
+        kernel, recurrent = (
+            GateInitializer(each, self._gates) for each in (self.kernel_initializer, self.recurrent_initializer)
+        )
+        bias = self._initializer_of_bias()
+        self.add_kernel_and_bias((input_shape[-1], wide), (wide,) if self.use_bias else None, kernel, bias)
+        self.recurrent_kernel: Any = self.add_weight(
+            "recurrent_kernel", (self.units, wide), recurrent, regularizer=self.recurrent_regularizer
+        )
+        self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
+
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Zeros, shape (*batch_shape, units).
+
+        Args:
+            batch_shape: the shape of inputs without the last axis.
+            dtype: their dtype; None for the compute dtype, or float32 if there is none.
+        """
+        return jnp.zeros((*batch_shape, self.units), dtype or self.compute_dtype or "float32")
+
+    def _initializer_of_bias(self) -> Initializer:
+        return GateInitializer(self.bias_initializer, self._gates)
+
+    def _weights(self) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+        kernel, bias = self.kernel_and_bias()
+        return kernel, self.recurrent_kernel.value, bias
+
+
+class _GatedCell(_DenseCell):
+    """The common base of cells with gates: an activation for the gates."""
+
+    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.recurrent_activation = recurrent_activation
+
+    def _step(self, step: Callable[..., Any], *arrays: Any) -> Any:
+        activations = {"activation": self.activation, "recurrent_activation": self.recurrent_activation}
+        return step(*arrays, **activations, dtype=self.compute_dtype, precision=self.precision)
+
+
+class SimpleRNNCell(_DenseCell):
+    """A fully connected recurrent cell: activation(x·W + h·U + b) (Elman, 1990).
+
+    Args:
+        units: the number of outputs, and of values in the state.
+        activation: a function of each value.
+        use_bias: whether to add a bias.
+        kernel_initializer: for W, shape (inputs, units).
+        recurrent_initializer: for U, shape (units, units).
+        bias_initializer: for b, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import RNN, initialize
+    >>> layer = RNN(SimpleRNNCell(4, dtype="mixed_bfloat16"))
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3))).shape, layer(jnp.ones((2, 10, 3))).dtype
+    ((2, 10, 4), dtype(bfloat16))
+    """
+
+    _gates = 1
+
+    def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Compute the new state, which is also the output; returns it twice."""
+        options: dict[str, Any] = {"activation": self.activation, "dtype": self.compute_dtype}
+        new = simple_rnn_step(x, state, *self._weights(), **options, precision=self.precision)
+        return new, new
+
+
+@dataclass(frozen=True)
+class ForgetBiasInitializer:
+    """An initializer for the biases of an `LSTMCell`, with ones for the forget gate.
+
+    Args:
+        initializer: for the bias of each other gate.
+    """
+
+    initializer: Initializer
+
+    def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+        """The initial values of the biases."""
+        units = shape[-1] // 4
+        return GateInitializer(self.initializer, 4)(key, shape, dtype).at[units : 2 * units].set(1)
+
+
+class LSTMCell(_GatedCell):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997); `functional.recurrent.lstm_step` has the formulas.
+
+    Args:
+        units: the number of outputs, and of values in each of hidden and cell state.
+        activation: for the candidate and the cell state.
+        recurrent_activation: for the gates.
+        use_bias: whether to add a bias.
+        unit_forget_bias: whether the bias of the forget gate starts at 1 (Jozefowicz and others, 2015).
+        kernel_initializer: for each gate's part of W, shape (inputs, units).
+        recurrent_initializer: for each gate's part of U, shape (units, units).
+        bias_initializer: for the bias of each gate, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import RNN, initialize
+    >>> layer = RNN(LSTMCell(4), return_sequences=False)
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> layer(jnp.ones((2, 10, 3))).shape
+    (2, 4)
+    """
+
+    _gates = 4
+
+    def __init__(self, units: int, *, unit_forget_bias: bool = False, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.unit_forget_bias: bool = flag("unit_forget_bias", unit_forget_bias)
+
+    def _initializer_of_bias(self) -> Initializer:
+        return ForgetBiasInitializer(self.bias_initializer) if self.unit_forget_bias else super()._initializer_of_bias()
+
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Zeros for hidden and cell state, each of shape (*batch_shape, units).
+
+        Args:
+            batch_shape: the shape of inputs without the last axis.
+            dtype: their dtype; None for the compute dtype, or float32 if there is none.
+        """
+        return super().initial_state(batch_shape, dtype), super().initial_state(batch_shape, dtype)
+
+    def call(self, x: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        """Compute the new hidden state, which is also the output, and the pair of new hidden and cell state."""
+        hidden, cell = self._step(lstm_step, x, state, *self._weights())
+        return hidden, (hidden, cell)
+
+
+class GRUCell(_GatedCell):
+    """The gated recurrent unit (Cho and others, 2014); `functional.recurrent.gru_step` has the formulas.
+
+    Args:
+        units: the number of outputs, and of values in the state.
+        activation: for the candidate.
+        recurrent_activation: for the gates.
+        use_bias: whether to add biases, one per gate, and one to the candidate inside the reset gate.
+        kernel_initializer: for each gate's part of W, shape (inputs, units).
+        recurrent_initializer: for each gate's part of U, shape (units, units).
+        bias_initializer: for each bias, shape (units,).
+        kernel_regularizer: a penalty on W, such as `"l2"` or `nn.L2(1e-4)`.
+        recurrent_regularizer: a penalty on U.
+        bias_regularizer: a penalty on the biases.
+        precision: the precision of products on the device, such as `"highest"`, as in JAX; None for JAX's default.
+        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.nn import RNN, initialize
+    >>> layer = RNN(GRUCell(4), return_state=True)
+    >>> initialize(layer, jnp.ones((2, 10, 3)))
+    >>> outputs, state = layer(jnp.ones((2, 10, 3)))
+    >>> outputs.shape, state.shape
+    ((2, 10, 4), (2, 4))
+    """
+
+    _gates = 3
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add kernels and biases."""
+        super().build(input_shape)
+        self.recurrent_bias: Any = None
+        if self.use_bias:
+            self.recurrent_bias = self.add_weight(
+                "recurrent_bias", (self.units,), self.bias_initializer, regularizer=self.bias_regularizer
+            )
+
+    def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Compute the new state, which is also the output; returns it twice."""
+        recurrent_bias = None if self.recurrent_bias is None else self.recurrent_bias.value
+        new = self._step(gru_step, x, state, *self._weights(), recurrent_bias)
+        return new, new
