@@ -60,7 +60,7 @@ class FlipWindow:
 
     def load(self, arrays: Arrays) -> Arrays:
         """Reverse the axes."""
-        return [np.flip(array, range(array.ndim - 2)) for array in arrays]
+        return [np.flip(array, tuple(range(array.ndim - 2))) for array in arrays]
 
     def export(self, arrays: Arrays) -> Arrays:
         """Reverse the axes back."""
