@@ -197,12 +197,17 @@ _TORCH_CELL = _torch_cell(Weight(_BIASES, ("bias",), (AddBiases(),)))
 _TORCH_GRU = _torch_cell(Weight(_BIASES, ("bias", "recurrent_bias"), (AddGateBiases(),)))
 
 
+def _keras_kind(layer: RNN) -> str:
+    """The name that Keras gives a recurrent layer, such as `"simple_rnn"`."""
+    return snake_case(type(layer.cell).__name__.removesuffix("Cell").replace("RNN", "_RNN"))
+
+
 def _keras_rnn(layer: RNN) -> Sequence[Form]:
-    return (Form(children={"cell": (snake_case(type(layer.cell).__name__), "*")}),)
+    return (Form(children={"cell": (f"{_keras_kind(layer)}_cell", "*")}),)
 
 
 def _keras_bidirectional(layer: Bidirectional) -> Sequence[Form]:
-    kind = snake_case(type(layer.forward.cell).__name__).removesuffix("_cell")
+    kind = _keras_kind(layer.forward)
     ways = ("forward", "backward")
     return (Form(children={way: (f"{way}_{kind}", f"{way}_*") for way in ways}),)
 
