@@ -470,3 +470,93 @@ def test_weights_of_the_library_come_back_exactly(name, library):
     for a, b in zip(jax.tree.leaves(back), jax.tree.leaves(tree), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
         assert np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def small_network():
+    model = nn.SequentialNetwork(
+        [
+            nn.Conv(4, (3, 3), padding="VALID", use_bias=False),
+            nn.BatchNorm(epsilon=1e-3),
+            nn.ReLU(),
+            nn.GlobalAveragePool(),
+            nn.Dropout(0.5),
+            *(nn.Dense(4) for _ in range(11)),
+        ]
+    )
+    x = np.random.default_rng(0).normal(size=(2, 6, 6, 3)).astype("float32")
+    nn.initialize(model, x)
+    return model, x
+
+
+def network_of_linen(x):
+    linen = import_or_skip("flax.linen")
+
+    class Model(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = linen.Conv(4, (3, 3), padding="VALID", use_bias=False)(x)
+            x = linen.relu(linen.BatchNorm(True, epsilon=1e-3)(x)).mean((1, 2))
+            x = linen.Dropout(0.5, deterministic=True)(x)
+            for _ in range(11):
+                x = linen.Dense(4)(x)
+            return x
+
+    module = Model()
+    weights = jax.tree.map(lambda leaf: jnp.abs(leaf) + 0.1, module.init(jax.random.key(0), x))
+    return weights, module.apply(weights, x), "flax"
+
+
+def network_of_nnx(x):
+    nnx = import_or_skip("flax.nnx")
+    layers = [
+        nnx.Conv(3, 4, (3, 3), padding="VALID", use_bias=False, rngs=rngs()),
+        nnx.BatchNorm(4, use_running_average=True, epsilon=1e-3, rngs=rngs()),
+        lambda x: nnx.relu(x).mean((1, 2)),
+        nnx.Dropout(0.5, deterministic=True, rngs=rngs()),
+        *(nnx.Linear(4, 4, rngs=rngs()) for _ in range(11)),
+    ]
+    module = nnx.Sequential(*layers)
+    return nnx.state(module), module(x), "nnx"  # variables of nnx, random states among them
+
+
+def network_of_keras(x):
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+    keras = import_or_skip("keras")
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            layers.Conv2D(4, 3, use_bias=False),
+            layers.BatchNormalization(epsilon=1e-3),
+            layers.ReLU(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dropout(0.5),
+            *(layers.Dense(4) for _ in range(11)),
+        ]
+    )
+    return {variable.path: variable for variable in (model(x), model.variables)[1]}, model(x), "keras"
+
+
+def network_of_torch(x):
+    torch = import_or_skip("torch")
+    layers = torch.nn
+    model = layers.Sequential(
+        layers.Conv2d(3, 4, 3, bias=False),
+        layers.BatchNorm2d(4, 1e-3),
+        layers.ReLU(),
+        layers.AdaptiveAvgPool2d(1),
+        layers.Flatten(),
+        layers.Dropout(0.5),
+        *(layers.Linear(4, 4) for _ in range(11)),
+    ).eval()
+    with torch.no_grad():
+        return model.state_dict(), model(torch.asarray(np.moveaxis(x, -1, 1).copy())).numpy(), "torch"
+
+
+@pytest.mark.parametrize("network", [network_of_linen, network_of_nnx, network_of_keras, network_of_torch])
+def test_the_suggested_names_load_a_whole_model(network):
+    model, x = small_network()
+    weights, want, library = network(x)
+    with pytest.raises(nn.WeightMismatchError) as caught:
+        nn.load_variables(model, weights, library)
+    nn.load_variables(model, weights, library, names=caught.value.names)
+    assert_within_2_ulps(model(x), want)

@@ -68,7 +68,7 @@ def test_names_that_do_not_match_are_listed_with_the_nearest_and_the_names_that_
     assert "'dense.weight' of shape (4, 3) for 'dense/kernel' is missing, nearest '0.weight'" in str(caught.value)
     assert "'2.bias' of shape (2,) has no variable, nearest 'dense_1.bias'" in str(caught.value)
     assert caught.value.names == NAMES
-    fix = re.search(r"names=(\{.*\})$", str(caught.value))
+    fix = re.search(r"names=(\{.*\});", str(caught.value))
     nn.load_variables(model, torch_mlp(), "torch", names=eval(fix[1]))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
 
 import numpy as np
 
@@ -37,11 +39,7 @@ class WeightMismatchError(SupremumError, ValueError):
     """
 
     problems: tuple[str, ...] = ()
-    names: Mapping[str, str]
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        self.names = {}
+    names: Mapping[str, str] = MappingProxyType({})
 
 
 def mismatch(layer: Layer, library: str, problems: Sequence[str], names: Mapping[str, str]) -> WeightMismatchError:
@@ -60,7 +58,7 @@ def mismatch(layer: Layer, library: str, problems: Sequence[str], names: Mapping
     fix = ""
     if names:
         fits = f"names={dict(names)!r}" if len(names) <= _MOST_NAMES else "names=error.names"
-        fix = f"\nin the order of the layers, all shapes fit with {fits}"
+        fix = f"\nall shapes fit with {fits}; check the order of layers with equal shapes"
     error = WeightMismatchError(
         f"the {library} weights do not fit {shown(layer)}, which was not changed:\n  " + "\n  ".join(lines) + fix
     )
@@ -83,7 +81,9 @@ def expected_shapes(placed: Placed, shapes: Mapping[str, tuple[int, ...]]) -> li
 def name_problems(
     plan: Plan, given: Mapping[Place, Array], library: str, shapes: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-    """Describe missing arrays, arrays of other shapes, and arrays without a variable, each with the nearest names.
+    """Describe missing arrays, arrays of other shapes, and arrays without a variable.
+
+    The first of each kind have the nearest names, as many as a message shows; to find them for thousands takes minutes.
 
     Args:
         plan: the plan.
@@ -96,15 +96,17 @@ def name_problems(
     unused = {place: given[place].shape for place in given if place not in known}
     missing = {place: shape for place, (_, shape) in wanted.items() if place not in given}
     lines: list[str] = []
+    near = {place: _nearest(place, missing[place], unused, library) for place in islice(missing, _MOST_LINES)}
+    near |= {place: _nearest(place, unused[place], missing, library) for place in islice(unused, _MOST_LINES)}
     for place, (ours, shape) in wanted.items():
         what = f"{shown(name_of(place, library))} of shape {shape} for {ours}"
         if place not in given:
-            lines.append(f"{what} is missing{_nearest(place, shape, unused, library)}")
+            lines.append(f"{what} is missing{near.get(place, '')}")
         elif given[place].shape != shape:
             lines.append(f"{what} has shape {given[place].shape}")
     for place, shape in unused.items():
         name = shown(name_of(place, library))
-        lines.append(f"{name} of shape {shape} has no variable{_nearest(place, shape, missing, library)}")
+        lines.append(f"{name} of shape {shape} has no variable{near.get(place, '')}")
     return lines
 
 

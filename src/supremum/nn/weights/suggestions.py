@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from supremum.nn.layer import Layer
@@ -82,10 +83,21 @@ def _take(weights: Sequence[Placed], free: dict[Place, tuple[int, ...]]) -> None
             free.pop(place, None)
 
 
+def _in_order(places: Collection[Place], library: str) -> Collection[Place]:
+    """Order the places of Flax by the numbers in them; JAX has sorted them by letters, `Dense_10` before `Dense_2`."""
+    if library not in ("flax", "nnx"):
+        return places
+    return sorted(places, key=lambda place: [_by_numbers(part) for part in place])
+
+
+def _by_numbers(part: str) -> list[tuple[bool, int, str]]:
+    return [(not each.isdecimal(), int(each) if each.isdecimal() else 0, each) for each in re.split(r"(\d+)", part)]
+
+
 def _first_fit(layer: Layer, search: Search, free: Mapping[Place, tuple[int, ...]]) -> tuple[Place, Plan] | None:
     """The first place in the library where a layer fits, and its plan there."""
     shapes = {path: variable.shape for path, variable in layer.variables.items()}
-    bases = dict.fromkeys(place[:count] for place in free for count in range(len(place)))
+    bases = dict.fromkeys(place[:count] for place in _in_order(free, search.library) for count in range(len(place)))
     for base in bases:
         plan = plan_of(layer, Search(search.library, {"": base}, free.keys()))
         if _fits(plan.weights, shapes, free):

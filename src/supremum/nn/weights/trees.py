@@ -124,7 +124,7 @@ def host_array(value: Any, name: str) -> Array:
     try:
         array = asarray(value, library="numpy").unwrap()
         as_format(array.dtype)
-    except (OperandError, ValueError) as error:
+    except (TypeError, ValueError) as error:  # TypeError for random keys of JAX
         raise OperandError(f"{shown(name)} must be an array of numbers, got {shown(value)}") from error
     return array
 
