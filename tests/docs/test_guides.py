@@ -26,13 +26,13 @@ assert difference(theirs, ours) < 0.01, difference(theirs, ours)
 """
 _KERAS = """
 def difference(theirs, ours):
-    ours["load_keras_weights"](ours["model"], theirs["weights"])
+    ours["nn"].load_variables(ours["model"], theirs["weights"], "keras")
     expected = theirs["model"].predict(theirs["x"], verbose=0)
     return np.abs(ours["model"].predict(theirs["x"], verbose=0) - expected).max()
 """
 _TORCH = """
 def difference(theirs, ours):
-    ours["load_torch_weights"](ours["model"], theirs["weights"], {"0": "dense", "2": "dense_1"})
+    ours["nn"].load_variables(ours["model"], theirs["weights"], "torch", names={"dense": "0", "dense_1": "2"})
     expected = theirs["model"](theirs["inputs"]).softmax(1).detach().numpy()
     return np.abs(ours["model"].predict(theirs["x"], verbose=0) - expected).max()
 """

@@ -44,13 +44,15 @@ from supremum.nn.scopes import next_random_key as next_random_key
 from supremum.nn.scopes import overlay as overlay
 from supremum.nn.scopes import random_key
 from supremum.nn.sequential import SequentialNetwork
-from supremum.nn.stateless_call import functional_call, initialize, load_variables, output_spec, split_variables
+from supremum.nn.stateless_call import functional_call, initialize, output_spec, split_variables
 from supremum.nn.summary import Summary
 from supremum.nn.symbolic import is_spec as is_spec
 from supremum.nn.variable_operators import VariableOperators as VariableOperators
 from supremum.nn.variable_operators import explained as explained
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 from supremum.nn.variables import Shard as Shard
+from supremum.nn.weights import WeightMismatchError, export_variables, load_variables
+from supremum.nn.weights import first_lost as first_lost
 from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
@@ -62,9 +64,10 @@ __all__ = [
     "LeakyReLU", "MaxNorm", "MaxPool", "Maximum", "MinMaxNorm", "MinPool", "MixedDtypeError", "MixedDtypeWarning",
     "MultiHeadAttention", "Multiply", "Network", "NonNeg", "Permute", "RMSNorm", "ReLU", "RecurrentCell",
     "Regularizer", "Reshape", "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNN", "SimpleRNNCell", "Softmax",
-    "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "UnitNorm", "Variable", "cast_variables",
-    "collected_losses", "custom_jvp", "custom_vjp", "functional", "functional_call", "initialize", "load_variables",
-    "output_spec", "promote_dtype", "random_key", "split_variables",
+    "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "UnitNorm", "Variable",
+    "WeightMismatchError", "cast_variables", "collected_losses", "custom_jvp", "custom_vjp", "export_variables",
+    "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype", "random_key",
+    "split_variables",
 ]  # fmt: skip
 
 

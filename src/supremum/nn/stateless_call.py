@@ -87,7 +87,7 @@ def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.A
     return trainable, other
 
 
-def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
+def assign_variables(layer: Layer, values: Mapping[str, Any]) -> None:
     """Assign values to the variables of a built layer, all of them or none.
 
     Args:
@@ -97,15 +97,6 @@ def load_variables(layer: Layer, values: Mapping[str, Any]) -> None:
     Raises:
         UnknownNameError: for a path that the layer does not have.
         ArgumentError: for a different shape, or a missing path.
-
-    >>> from supremum import nn
-    >>> layer = nn.Dense(1)
-    >>> initialize(layer, jax.numpy.ones((1, 2)))
-    >>> load_variables(
-    ...     layer, {"kernel": np.ones((2, 1), "float32"), "bias": np.ones(1, "float32")}
-    ... )
-    >>> layer(jax.numpy.ones((1, 2)))
-    Array([[3.]], dtype=float32)
     """
     named = _known(layer, values)
     missing = sorted(named.keys() - values.keys())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
 import jax
@@ -12,8 +13,9 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import flag
 from supremum.formats import DType
+from supremum.nn.functional.named_activations import activated, check_activation
 from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
-from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, orthogonal
+from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, as_initializer, orthogonal
 from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.products import KernelLayer, KernelOptions
@@ -48,6 +50,12 @@ class RecurrentCell(Layer):
         """
 
 
+def _as_function(activation: Any) -> Activation:
+    """The function of an activation; a name of Keras is computed in at least float32 and rounded once."""
+    given = check_activation(activation)
+    return given if callable(given) else partial(activated, given)
+
+
 class _DenseCell(KernelLayer, RecurrentCell):
     """The common base of all cells here: a kernel for the inputs, a kernel for the state, and a bias."""
 
@@ -57,18 +65,18 @@ class _DenseCell(KernelLayer, RecurrentCell):
         self,
         units: int,
         *,
-        activation: Activation = jnp.tanh,
+        activation: Activation | str | None = jnp.tanh,
         use_bias: bool = True,
-        recurrent_initializer: Initializer = orthogonal,
+        recurrent_initializer: Initializer | str = orthogonal,
         recurrent_regularizer: RegularizerFunction | str | None = None,
         **options: Unpack[KernelOptions],
     ) -> None:
         options.setdefault("kernel_initializer", LECUN_NORMAL)
         super().__init__(**options)
         self.units = units
-        self.activation = activation
+        self.activation: Activation = _as_function(activation)
         self.use_bias = use_bias
-        self.recurrent_initializer = recurrent_initializer
+        self.recurrent_initializer: Initializer = as_initializer(recurrent_initializer)
         self.recurrent_regularizer: RegularizerFunction | None = as_regularizer(recurrent_regularizer)
         self.input_spec = InputSpec(min_ndim=1)
 
@@ -105,9 +113,11 @@ class _DenseCell(KernelLayer, RecurrentCell):
 class _GatedCell(_DenseCell):
     """The common base of cells with gates: an activation for the gates."""
 
-    def __init__(self, units: int, *, recurrent_activation: Activation = jax.nn.sigmoid, **options: Any) -> None:
+    def __init__(
+        self, units: int, *, recurrent_activation: Activation | str | None = jax.nn.sigmoid, **options: Any
+    ) -> None:
         super().__init__(units, **options)
-        self.recurrent_activation = recurrent_activation
+        self.recurrent_activation: Activation = _as_function(recurrent_activation)
 
     def _step(self, step: Callable[..., Any], *arrays: Any) -> Any:
         activations = {"activation": self.activation, "recurrent_activation": self.recurrent_activation}

@@ -14,9 +14,9 @@ import numpy as np
 from supremum.argument_checks import flag
 from supremum.arrays import converted
 from supremum.errors import near_names, shown
-from supremum.formats import Format, as_format
+from supremum.formats import as_format
 from supremum.mixed_precision import is_floating, keep_64_bits
-from supremum.nn import Layer, UninitializedError, Variable, as_layer
+from supremum.nn import Layer, UninitializedError, Variable, as_layer, first_lost
 from supremum.nn.functional import check_held
 from supremum.optimizers import Optimizer
 from supremum.training.checkpoints.errors import CheckpointError
@@ -242,20 +242,8 @@ def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
         return f"{difference}; only floating-point values can be cast, to floating-point dtypes"
     if not cast:
         return f"{difference}; cast=True casts it"
-    lost = _lost(np.asarray(value), wanted)
+    lost = first_lost(np.asarray(value), wanted)
     return f"{difference}, which cannot hold {lost}; give the layer a wider variable dtype" if lost else None
-
-
-def _lost(value: np.ndarray, wanted: Format) -> str:
-    """Return the first value that the cast would make infinite or NaN, or finite again; empty if there is none."""
-    wide = as_format("float64").dtype
-    with np.errstate(all="ignore"):
-        before = converted(value, wide).reshape(-1)
-        after = converted(converted(value, wanted.dtype), wide).reshape(-1)
-        is_kept = (np.isnan(before) == np.isnan(after)) & (np.isinf(before) == np.isinf(after))
-        if not wanted.inf:  # some of these formats saturate at their largest number
-            is_kept &= ~(np.abs(before) > wanted.max)
-    return "" if is_kept.all() else str(before[~is_kept][0])
 
 
 def _placed(path: str, variable: Variable, value: Any) -> jax.Array:

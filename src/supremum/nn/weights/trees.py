@@ -1,0 +1,187 @@
+"""Trees of weights of other libraries: nested dicts, dicts by path and files, read into one dict and written again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.argument_checks import DEEPEST
+from supremum.arrays import asarray
+from supremum.atomic_files import as_path, described_error, reason
+from supremum.errors import ArgumentError, FileError, OperandError, shown
+from supremum.extras import require
+from supremum.formats import as_format
+from supremum.nn.weights.steps import Array
+
+Place: TypeAlias = tuple[str, ...]
+"""The path of an array in the other library, split into its parts."""
+
+# PyTorch has the number of a recurrent layer, and its direction, at the end: `weight_ih_l0_reverse`.
+_RECURRENT = re.compile(r"((?:weight|bias)_(?:ih|hh))_(l\d+(?:_reverse)?)")
+_COLLECTIONS = {"params", "batch_stats"}
+# Random states, which are not weights.
+_RANDOM_STATES = {"flax": "rngs", "nnx": "rngs", "keras": "seed_generator_state"}
+
+_SAFETENSORS = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
+    "U64": "uint64", "I64": "int64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F16": "float16",
+    "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
+}  # fmt: skip
+"""Our name of each dtype of a safetensors file."""
+
+
+def place_of(name: str, library: str) -> Place:
+    """Split a name of another library into its parts.
+
+    Args:
+        name: the name of an array or a layer.
+        library: the library.
+
+    >>> (
+    ...     place_of("encoder.weight_ih_l0", "torch"),
+    ...     place_of("sequential/dense/kernel", "keras"),
+    ... )
+    (('encoder', 'l0', 'weight_ih'), ('sequential', 'dense', 'kernel'))
+    """
+    parts = [part for part in name.split("." if library == "torch" else "/") if part]
+    if library == "torch" and parts and (match := _RECURRENT.fullmatch(parts[-1])):
+        parts[-1:] = [match[2], match[1]]
+    return tuple(parts)
+
+
+def name_of(place: Place, library: str) -> str:
+    """Join the parts of a name of another library, the inverse of `place_of`.
+
+    >>> name_of(("encoder", "l0", "weight_ih"), "torch")
+    'encoder.weight_ih_l0'
+    """
+    if library != "torch":
+        return "/".join(place)
+    *outer, last = place or ("",)
+    if outer and _RECURRENT.fullmatch(f"{last}_{outer[-1]}"):
+        last = f"{last}_{outer.pop()}"
+    return ".".join((*outer, last))
+
+
+def read_tree(values: Any, library: str) -> dict[Place, Array]:
+    """Read the arrays of another library.
+
+    Args:
+        values: a nested mapping of arrays, or the path of a safetensors file.
+        library: the library.
+
+    Returns:
+        NumPy arrays, which may share memory with the given ones.
+
+    Raises:
+        OperandError: for values that are neither, or leaves that are not arrays of numbers; a `TypeError`.
+        ArgumentError: for a file that is not in safetensors format; a `ValueError`.
+        FileError: for a file that cannot be read; an `OSError`.
+    """
+    if isinstance(values, (str, os.PathLike)):
+        values = _read_file(as_path(cast("str", values)))
+    if not isinstance(values, Mapping):
+        kinds = "a nested dict of arrays or the path of a safetensors file"
+        raise OperandError(f"the {library} weights must be {kinds}, got {shown(values)}")
+    found: dict[Place, Array] = {}
+    _collect(cast("Mapping[Any, Any]", values), (), library, found)
+    if library == "flax" and {place[0] for place in found} <= _COLLECTIONS and any(p[0] == "params" for p in found):
+        return {place[1:]: array for place, array in found.items()}
+    return found
+
+
+def _collect(values: Mapping[Any, Any], outer: Place, library: str, found: dict[Place, Array]) -> None:
+    if len(outer) > DEEPEST:
+        raise OperandError(f"the {library} weights must be nested at most {DEEPEST} levels deep")
+    for key, value in values.items():
+        place = (*outer, *place_of(str(key), library))
+        if place and _RANDOM_STATES.get(library) in place:
+            continue
+        if isinstance(value, Mapping):
+            _collect(cast("Mapping[Any, Any]", value), place, library, found)
+        elif place in found:
+            raise ArgumentError(f"the {library} weights have {shown(name_of(place, library))} twice; leave one out")
+        else:
+            found[place] = host_array(value, name_of(place, library))
+
+
+def host_array(value: Any, name: str) -> Array:
+    """Convert an array of any library to one of NumPy.
+
+    Args:
+        value: an array of NumPy or JAX, a tensor of PyTorch on any device, or a variable of Flax or Keras.
+        name: its name, for the error.
+
+    Raises:
+        OperandError: for anything else.
+    """
+    for method in ("get_value", "detach", "cpu"):  # a variable of Flax nnx; parameters of PyTorch, on any device
+        bound: Callable[[], Any] | None = getattr(value, method, None)
+        value = bound() if callable(bound) else value
+    try:
+        array = asarray(value, library="numpy").unwrap()
+        as_format(array.dtype)
+    except (TypeError, ValueError) as error:  # TypeError for random keys of JAX
+        raise OperandError(f"{shown(name)} must be an array of numbers, got {shown(value)}") from error
+    return array
+
+
+def _read_file(file: Path) -> dict[str, Array]:
+    require("Reading a safetensors file", "safetensors")
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        content = deserialize(file.read_bytes())
+    except FileNotFoundError as error:
+        raise described_error(FileError, file, error, "there is no such file", "") from error
+    except OSError as error:
+        raise described_error(FileError, file, error, f"cannot be read: {reason(error)}", "") from error
+    except SafetensorError as error:
+        raise ArgumentError(
+            f"{file} is not a complete safetensors file ({error}); for a file of torch.save give torch.load(file)"
+        ) from error
+    arrays: dict[str, Array] = {}
+    for name, tensor in content:
+        if tensor["dtype"] not in _SAFETENSORS:
+            raise ArgumentError(f"{file}: {shown(name)} has dtype {tensor['dtype']}, which no variable can have")
+        dtype = as_format(_SAFETENSORS[tensor["dtype"]]).dtype
+        arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
+    return arrays
+
+
+def write_tree(arrays: Mapping[Place, tuple[Array, str]], library: str) -> dict[str, Any]:
+    """Write arrays in the tree of another library; the inverse of `read_tree`.
+
+    Args:
+        arrays: each array by its place, with its collection of Flax linen.
+        library: the library.
+
+    Returns:
+        For Flax nested dicts of JAX arrays, by collection for linen; otherwise a dict by name, of tensors for PyTorch
+        and NumPy arrays for Keras. They share no memory with the given ones.
+
+    Raises:
+        MissingPackageError: if PyTorch is asked for and not installed.
+    """
+    if library == "keras":
+        return {name_of(place, library): np.array(array, order="C") for place, (array, _) in arrays.items()}
+    if library == "torch":
+        return {
+            name_of(place, library): asarray(np.array(array, order="C"), library="torch").unwrap()
+            for place, (array, _) in arrays.items()
+        }
+    tree: dict[Any, Any] = {}
+    for place, (array, collection) in arrays.items():
+        # The lists of an nnx module have integers for names.
+        keys: tuple[Any, ...] = tuple(int(part) if part.isdecimal() and library == "nnx" else part for part in place)
+        inner = tree
+        for key in (collection, *keys[:-1]) if library == "flax" else keys[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[keys[-1]] = jnp.array(array, array.dtype)
+    return tree
