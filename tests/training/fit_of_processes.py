@@ -1,8 +1,9 @@
 """Train one model in all processes of a run; `test_fit_of_processes.py` starts this script.
 
 Arguments: the checkpoint folder, the number of epochs, the distribution, and the checkpoint format. Environment
-variables: DATA (`global`, `per_process` for separate batches in each process, or `same` for the same ones), BATCH (the global batch size), UNEVEN
-(if set, process 0 has one batch less) and DIES (a process, an epoch and the signal that the process gets in it).
+variables: DATA (`global`; or `per_process` for separate batches in each process, or `same` for the same ones), BATCH
+(the global batch size), UNEVEN (if set, process 0 has one batch less) and DIES (a process, an epoch and the signal that
+the process gets in it).
 """
 
 import hashlib
