@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mixed_precision.meshes import all_reduces, compiled_sums, mesh, on_replicas
+from mixed_precision.replica_groups import collectives
 from supremum import OperandError
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.formats import as_format
@@ -178,6 +180,28 @@ def test_one_all_reduce_runs_in_the_requested_dtype(dtype, kind):
 
 def test_bfloat16_is_requested_from_xla():
     assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 8)]
+
+
+@pytest.mark.parametrize(("check_vma", "dtype", "kind"), [(True, "float16", "f16"), (False, None, "f32")])
+def test_gradients_sharded_along_other_axes_are_not_gathered(check_vma, dtype, kind):
+    """The model axis is left to JAX; in a joined array, the pieces of a gradient would have to be gathered."""
+    both = mesh((2, 4), ("data", "model"))
+
+    def local(parts):
+        return all_reduce_gradients(jax.tree.map(lambda part: part[0], parts), "data", dtype)
+
+    mapped = jax.jit(
+        jax.shard_map(local, mesh=both, in_specs=P("data"), out_specs=P(), axis_names={"data"}, check_vma=check_vma)
+    )
+    specs = {"columns": P("data", None, "model"), "rows": P("data", "model"), "whole": P("data")}
+    tree = {name: random_parts(2, 4, 8) for name in specs}
+    parts = jax.tree.map(lambda part, spec: jax.device_put(part, NamedSharding(both, spec)), tree, specs)
+    found = collectives(mapped.lower(parts).compile().as_text())
+    assert {(each.name, each.dtype) for each in found} == {("all-reduce", kind)}
+    assert sorted(size for each in found for size in each.sizes) == [8, 8, 32]
+    for name, mean in mapped(parts).items():
+        assert mean.sharding.is_equivalent_to(NamedSharding(both, P(*specs[name][1:])), 2)
+        np.testing.assert_allclose(mean, tree[name].mean(0), atol=2e-3 if dtype else 1e-6)
 
 
 @pytest.mark.parametrize(

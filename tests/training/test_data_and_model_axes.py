@@ -147,6 +147,17 @@ class TestMatchesOneDevice:
         close(values(results[1]), values(results[0]), 1e-5 if policy == "float32" else 4e-3)
         assert shard_shapes(stored(results[1]))["dense/kernel"] == (FEATURES, 8)
 
+    @pytest.mark.one_in(2)
+    @pytest.mark.parametrize("kind", ["fully sharded", "data parallel"])
+    def test_the_pure_step_runs_without_jit(self, kind):
+        model, optimizer, distribution = network("mixed_float16"), LossScaleOptimizer(SGD(0.1)), KINDS[kind]()
+        nn.initialize(model, X[:1])
+        step = train_step(model, LOSS, optimizer, distribution=distribution)
+        state, batch = placed(distribution, init_state(model, optimizer)), distribution.batch(Batch(X[:32], Y[:32]))
+        eager, jitted = (run(state, batch).trainable for run in (step, jax.jit(step)))
+        close(eager, jitted, 1e-3)
+        assert shard_shapes(eager) == shard_shapes(jitted) == shard_shapes(state.trainable)
+
 
 class TestPlacement:
     @pytest.mark.one_in(2)

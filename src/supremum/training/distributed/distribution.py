@@ -320,7 +320,7 @@ class DataParallel:
 
     def _in_replicas(self, function: Callable[..., Any], in_specs: Any, out_specs: Any) -> Callable[..., Any]:
         """Run a function in each replica; specs name data axes only, and JAX splits its work over the model axes."""
-        return jax.shard_map(
+        mapped = jax.shard_map(
             function,
             mesh=self.mesh,
             in_specs=in_specs,
@@ -330,6 +330,8 @@ class DataParallel:
             # values that differ; with the check on, JAX refuses that. No caller differentiates through this.
             check_vma=False,
         )
+        # Without jit, JAX cannot leave axes to the compiler.
+        return mapped if set(self._data_axes) == set(self.mesh.axis_names) else jax.jit(mapped)
 
     def _specs_of_replicas(self, tree: Any) -> Any:
         """Return the data axes of each array's partition."""
