@@ -34,7 +34,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 # it, so that this version is kept. pip installs it, because pip may be configured to find a build for CPUs.
 TORCH := torch==2.13.0
 # Several pytest runs keep each test process below 1.5 GB, because Python does not return all memory before it exits.
-JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/optimizers tests/tracing tests/training src docs README.md
+JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/numerics tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
 # The tests outside of JAX_TESTS that depend most on JAX's version. A weekly workflow runs all tests with the newest JAX.

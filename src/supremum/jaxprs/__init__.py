@@ -1,4 +1,4 @@
-"""Tools for jaxprs that tracing and autocast share: walking, source positions, liveness and rewriting."""
+"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, liveness and rewriting."""
 
 from supremum.extras import require
 

@@ -46,7 +46,7 @@ _adapters: dict[str, Adapter | None] = {}
 
 
 def register_adapter(library: str, adapter: Adapter | None) -> None:
-    """Let functions change objects of a library in place under `autocast` and `casts`.
+    """Let functions change objects of a library in place under `autocast`, `casts` and `profile`.
 
     Args:
         library: its name; a previous adapter of that name is replaced. The built-in one is `"flax.nnx"`.

@@ -165,6 +165,8 @@ def is_floating(aval: Any) -> bool:
 
 def _only_moves(equation: JaxprEqn) -> bool:
     """Whether an equation makes no values: it moves those of operands that are not literals."""
+    if equation.primitive is p.convert_element_type_p:  # one that only makes a weak type strong
+        return aval_of(equation.invars[0]).dtype == aval_of(equation.outvars[0]).dtype
     return equation.primitive.name in _MOVES and not all(isinstance(atom, Literal) for atom in equation.invars)
 
 
@@ -247,17 +249,26 @@ def _run_while(step: Step, operands: Sequence[Any], measure: Measure) -> _Counte
         return going_on, found
 
     def run(state: Any) -> Any:
-        _, carry, of_asking, of_running = state
+        going_on, carry, of_asking, of_running = state
         results, found = evaluate(body, [*constants, *carry], measure)
-        going_on, found_asking = asked(results)
-        return going_on, results, _sums(of_asking, found_asking), _sums(of_running, found)
+        if going_on.ndim:
+            results = [_chosen(going_on, new, old) for new, old in zip(results, carry, strict=True)]
+        next_going_on, found_asking = asked(results)
+        return next_going_on, results, _sums(of_asking, found_asking), _sums(of_running, found)
 
     # The condition of a loop returns only whether to go on, so it is computed before the loop and in its body.
-    state = (*asked(start), start, _nothing(body))
+    going_on, of_asking = asked(start)
     _, carry, of_asking, of_running = lax.while_loop(
-        lambda state: state[0], run, (state[0], state[2], state[1], state[3])
+        lambda state: lax.reduce_or(state[0], tuple(range(state[0].ndim))),
+        run,
+        (going_on, start, of_asking, _nothing(body)),
     )
     return carry, [*of_asking, *of_running]
+
+
+def _chosen(going_on: Any, new: Any, old: Any) -> Any:
+    """The carry of a loop that `vmap` made of several, each with its own condition: one that ended keeps its values."""
+    return lax.select(lax.broadcast_in_dim(going_on, new.shape, tuple(range(going_on.ndim))), new, old)
 
 
 def _run_cond(step: Step, operands: Sequence[Any], measure: Measure) -> _Counted:

@@ -52,8 +52,8 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     ... )
     >>> for row in found.rows:
     ...     print(row.expression, row.primitive, row.values.formats["float16"].overflow)
-    jnp.exp(x) exp 1
     e.sum() reduce_sum 1
+    jnp.exp(x) exp 1
     e / e.sum() div 0
     """
     function("fn", fn, "jnp.exp")

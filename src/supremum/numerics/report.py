@@ -244,13 +244,16 @@ class Profile:
         if not self._slots:
             return self._title
         shown = self.rows[:_SHOWN]
-        lines = _lines(shown, self.formats, _worst)
         rest = len(self.rows) - len(shown)
         more = [f"... and {rest} more"] if rest else []
         width = shutil.get_terminal_size().columns
+        lines = _fitted(_lines(shown, self.formats, _worst), width)
+        table = aligned(lines, right=_RIGHT)
         head = [self._title, *([_LEGEND] if self.formats else [])]
+        if max(map(len, table.splitlines())) > width:
+            head, table = head[:1], "\n".join(_block(row, self.formats, width) for row in shown)
         wrapped = [line for sentence in head for line in textwrap.wrap(sentence, width)]
-        return "\n".join([*wrapped, "", aligned(_fitted(lines, width), right=_RIGHT), *more])
+        return "\n".join([*wrapped, "", table, *more])
 
     def _repr_html_(self) -> str:
         return columns_to_html(self._title, _lines(self.rows, self.formats, _every), right=_RIGHT)
@@ -270,7 +273,6 @@ def _lines(
     lines: list[tuple[str, ...]] = [(*_HEADINGS, *(row.short_name for row in formats))]
     for row in rows:
         values, name = row.values, Path(row.file).name
-        bad = [(values.nans, "nan"), (values.infinities, "inf")]
         lines.append(
             (
                 f"{name}:{row.line}" if row.file and names[name] == 1 else row.where,
@@ -279,7 +281,7 @@ def _lines(
                 str(values.runs),
                 "" if values.least is None else f"{values.least:.2g}",
                 "" if values.largest is None else f"{values.largest:.2g}",
-                ", ".join(f"{_percent(count, values.values)} {word}" for count, word in bad if count),
+                _not_finite(values),
                 *(cell(values.formats[each.name]) for each in formats),
             )
         )
@@ -315,6 +317,25 @@ def _percent(count: int, total: int) -> str:
     if percent < 10:
         return f"{percent:.1f}%"
     return "100%" if count == total else f"{min(percent, 99):.0f}%"
+
+
+def _block(row: ProfileRow, formats: Sequence[Format], width: int) -> str:
+    """A row in several lines, for a terminal too narrow for a table."""
+    values = row.values
+    parts = [f"{row.primitive}, {values.runs} run{'' if values.runs == 1 else 's'}"]
+    if values.least is not None and values.largest is not None:
+        parts.append(f"magnitudes {values.least:.2g} to {values.largest:.2g}")
+    bad = _not_finite(values)
+    parts += [bad] if bad else []
+    parts += [f"{each.short_name} {found}" for each in formats if (found := _every(values.formats[each.name]))]
+    place = _cut(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
+    detail = textwrap.wrap("; ".join(parts), width, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join([place, *detail])
+
+
+def _not_finite(values: ValueCounts) -> str:
+    bad = (values.nans, "nan"), (values.infinities, "inf")
+    return ", ".join(f"{_percent(count, values.values)} {word}" for count, word in bad if count)
 
 
 def _fitted(lines: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
