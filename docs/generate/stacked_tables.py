@@ -8,9 +8,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-_COLUMNS = 4
+_COLUMNS = 3
 """The number of columns from which on a table does not fit on a phone."""
-_TABLE = re.compile(r"<table class=\"docutils.*?</table>", re.DOTALL)
+_TABLE = re.compile(r"<table class=\"[^\"]*\bdocutils\b.*?</table>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
 _LONG_WORD = re.compile(r"\S{20,}")
 _AFTER = re.compile(r"(?<=[_.,(/=])(?=\w)")

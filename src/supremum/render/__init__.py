@@ -3,14 +3,13 @@
 from supremum.public_names import public_names
 from supremum.render.document import Document, aligned, columns_to_html, document_to_html, document_to_text
 from supremum.render.hasse import Diagram, Node, hasse_to_dot, hasse_to_svg
-from supremum.render.page_parts import SIDEWAYS, icon_link, page_part, sideways_hint
+from supremum.render.page_parts import icon_link, page_part, sideways_hint
 from supremum.render.side_by_side import Note, SideBySide, side_by_side_to_html, side_by_side_to_svg
 from supremum.render.svg import PALETTE
 from supremum.render.table import Cell, Mark, Table, step, table_to_html, table_to_markdown, table_to_svg
 
 __all__ = [
     "PALETTE",
-    "SIDEWAYS",
     "Cell",
     "Diagram",
     "Document",
