@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import cast_floating, is_floating, native
@@ -157,6 +158,18 @@ def check_inputs(
 
 def _dtype_of(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+
+
+def as_given_shape(shape: Any) -> tuple[int | None, ...] | None:
+    """Convert the argument `input_shape=` of a layer to a tuple; None stays None.
+
+    Raises:
+        OperandError: for anything that is not a list of lengths; a `TypeError`.
+
+    >>> as_given_shape([28, 28, 1])
+    (28, 28, 1)
+    """
+    return None if shape is None else tuple(iterable("input_shape", shape, "lengths"))
 
 
 def keeps_dtype(tree: Any) -> bool:

@@ -26,7 +26,7 @@ from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
-from supremum.nn.inputs import InputSpecs, cast_inputs, cast_inputs_of_layer, check_inputs
+from supremum.nn.inputs import InputSpecs, as_given_shape, cast_inputs, cast_inputs_of_layer, check_inputs
 from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
 from supremum.nn.losses import OwnLosses, activity_losses, added_loss, current_collector, weight_losses
 from supremum.nn.module_tree import Module, Snapshot, snake_case
@@ -147,7 +147,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         self.trainable = trainable
         self.activity_regularizer: RegularizerFunction | None = as_regularizer(activity_regularizer)
         self.name: str = snake_case(type(self).__name__) if name is None else name
-        self.given_input_shape: Any = None if input_shape is None else tuple(input_shape)
+        self.given_input_shape: tuple[int | None, ...] | None = as_given_shape(input_shape)
         self.built: bool = False
         self._before_build: Snapshot | None = None
         self._warned: set[str] = set()
