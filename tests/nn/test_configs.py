@@ -178,3 +178,13 @@ def test_loss_made_of_its_config_is_the_same(name):
     assert {k: v for k, v in vars(restored).items() if k != "_given_arguments"} == {
         k: v for k, v in vars(loss).items() if k != "_given_arguments"
     }
+
+
+def test_a_sequential_model_keeps_its_input_and_the_layers_added_since():
+    model = training.Sequential([nn.Input((3,), "bfloat16"), nn.Dense(2)])
+    model.add(nn.Dense(4))
+    config = json.loads(json.dumps(model.get_config()))
+    restored = training.Sequential.from_config(config)
+    assert [variable.shape for variable in restored.variables.values()] == [(3, 2), (2,), (2, 4), (4,)]
+    assert restored.get_config() == config
+    assert config["layers"][0]["dtype"] == "bfloat16"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import jax
@@ -85,7 +86,8 @@ def made_graph(data: Mapping[str, Any], tensor_type: type[SymbolicValue]) -> tup
     def read(tree: Any) -> Any:
         return from_data(jax.tree.map(read_leaf, tree, is_leaf=_is_tensor))
 
-    inputs = jax.tree.map(lambda data: made_input(data, tensor_type), entries["inputs"], is_leaf=is_input_data)
+    make = partial(made_input, tensor_type=tensor_type)
+    inputs = jax.tree.map(make, entries["inputs"], is_leaf=is_input_data)
     tensors += jax.tree.leaves(inputs)
     layers = {name: from_data(each) for name, each in entries["layers"].items()}
     for call in entries["calls"]:

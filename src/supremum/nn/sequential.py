@@ -147,9 +147,9 @@ class SequentialNetwork(Network):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Make a new model with new layers, without weights, from the result of `get_config`."""
-        first, *others = mapping("config", config, "model.get_config()").get("layers") or [None]
-        if is_input_data(first):
-            config = {**config, "layers": [made_input(first, SymbolicTensor), *others]}
+        layers: Any = mapping("config", config, "model.get_config()").get("layers")
+        if layers and is_input_data(layers[0]):
+            config = {**config, "layers": [made_input(layers[0], SymbolicTensor), *layers[1:]]}
         return super().from_config(config)
 
     def __len__(self) -> int:

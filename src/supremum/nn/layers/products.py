@@ -244,7 +244,7 @@ class DenseGeneral(ProductLayer):
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
         axes = {"axes": self.axis, "batch_axes": self.batch_axis}
-        options = {"dtype": self.compute_dtype, "precision": self.precision}
+        options: dict[str, Any] = {"dtype": self.compute_dtype, "precision": self.precision}
         return self.activated(functional.dense_general(x, *self.kernel_and_bias(), **axes, **options))
 
 
