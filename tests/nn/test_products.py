@@ -301,6 +301,7 @@ def test_complex_values_are_never_truncated():
         ),
         (lambda: Dense(0), ArgumentError, "units must be an integer of at least 1, got 0"),
         (lambda: Dense(2.5), ArgumentError, "units must be an integer of at least 1, got 2.5"),
+        (lambda: Dense(np.True_), ArgumentError, "units must be an integer of at least 1, got np.True_"),
         (
             lambda: built(Dense(2), jnp.ones(())),
             ArgumentError,

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
+import numpy as np
+
 from supremum.errors import ArgumentError, shown
 
 Ints: TypeAlias = int | Sequence[int]
@@ -149,7 +151,8 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
 
 def all_whole(value: Any) -> tuple[int, ...] | None:
     """The integers of a tuple or list; None for anything else, or if it has other items."""
-    if not isinstance(value, (tuple, list)) or any(isinstance(each, bool) for each in value):  # pyright: ignore[reportUnknownVariableType]
+    bools = (bool, np.bool)  # before NumPy 2.3, its bools are indices too
+    if not isinstance(value, (tuple, list)) or any(isinstance(each, bools) for each in value):  # pyright: ignore[reportUnknownVariableType]
         return None
     try:
         return tuple(map(operator.index, cast("Sequence[Any]", value)))

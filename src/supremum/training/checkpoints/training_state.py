@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from supremum.argument_checks import instance
 from supremum.atomic_files import as_path, remove_leftovers
@@ -307,7 +308,7 @@ def _checked_step(step: Any) -> int:
         number = operator.index(step)
     except TypeError:
         number = None
-    if number is None or isinstance(step, bool):
+    if number is None or isinstance(step, (bool, np.bool)):  # before NumPy 2.3, its bools are indices too
         raise OperandError(f"step must be an integer, got {shown(step)}")
     if number < 0:
         raise ArgumentError(f"step must be at least 0, got {number}")
