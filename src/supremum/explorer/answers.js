@@ -7,10 +7,29 @@ function summed(steps) {
   return steps.map((step) => (sum += step));
 }
 
+// Rows that are stored as changes of earlier ones. A row may be longer than its table is wide; nothing looks there.
+function unpackedRows({ back, changed, places, cells }) {
+  const rows = [];
+  let next = 0;
+  back.forEach((distance, number) => {
+    const row = distance ? rows[number - distance].slice() : [];
+    let place = 0;
+    let cell = 0;
+    for (const end = next + changed[number]; next < end; next += 1) {
+      place += places[next];
+      cell += cells[next];
+      row[place] = cell;
+    }
+    rows.push(row);
+  });
+  return rows;
+}
+
 class Decided {
   constructor(data) {
     this.data = data;
-    this.tables = data.tables.map((table) => table.map(summed));
+    const rows = unpackedRows(data.rows);
+    this.tables = data.tables.map((table) => summed(table).map((number) => rows[number]));
     this.lossy = new Set(data.lossy);
     this.columns = data.cells.map(summed); // of each cell the result, the text and the paths of two operands
     this.rules = new Map(data.rules.map((rules) => [rules.name, rules]));
@@ -45,6 +64,11 @@ class Decided {
     return this.tables[operations[this.operations.get(operation) - 1]][a][b];
   }
 
+  text(number) {
+    const { lines, columns } = this.data.texts;
+    return columns.flatMap((column) => (column[number] < 0 ? [] : [lines[column[number]]])).join("\n");
+  }
+
   answer(rulesName, operation, operands) {
     const rules = this.rules.get(rulesName);
     const cell = this.cell(rules, operation, operands);
@@ -58,7 +82,7 @@ class Decided {
       fill[String.fromCharCode(7 + i)] = climbed[i].join(" -> ");
     });
     const changes = [];
-    const filled = this.data.texts[text]
+    const filled = this.text(text)
       .replace(/\x0e(\d):([^\x0f]*)\x0f/g, (_, place, steps) => {
         const { value } = operands[place];
         const change = changeText(value, steps.split(","), this.data.conversions);

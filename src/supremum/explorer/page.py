@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import pairwise
 from multiprocessing import active_children, get_context
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
+from supremum.explorer.packing import packed_rows, packed_texts, steps
 from supremum.extras import require
 from supremum.formats import FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
@@ -149,6 +149,8 @@ def explorer_data(
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
     dtypes = [dtype for _, dtype, _ in answers.results]
     categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
+    rows: dict[tuple[int, ...], int] = {}
+    tables_of_rows = [[index(rows, row) for row in table] for table in tables]
     return {
         "formats": [row.name for row in FORMATS],
         "kinds": [*WEAK_NAMES, "False", "True"],
@@ -159,12 +161,13 @@ def explorer_data(
         "operations": [(name, OPERATIONS[name].result.value) for name in (QUESTION, *operations)],
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
-        "tables": [[_steps(row) for row in table] for table in tables],
+        "rows": packed_rows(list(rows)),
+        "tables": [steps(table) for table in tables_of_rows],
         "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
-        "texts": list(answers.texts),
+        "texts": packed_texts(answers.texts),
         "lossy": sorted(answers.lossy),
         "paths": list(answers.paths),
-        "cells": [_steps(column) for column in zip(*answers.cells, strict=True)],
+        "cells": [steps(column) for column in zip(*answers.cells, strict=True)],
         # As text, because JSON readers round large integers.
         "numbers": {
             "integers": [str(cut) for cut in classes.integers.cuts],
@@ -240,11 +243,6 @@ def _rules(name: str, asked: _Asked, answers: Answers, tables: dict[Table, int])
         "sorts": distinct(rules, TYPES)[1],
         "operations": [_index_of_table(tables, table, cells) for table in asked.tables],
     }
-
-
-def _steps(numbers: Sequence[int]) -> list[int]:
-    """Differences between neighbours, starting from 0, which compress to two thirds of the size."""
-    return [after - before for before, after in pairwise((0, *numbers))]
 
 
 def _aliases() -> dict[str, str]:
