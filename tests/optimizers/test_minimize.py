@@ -291,7 +291,5 @@ def test_paths_in_pairs_raise_with_the_fix():
     """`trainable_variables` is a list in Keras and a dict by path here."""
     model, optimizer = model_of(), SGD()
     gradients = optimizer.get_gradients(lambda: loss_of(model)(X, Y), model.trainable_variables)
-    with pytest.raises(
-        TypeError, match=r"got the name 'dense/kernel': .* zip\(gradients, model.trainable_variables.val"
-    ):
+    with pytest.raises(TypeError, match=r"got the name 'dense/kernel': .* zip\(gradients, "):
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
