@@ -552,6 +552,15 @@ def network_of_torch(x):
         return model.state_dict(), model(torch.asarray(np.moveaxis(x, -1, 1).copy())).numpy(), "torch"
 
 
+def test_parameters_of_linen_with_axis_names_are_read():
+    linen = import_or_skip("flax.linen")
+    named = linen.with_partitioning(linen.initializers.lecun_normal(), ("rows", "columns"))
+    weights = linen.Dense(4, kernel_init=named).init(jax.random.key(0), np.ones((2, 3), "float32"))
+    layer, _ = layer_of("dense")
+    nn.load_variables(layer, weights, "flax")
+    np.testing.assert_array_equal(layer.kernel.value, weights["params"]["kernel"].value)
+
+
 @pytest.mark.parametrize("network", [network_of_linen, network_of_nnx, network_of_keras, network_of_torch])
 def test_the_suggested_names_load_a_whole_model(network):
     model, x = small_network()

@@ -1,5 +1,6 @@
 """Weights of other libraries: trees, names, errors and dtypes. `conformance/test_weights.py` has the live libraries."""
 
+import itertools
 import re
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 from optional_packages import import_or_skip
 from supremum import nn
 from supremum.errors import ArgumentError, FileError, OperandError, UnknownNameError
-from supremum.nn.weights.conversions import LIBRARIES
+from supremum.nn.weights.conversions import _TABLE, LIBRARIES
 from supremum.nn.weights.trees import name_of, place_of
 
 
@@ -127,6 +128,12 @@ def test_all_mismatches_are_in_one_error_with_expected_and_given_shapes():
     )
     assert caught.value.names == {}
     assert_unchanged(model, before)
+
+
+def test_no_names_are_suggested_if_an_array_would_be_left():
+    with pytest.raises(nn.WeightMismatchError) as caught:
+        nn.load_variables(mlp(), {**torch_mlp(), "extra": np.ones(7, "float32")}, "torch")
+    assert caught.value.names == {}
 
 
 def test_expected_shapes_are_those_of_the_library():
@@ -290,6 +297,15 @@ def test_layers_of_ones_own_have_the_same_names_and_layouts():
     assert [float(y) for y in layer(jnp.ones((1, 3)))[0]] == [4.0, 4.0]
 
 
+def test_every_layer_with_weights_has_a_row_for_each_library():
+    kinds = [kind for kind in vars(nn).values() if isinstance(kind, type) and issubclass(kind, nn.Layer)]
+    with_weights = [kind for kind in kinds if kind.build is not nn.Layer.build and not issubclass(kind, nn.Network)]
+    assert {nn.Dense, nn.BatchNorm, nn.LSTMCell, nn.MultiHeadAttention} <= set(with_weights)
+    rows = [kind for kind in with_weights if any((base, "flax") in _TABLE for base in kind.__mro__)]
+    assert rows == with_weights
+    assert sorted(_TABLE, key=str) == sorted(itertools.product({kind for kind, _ in _TABLE}, LIBRARIES), key=str)
+
+
 def test_a_shared_layer_has_its_first_name():
     class Tied(nn.Layer):
         def __init__(self):
@@ -302,6 +318,7 @@ def test_a_shared_layer_has_its_first_name():
 
     layer = Tied()
     nn.initialize(layer, np.ones((1, 3), "float32"))
+    layer.itself = layer
     assert list(nn.export_variables(layer, "keras")) == ["first/kernel", "first/bias"]
 
 

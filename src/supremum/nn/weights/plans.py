@@ -154,7 +154,7 @@ class _Planner:
             known.setdefault(_joined(path, child), (*base, *self._chosen(base, choices)))
         for name, child in layer.sublayers():
             inner = _joined(path, name)
-            if self.first.get(id(child)) == inner:
+            if self.first.get(id(child)) == inner:  # a layer may be in several layers, even in itself
                 plan += self.plan(inner, child, known.get(inner, (*base, *place_of(name, ""))), known, done)
         return plan
 

@@ -44,7 +44,7 @@ def fitting_names(layer: Layer, search: Search, plan: Plan, given: Mapping[Place
         for place, _ in fitting.buffers:
             free.pop(place, None)
     fitted = plan_of(layer, replace(search, names=names))
-    if free or name_problems(fitted, given, search.library, shapes):
+    if name_problems(fitted, given, search.library, shapes):
         return {}
     return {path: name_of(place, search.library) for path, place in names.items()}
 

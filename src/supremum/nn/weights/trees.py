@@ -121,7 +121,8 @@ def host_array(value: Any, name: str) -> Array:
     Raises:
         OperandError: for anything else.
     """
-    for method in ("get_value", "detach", "cpu"):  # a variable of Flax nnx; parameters of PyTorch, on any device
+    # Variables of Flax nnx, parameters of linen with axis names, and parameters of PyTorch on any device.
+    for method in ("get_value", "unbox", "detach", "cpu"):
         bound: Callable[[], Any] | None = getattr(value, method, None)
         value = bound() if callable(bound) else value
     try:
