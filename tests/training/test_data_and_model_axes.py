@@ -147,7 +147,7 @@ class TestMatchesOneDevice:
         close(values(results[1]), values(results[0]), 1e-5 if policy == "float32" else 4e-3)
         assert shard_shapes(stored(results[1]))["dense/kernel"] == (FEATURES, 8)
 
-    @pytest.mark.one_in(2)
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["fully sharded", "data parallel"])
     def test_the_pure_step_runs_without_jit(self, kind):
         model, optimizer, distribution = network("mixed_float16"), LossScaleOptimizer(SGD(0.1)), KINDS[kind]()
@@ -157,6 +157,55 @@ class TestMatchesOneDevice:
         eager, jitted = (run(state, batch).trainable for run in (step, jax.jit(step)))
         close(eager, jitted, 1e-3)
         assert shard_shapes(eager) == shard_shapes(jitted) == shard_shapes(state.trainable)
+
+
+class Block(nn.Layer):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.attention = nn.MultiHeadAttention(4, 8)
+        self.norm = nn.LayerNorm()
+
+    def call(self, x):
+        return self.norm(x + self.attention(x))
+
+
+LAYOUT_OF_LAYERS = {
+    "embedding/.*": ("model",),
+    "block/attention/(query|key|value)/kernel": (None, "model"),
+    "block/attention/(query|key|value)/bias": ("model",),
+    "block/attention/output/kernel": ("model",),
+    "block/norm/.*": ("model",),
+    "rnn/cell/.*kernel": (None, "model"),
+    "dense/kernel": ("model",),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "dropout", "kind"),
+    [
+        ((2, 4), 0, DataParallel),
+        ((2, 4), 0, lambda *args, **options: FullyShardedDataParallel(*args, smallest=16, **options)),
+        ((1, 4), 0.5, DataParallel),  # one replica has the random numbers of one device
+    ],
+)
+def test_layers_of_all_kinds_train_alike_when_they_are_split(shape, dropout, kind):
+    tokens, labels = np.arange(32 * 6).reshape(32, 6) ** 2 % 16, np.arange(32) % CLASSES
+    results = []
+    for devices in (None, np.reshape(jax.devices()[: np.prod(shape)], shape)):
+        layers = [nn.Embedding(16, 32), Block(), nn.RNN(nn.LSTMCell(16)), nn.Dropout(dropout)]
+        model = Sequential([*layers, nn.Activation(lambda x: x.mean(1)), nn.Dense(CLASSES)])
+        distribution = None
+        if devices is not None:
+            distribution = kind(Mesh(devices, ("data", "model")), data_axes="data", layout=LAYOUT_OF_LAYERS)
+        model.compile(SGD(0.1), LOSS, distribution=distribution, steps_per_execution=2)
+        model.fit(tokens, labels, batch_size=16, epochs=2, verbose=0)
+        results.append(model)
+    close(values(results[1]), values(results[0]), 2e-5)
+    np.testing.assert_allclose(results[1].history.loss, results[0].history.loss, rtol=2e-6)
+    shapes = shard_shapes(stored(results[1]))
+    assert shapes["block/attention/query/kernel"][1:] == (1, 8)
+    assert shapes["embedding/embedding"][0] == 4
 
 
 class TestPlacement:
@@ -198,6 +247,7 @@ class TestPlacement:
         assert batch.x.sharding.is_equivalent_to(NamedSharding(distribution.mesh, P("data")), 2)
         assert distribution.replicas == 2
 
+    @pytest.mark.slow
     def test_constraints_in_a_layer_may_use_model_axes(self):
         class Constrained(nn.Layer):
             def call(self, x):
