@@ -15,7 +15,7 @@ X = jnp.linspace(-2.0, 5.0, 12).reshape(3, 4)
 def check(function, *args):
     """Profile a call, whose results must be those of the jitted function.
 
-    They are bit-equal under XLA's default flags, which `test_counts.py` tests; the tests' own flags change what is fused.
+    They are bit-equal under XLA's default flags, as `test_counts.py` checks; the tests' flags change what is fused.
     """
     found = profile(function)(*args)
     for value, expected in zip(jax.tree.leaves(found.outputs), jax.tree.leaves(jax.jit(function)(*args)), strict=True):
