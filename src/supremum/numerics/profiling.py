@@ -23,7 +23,7 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     """Count what narrower formats would do to the values that a function computes.
 
     The function is compiled and run once, with counters after each operation that makes floating-point values. In
-    float32 its results are those of the function under `jax.jit`, bit by bit.
+    float32 its results are those of the function under `jax.jit`, bit by bit, as far as XLA fuses the same operations.
 
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; their operations have rows of their own. Operations that only move values, such as a transposition, and

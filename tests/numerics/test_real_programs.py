@@ -1,0 +1,142 @@
+"""Programs of other libraries, and JAX features that programs rarely use, are profiled without editing them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from supremum.mixed_precision import autocast
+from supremum.numerics import profile
+
+X = jnp.linspace(-2.0, 5.0, 12).reshape(3, 4)
+
+
+def check(function, *args):
+    """Profile a call, whose results must be those of the jitted function.
+
+    They are bit-equal under XLA's default flags, as `test_counts.py` checks; the tests' flags change what is fused.
+    """
+    found = profile(function)(*args)
+    for value, expected in zip(jax.tree.leaves(found.outputs), jax.tree.leaves(jax.jit(function)(*args)), strict=True):
+        if jnp.issubdtype(expected.dtype, jax.dtypes.prng_key):
+            value, expected = jax.random.key_data(value), jax.random.key_data(expected)
+        np.testing.assert_allclose(np.asarray(value), np.asarray(expected), rtol=1e-5, atol=1e-7)
+    assert len(found) > 0
+    assert len(str(found).splitlines()) > 2
+    return found
+
+
+def test_equinox_mlp_and_its_gradient():
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(4, 2, 8, 2, key=jax.random.key(0))
+    arrays, static = eqx.partition(model, eqx.is_array)
+
+    def loss(arrays, x):
+        return jnp.mean(jax.vmap(eqx.combine(arrays, static))(x) ** 2)
+
+    found = check(jax.value_and_grad(loss), arrays, X)
+    assert any(row.backward for row in found.rows)
+    whole = profile(lambda model, x: jax.vmap(model)(x))(model, X)  # a model with functions among its leaves
+    np.testing.assert_array_equal(whole.outputs, jax.jit(jax.vmap(lambda x: model(x)))(X))
+
+
+def test_optax_step():
+    optax = pytest.importorskip("optax")
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(1e-3))
+    weights = {"w": jnp.ones((4, 2)), "b": jnp.zeros(2)}
+
+    def step(weights, state, x):
+        gradients = jax.grad(lambda w: jnp.mean((x @ w["w"] + w["b"]) ** 4))(weights)
+        updates, state = optimizer.update(gradients, state, weights)
+        return optax.apply_updates(weights, updates), state
+
+    check(step, weights, optimizer.init(weights), X)
+
+
+def test_linen_scopes_are_those_of_the_layers():
+    linen = pytest.importorskip("flax.linen")
+    model = linen.Sequential([linen.Dense(8), linen.relu, linen.LayerNorm(), linen.Dense(2)])
+    variables = model.init(jax.random.key(0), X)
+    found = check(lambda variables, x: model.apply(variables, x), variables, X)
+    assert {"Sequential/layers_0", "Sequential/layers_2"} <= set(found.by("scope"))
+    assert {row.scope for row in found.matching("Sequential/layers_0").rows} == {"Sequential/layers_0"}
+
+
+def test_nnx_gradient_with_dropout():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Block(nnx.Module):
+        def __init__(self, rngs):
+            self.dense, self.dropout = nnx.Linear(4, 4, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x):
+            return self.dropout(self.dense(x))
+
+    def gradient(block, x):
+        return nnx.grad(lambda block: jnp.sum(block(x) ** 2))(block)
+
+    plain, profiled = Block(nnx.Rngs(0)), Block(nnx.Rngs(0))
+    expected, found = nnx.jit(gradient)(plain, X), profile(gradient)(profiled, X)
+    for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found.outputs), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert plain.dropout.rngs.count[...] == profiled.dropout.rngs.count[...]
+
+
+def test_random_keys_in_loops_and_branches():
+    def function(key, x):
+        def step(key, row):
+            key, inner = jax.random.split(key)
+            return key, lax.cond(row[0] > 0, lambda k: row + jax.random.normal(k, row.shape), lambda k: row, inner)
+
+        return lax.scan(step, key, x)
+
+    check(function, jax.random.key(0), X)
+
+    def looped(key, x):
+        return lax.while_loop(
+            lambda state: jnp.sum(state[1]) < 9, lambda state: (jax.random.split(state[0])[0], state[1] + 1.5), (key, x)
+        )
+
+    check(jax.vmap(looped), jax.random.split(jax.random.key(1), 3), X)
+
+
+def test_custom_vmap_linear_solve_and_callback():
+    @jax.custom_batching.custom_vmap
+    def double(x):
+        return 2 * x
+
+    double.def_vmap(lambda size, batched, x: (2 * x, True))
+
+    def function(x):
+        solved = lax.custom_linear_solve(lambda v: 3 * v, x, lambda matvec, b: b / 3, symmetric=True)
+        called = jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return double(x) + jax.vmap(double)(x) + solved + called
+
+    found = check(function, X)
+    assert {"custom_linear_solve", "pure_callback"} <= {row.primitive for row in found.rows}
+
+
+def test_linear_algebra_fft_and_sorting():
+    def function(x):
+        matrix = x @ x.T + jnp.eye(3)
+        values, _ = jnp.linalg.eigh(matrix)
+        return values, jnp.linalg.cholesky(matrix), jnp.abs(jnp.fft.fft(x)), jnp.sort(x), lax.top_k(x, 2)
+
+    check(function, X)
+
+
+def test_autocast_inside_is_counted_in_its_dtypes():
+    found = profile(autocast(lambda x, w: jnp.exp(x @ w), "mixed_float16"), ["float16"])(X, jnp.ones((4, 4)))
+    (product,) = (row for row in found.rows if row.primitive == "dot_general")
+    assert product.types[0].startswith(("float16", "float32"))
+    np.testing.assert_array_equal(
+        found.outputs, jax.jit(autocast(lambda x, w: jnp.exp(x @ w), "mixed_float16"))(X, jnp.ones((4, 4)))
+    )
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"])
+def test_narrow_arguments(dtype):
+    x = X.astype(dtype)
+    found = profile(lambda x: (x.astype("float32") * 1e3).astype(dtype))(x)
+    assert {row.types[0].partition("[")[0] for row in found.rows} == {"float32", dtype}
