@@ -214,7 +214,7 @@ def _make_100_calls(data):
             assert type(outcome) in OWN_ERRORS
             assert str(outcome)
         if isinstance(outcome, ArgumentError):
-            assert "operands" in str(outcome)
+            assert "operand" in str(outcome)
         if isinstance(outcome, PromotionError):
             assert not outcome.decision
             assert "refused" in str(outcome)

@@ -189,7 +189,7 @@ def test_number_changes_overflow_underflow_round_and_wrap():
 
 def test_a_float_that_an_integer_format_truncates_rounds_and_one_out_of_range_wraps():
     int8 = as_format("int8")
-    for value, how in ((2.5, "rounds"), (-0.5, "rounds"), (300.5, "wraps"), (2.0, None)):
+    for value, how in ((2.5, "rounds"), (-0.5, "rounds"), (300.5, "wraps"), (10**400, "wraps"), (2.0, None)):
         assert change(value, converted(value, [int8]), int8) == how
 
 

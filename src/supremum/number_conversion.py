@@ -136,7 +136,8 @@ def _change(value: int | float, becomes: int | float, target: Format) -> str | N
     if value == becomes or (isinstance(value, float) and math.isnan(value)):
         return None
     if not target.is_inexact:
-        return "rounds" if math.isfinite(value) and math.trunc(value) == becomes else "wraps"
+        is_truncated = isinstance(value, float) and math.isfinite(value) and math.trunc(value) == becomes
+        return "rounds" if is_truncated else "wraps"
     if not math.isfinite(becomes) or (isinstance(value, float) and math.isinf(value)):
         return "overflows"
     if becomes == 0:
