@@ -22,8 +22,8 @@ FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
-    The function is compiled and run once, with counters after each operation that makes floating-point values. In
-    float32 its results are those of the function under `jax.jit`, bit by bit, as far as XLA fuses the same operations.
+    The function is compiled and run once, with counters after each operation that makes floating-point values. Its
+    results are those under `jax.jit`, and in float32 usually the same bits; XLA decides what to fuse and round once.
 
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; their operations have rows of their own. Operations that only move values, such as a transposition, and
