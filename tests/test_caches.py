@@ -35,7 +35,8 @@ FINITE = {
     "_load": "the names of our rule sets",
     "namespace_in": "libraries",
     "_range": "formats",
-    "_resource": "our own files",
+    "icon_link": "our own files",
+    "page_part": "our own files",
     "in_library": "the names of functions that we try",
     "standard_backend": "libraries that are installed",
 }

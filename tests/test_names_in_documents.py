@@ -17,6 +17,7 @@ from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
+from supremum.numerics import profile
 from supremum.render import (
     side_by_side_to_html,
     side_by_side_to_svg,
@@ -66,6 +67,7 @@ def documents(tmp_path_factory):
     return {
         "CastReport.to_html": report.to_html(),
         "CastReport._repr_html_": report._repr_html_(),
+        "Profile._repr_html_": profile(module.f)(x)._repr_html_(),
         "Explanation._repr_html_": report.explain(0)._repr_html_(),
         "_written": command.stdout,
         "Decision._repr_html_": explain("int8", "uint8", rules=rules)._repr_html_(),
@@ -114,8 +116,8 @@ def html_of(documents, name):
 
 
 NAMES = [
-    "CastReport.to_html", "CastReport._repr_html_", "Explanation._repr_html_", "_written", "Decision._repr_html_",
-    "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown",
+    "CastReport.to_html", "CastReport._repr_html_", "Profile._repr_html_", "Explanation._repr_html_", "_written",
+    "Decision._repr_html_", "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown",
     "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip

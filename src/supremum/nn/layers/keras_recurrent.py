@@ -48,7 +48,7 @@ class SimpleRNN(RNN):
             return_sequences=return_sequences,
             return_state=return_state,
             reverse=flag("go_backwards", go_backwards),
-            unroll=unroll or 1,
+            unroll=1 if unroll is False else unroll,
             name=name,
         )
 
@@ -91,7 +91,7 @@ class GRU(RNN):
             return_sequences=return_sequences,
             return_state=return_state,
             reverse=flag("go_backwards", go_backwards),
-            unroll=unroll or 1,
+            unroll=1 if unroll is False else unroll,
             name=name,
         )
 
@@ -137,7 +137,7 @@ class LSTM(RNN):
             return_sequences=return_sequences,
             return_state=return_state,
             reverse=flag("go_backwards", go_backwards),
-            unroll=unroll or 1,
+            unroll=1 if unroll is False else unroll,
             name=name,
         )
 
