@@ -91,8 +91,8 @@ def test_results_are_bit_equal_under_all_optimizations():
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_results_of_most_random_programs_are_bit_equal_under_all_optimizations(first):
-    # Of these 30 programs only that of seed 18 differs: once its values are counted, XLA fuses its loop differently.
-    assert len(seeds_with_other_results(range(first, first + 10))) <= 1
+    # Why the program of seed 18 differs, in a loop, is not known.
+    assert set(seeds_with_other_results(range(first, first + 10))) <= {18}
 
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)
