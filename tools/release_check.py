@@ -32,13 +32,14 @@ from check_tracked_files import tracked_files
 from documents import broken_links, commands, fences, links
 
 from supremum.cli.examples import EXAMPLES
+from supremum.explorer import packed_data, page_of, unpacked_data
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "examples") for path in (ROOT / folder).glob("*.md"))
 UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MAX_WHEEL = 1_000_000
-_PAGE = "supremum/explorer/finished-*.html"
+MAX_WHEEL = 1 << 20
+_DATA = "supremum/explorer/finished-*.json.xz"
 
 IMPORTS = {
     "": "import supremum",
@@ -130,15 +131,15 @@ def check_links() -> None:
 def check_contents(sdist: Path, wheel: Path) -> None:
     """Check that the sdist has the files of the repository, and the wheel the package, and both nothing else.
 
-    This also copies the finished explorer page to out/explorer.html, where the documentation can find it.
+    This also writes the explorer page to out/explorer.html, where the documentation can find it.
     """
     with tarfile.open(sdist) as archive:
         packed = {each.name.partition("/")[2] for each in archive.getmembers() if each.isfile()}
     tracked = {name for name in tracked_files(ROOT) if not name.startswith((".ci/", ".github/"))}
-    pages = [name for name in packed if Path(name).match(f"src/{_PAGE}")]
-    require(len(pages) == 1, f"the sdist must have one finished explorer page, got {pages}")
+    explorer = [name for name in packed if Path(name).match(f"src/{_DATA}")]
+    require(len(explorer) == 1, f"the sdist must have one file of data for the explorer page, got {explorer}")
     require(not (missing := tracked - packed), f"the sdist lacks {', '.join(sorted(missing))}")
-    other = packed - tracked - {"PKG-INFO", *pages}
+    other = packed - tracked - {"PKG-INFO", *explorer}
     require(not other, f"the sdist has files that git does not track: {', '.join(sorted(other))}")
 
     note(f"{wheel.stat().st_size:,} bytes in the wheel, {sdist.stat().st_size:,} in the sdist")
@@ -148,10 +149,10 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         (folder,) = {name.partition("/")[0] for name in sizes if ".dist-info/" in name}
         described = BytesParser().parsebytes(archive.read(f"{folder}/METADATA"))
         entry_points = archive.read(f"{folder}/entry_points.txt").decode()
-        for page in {page.removeprefix("src/") for page in pages} & sizes.keys():
-            note(f"{sizes[page]:,} of them are the explorer page")
+        for data in {name.removeprefix("src/") for name in explorer} & sizes.keys():
+            note(f"{sizes[data]:,} of them are the data of the explorer page")
             (ROOT / "out").mkdir(exist_ok=True)
-            (ROOT / "out/explorer.html").write_bytes(archive.read(page))
+            (ROOT / "out/explorer.html").write_text(page_of(unpacked_data(archive.read(data))), "utf-8")
     expected = {name.removeprefix("src/") for name in packed if name.startswith("src/")}
     found = {name for name in sizes if not name.startswith(f"{folder}/")}
     require(found == expected, f"the wheel must have the files in src/, differs in {sorted(found ^ expected)}")
@@ -181,9 +182,9 @@ def install(python: Path, *packages: str, folder: Path = ROOT) -> None:
 
 
 def check_first_answers(base: Path, command: Path, scratch: Path) -> None:
-    """Print how long the first answers take, and check that `supremum explore` copies the page of the wheel.
+    """Print how long the first answers take, and check that `supremum explore` uses the data of the wheel.
 
-    The check is not about time, which depends on what else the machine does: a mark in the installed page must be in
+    The check is not about time, which depends on what else the machine does: a mark in the installed data must be in
     the page that the command writes.
     """
 
@@ -192,13 +193,14 @@ def check_first_answers(base: Path, command: Path, scratch: Path) -> None:
 
     ask = "import supremum; print(supremum.explain('int32', 'float16'))"
     note(f"{median(base, '-c', ask):.2f} s to the first explain, {median(base, '-c', ''):.2f} s for Python alone")
-    (installed,) = command.parents[1].glob(f"lib/*/site-packages/{_PAGE}")
-    marked = f"{installed.read_text('utf-8')}<!-- a mark -->\n"
+    (installed,) = command.parents[1].glob(f"lib/*/site-packages/{_DATA}")
+    marked = unpacked_data(installed.read_bytes()) | {"mark": "only in this file"}
     installed.unlink()  # may be a hard link to a file in the cache of uv, which must not change
-    installed.write_text(marked, "utf-8")
+    installed.write_bytes(packed_data(marked))
     explore, rules = median(command, "explore", "-o", "explorer.html"), median(command, "rules")
     note(f"{explore:.2f} s for supremum explore, {explore / rules:.1f} times the {rules:.2f} s of supremum rules")
-    require((scratch / "explorer.html").read_text("utf-8") == marked, "supremum explore must copy the installed page")
+    written = (scratch / "explorer.html").read_text("utf-8")
+    require(written == page_of(marked), "supremum explore must use the installed data")
 
 
 def check_readme_code(python: Path, scratch: Path) -> None:

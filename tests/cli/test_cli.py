@@ -245,9 +245,7 @@ def test_explore_refuses_operations_of_one_operand(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_explore_copies_the_finished_page_of_a_release(run, tmp_path, monkeypatch):
-    finished = tmp_path / "finished.html"
-    finished.write_text("<p>finished</p>")
-    monkeypatch.setattr("supremum.explorer.finished_page", lambda: finished)
+def test_explore_writes_the_page_of_a_release(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("supremum.explorer.finished_page", lambda: "<p>finished</p>")
     result = run("explore", "-o", str(tmp_path / "page.html"))
     assert (result.exit_code, (tmp_path / "page.html").read_text()) == (0, "<p>finished</p>")

@@ -241,9 +241,8 @@ def explore(
         from supremum.explorer import BINARY, finished_page
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
-    finished = finished_page()
-    is_finished = operations == BINARY and finished.is_file()
-    page = finished.read_text("utf-8") if is_finished else _computed_page(operations)
+    finished = finished_page() if operations == BINARY else None
+    page = _computed_page(operations) if finished is None else finished
     put_text(page, output)
     if output is None or output == STANDARD_OUTPUT:
         return
