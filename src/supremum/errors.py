@@ -100,7 +100,7 @@ class ArgumentError(SupremumError, ValueError):
     >>> supremum.explain("int8", "int8", operation="sqrt")
     Traceback (most recent call last):
         ...
-    supremum.errors.ArgumentError: sqrt takes 1 operands, got 2
+    supremum.errors.ArgumentError: sqrt takes 1 operand, got 2
     """
 
 

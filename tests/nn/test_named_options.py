@@ -45,7 +45,7 @@ def test_cross_entropy_gets_the_logits_of_a_softmax_by_name():
     x = np.asarray([[200.0]], "float32")  # the probability of the first class is zero, and its logarithm is -300
     nn.initialize(model, x)
     model[0].bias.assign(np.asarray([0.0, 300.0, 0.0], "float32"))
-    assert model.evaluate(x, np.asarray([[1.0, 0, 0]], "float32"), verbose=0)["loss"] == 300.0
+    assert model.evaluate(x, np.asarray([[1.0, 0, 0]], "float32"), verbose=0) == 300.0
 
 
 def test_invalid_options_raise():

@@ -22,8 +22,8 @@ def as_precision(precision: Any) -> Any:
         UnknownNameError: for an unknown name; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
 
-    >>> as_precision("highest"), as_precision(None)
-    (<Precision.HIGHEST: 2>, None)
+    >>> as_precision("highest") is jax.lax.Precision.HIGHEST
+    True
     """
     if precision is None or isinstance(precision, (lax.Precision, lax.DotAlgorithm, lax.DotAlgorithmPreset)):
         return precision
