@@ -22,7 +22,7 @@ def as_precision(precision: Any) -> Any:
         UnknownNameError: for an unknown name; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
 
-    >>> as_precision("highest") is jax.lax.Precision.HIGHEST
+    >>> as_precision("highest") is lax.Precision.HIGHEST
     True
     """
     if precision is None or isinstance(precision, (lax.Precision, lax.DotAlgorithm, lax.DotAlgorithmPreset)):
