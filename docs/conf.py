@@ -84,6 +84,8 @@ _UNNAMED = (
     "supremum.nn.variables.Shard",
     "supremum.nn.summary.SummaryRow",
     "supremum.nn.symbolic.Node",
+    "supremum.numerics.instrumented.Slot",
+    "supremum.numerics.tallies.Tally",
     "supremum.optimizers.hyperparameters.Rule",
     "supremum.optimizers.moving_average.AveragedState",
     "supremum.optimizers.state.Scalar",
@@ -93,6 +95,7 @@ _UNNAMED = (
     "supremum.training.data.batches.Rows",
     "supremum.training.data.batches.Selection",
     "supremum.training.losses.loss.LossOptions",
+    "supremum.training.model.EvaluateOptions",
     "supremum.training.trainer.Trainer",
     "supremum.training.metrics.metric.MeanState",
 )

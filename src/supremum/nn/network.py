@@ -253,9 +253,10 @@ class Network(Layer):
 
     @property
     def output_names(self) -> tuple[str, ...] | None:
-        """The names of several outputs: those of the layers that return them, or the keys of a dict; None otherwise.
+        """The names of the outputs if there are several, otherwise None.
 
-        Only a functional model knows its outputs.
+        These are the names of the layers that return them, or the keys of a dict. Only a functional model knows its
+        outputs.
         """
         outputs: Any = self._outputs if self._nodes else None
         if isinstance(outputs, dict):

@@ -95,7 +95,7 @@ class ValueCounts:
 
     @property
     def severity(self) -> tuple[float, ...]:
-        """How much the values suffer, for sorting: the worst have the largest.
+        """How much the values suffer; values that suffer more sort later.
 
         NaNs come first. Then follows the number of formats that some values overflow, because infinity and NaN spoil
         what is computed with them; and at last the shares of the values that overflow, become zero and are subnormal,

@@ -149,10 +149,8 @@ class BinaryAccuracy(MeanMetric):
 class Accuracy(MeanMetric):
     """How often outputs are correct; shapes and dtypes choose how that is measured, as for `"accuracy"` in Keras.
 
-    * Integer labels with one axis less than the outputs, or with a last axis of length 1 next to several outputs:
-      `SparseCategoricalAccuracy`.
-    * One output for each example, labels and outputs each of shape (batch,) or (batch, 1): `BinaryAccuracy` with
-      threshold 0.5.
+    * Integer labels with one axis less than several outputs, or a last axis of length 1: `SparseCategoricalAccuracy`.
+    * Labels and outputs of shape (batch,) or (batch, 1): `BinaryAccuracy` with threshold 0.5.
     * The same shape and more outputs: `CategoricalAccuracy`.
     * Integer outputs in the shape of the labels, which are class numbers: whether they are equal.
 
