@@ -1,5 +1,6 @@
 """The page in a browser: content, navigation and accessibility."""
 
+import os
 import re
 
 import pytest
@@ -139,12 +140,17 @@ def test_refused_operations_refer_to_the_command_line_for_the_fix(open_page):
     assert "--rules jax-x32" not in page.inner_text("#detail")
 
 
+HAS_ALL_OPERATIONS = pytest.mark.skipif(
+    "SUPREMUM_EXPLORER_PAGE" in os.environ, reason="the page that was computed for the release has all operations"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("flaot16 int8", "unknown operand flaot16: did you mean float16"),
         ("int", "did you mean int*"),
-        ("uint8 - 1", "this page was made without subtract"),
+        pytest.param("uint8 - 1", "this page was made without subtract", marks=HAS_ALL_OPERATIONS),
         ("- uint8", "- is no operand"),
         ("uint8 @ int8", "@ is no operand"),
         ("uint8 + int8 / 2", "/ is no operand"),

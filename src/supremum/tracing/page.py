@@ -9,6 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from supremum.argument_checks import instance, mapping, text
+from supremum.errors import shown as shown_value
+from supremum.extras import require
 from supremum.jaxprs import Position
 from supremum.render import icon_link, page_part
 from supremum.tracing.cast import CLASSES, DELIBERATE, OR, Cast
@@ -30,7 +33,8 @@ def casts_page(reports: Mapping[str, CastReport]) -> str:
         The page as HTML.
 
     Raises:
-        ModuleNotFoundError: without Jinja2, which `supremum[cli]` installs.
+        OperandError: for anything but reports by name; a `TypeError`.
+        MissingPackageError: without Jinja2, which `supremum[cli]` installs.
 
     >>> import jax.numpy as jnp
     >>> from supremum import tracing
@@ -39,8 +43,14 @@ def casts_page(reports: Mapping[str, CastReport]) -> str:
     >>> "<h2>scale</h2>" in page, "to stay in bfloat16" in page
     (True, True)
     """
+    require("The page of casts", "jinja2")
     from jinja2 import Environment  # from the extra "cli"
 
+    for name, report in mapping("reports", reports, "{'loss': tracing.casts(loss)(w, x)}").items():
+        text("each name in reports", name)
+        instance(
+            f"reports[{shown_value(name)}]", report, CastReport, "a CastReport, as tracing.casts(loss)(w, x) returns"
+        )
     folder = files("supremum.tracing")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         (folder / "page.html.j2").read_text("utf-8")
