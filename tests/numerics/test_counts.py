@@ -89,6 +89,7 @@ def test_results_are_bit_equal_under_all_optimizations():
 
 
 @pytest.mark.slow
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_results_of_most_random_programs_are_bit_equal_under_all_optimizations(first):
     # Why the program of seed 18 differs, in a loop, is not known.

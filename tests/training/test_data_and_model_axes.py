@@ -104,7 +104,8 @@ class TestMatchesOneDevice:
         for model in (one, many):
             nn.load_variables(model, baseline()[0])
         for size in (24, 25):
-            actual, expected = (model.evaluate(X, Y, batch_size=size, verbose=0) for model in (many, one))
+            options = {"batch_size": size, "verbose": 0, "return_dict": True}
+            actual, expected = (model.evaluate(X, Y, **options) for model in (many, one))
             assert actual["accuracy"] == expected["accuracy"]
             np.testing.assert_allclose(actual["loss"], expected["loss"], rtol=2e-6)
             outputs = [model.predict(X, batch_size=size, verbose=0) for model in (many, one)]
