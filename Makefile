@@ -27,6 +27,8 @@ INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 # uv needs seconds where pip needs a minute, and all environments share the files in its cache.
 INSTALL = $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
+# Like pip, uv is to trust the certificates that the machine trusts, also those of a proxy.
+export UV_SYSTEM_CERTS := true
 # With worksteal, a worker that has no tests left takes some from another.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
