@@ -15,7 +15,7 @@ class KeywordSignature:
     keyword arguments.
 
     Args:
-        passed_to: the class whose constructor gets `**options`, if it is not a base class.
+        passed_to: the attribute with the class whose constructor gets `**options`, if that is not a base class.
 
     >>> class Base:
     ...     __signature__ = KeywordSignature()
@@ -27,7 +27,7 @@ class KeywordSignature:
     <Signature (factor: float = 1.0, *, name: str | None = None)>
     """
 
-    def __init__(self, passed_to: type | None = None) -> None:
+    def __init__(self, passed_to: str | None = None) -> None:
         self._passed_to = passed_to
 
     def __get__(self, instance: object | None, owner: type) -> Signature:
@@ -37,8 +37,8 @@ class KeywordSignature:
         if self._passed_to is not None:  # no `**options` reaches the base classes of the class that passes them on
             bases = bases[: next(n for n, base in enumerate(bases) if vars(base).get("__signature__") is self) + 1]
         found = _merged([vars(base)["__init__"] for base in bases if "__init__" in vars(base)])
-        if self._passed_to is not None:
-            options = inspect.signature(self._passed_to).parameters
+        if self._passed_to is not None and (taker := getattr(owner, self._passed_to, None)) is not None:
+            options = inspect.signature(taker).parameters
             own = {name: each for name, each in found.items() if each.kind is not Parameter.VAR_KEYWORD}
             others = {name: each for name, each in options.items() if name not in own}
             found = own | {name: each.replace(kind=Parameter.KEYWORD_ONLY) for name, each in others.items()}

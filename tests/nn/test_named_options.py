@@ -108,6 +108,39 @@ def test_optimizers_apply_constraints_after_each_step(make, compiled):
     assert (layer.w.value.tolist(), layer.free.value.tolist()) == ([2.0, 0.0], [-1.0, -1.0])
 
 
+@pytest.mark.parametrize("compiled", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+def test_constraints_apply_only_when_accumulated_gradients_make_a_step(compiled):
+    optimizer = optimizers.SGD(1.0, gradient_accumulation_steps=2)
+    variable = nn.Variable(jnp.asarray([-1.0, 1.0], "bfloat16"))
+    variable.constraint = nn.NonNeg()
+    optimizer.build([variable])
+    (key,), state, update = optimizer.built_for, optimizer.state, compiled(optimizer.update)
+    values, gradients = {key: variable.value}, {key: jnp.asarray([0.0, 3.0])}
+    for expected in ([-1.0, 1.0], [0.0, 0.0]):
+        values, state, *_ = update(gradients, state, values)
+        assert values[key].tolist() == expected
+        assert values[key].dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("compiled", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float32"])
+@pytest.mark.parametrize("kind", [nn.SimpleRNN, nn.GRU, nn.LSTM])
+def test_recurrent_layers_take_activations_and_initializers_by_name(kind, dtype, compiled):
+    gates = {} if kind is nn.SimpleRNN else {"recurrent_activation": "sigmoid"}
+    named = kind(4, activation="tanh", recurrent_initializer="orthogonal", dtype=dtype, **gates)
+    plain = kind(4, dtype=dtype)
+    for layer in (named, plain):
+        nn.initialize(layer, X)
+    nn.load_variables(plain, {path: each.value for path, each in named.variables.items()})
+    ulp = float(jnp.finfo(named.compute_dtype).eps)
+    difference = compiled(named)(X).astype("float32") - compiled(plain)(X).astype("float32")
+    assert np.abs(difference).max() <= 4 * ulp
+    assert not np.array_equal(kind(4, activation="relu", dtype=dtype)(X), plain(X))
+    assert kind(4, activation=None)(X).shape == (2, 4)
+    with pytest.raises(UnknownNameError, match="did you mean 'tanh'"):
+        kind(4, activation="thanh")
+
+
 def test_skipped_step_applies_no_constraint():
     w = nn.Variable([-1.0])
     w.constraint = nn.NonNeg()

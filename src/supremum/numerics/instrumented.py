@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from supremum.errors import ArgumentError
-from supremum.formats import Format
+from supremum.formats import Format, as_format
 from supremum.jax_compat import CALLS, WITH_RULE, open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Callee, Liveness, Site, aval_of, callees, evaluate_equation, line_of, loop_operands, walk
@@ -160,7 +159,8 @@ class _Planner:
 
 def is_floating(aval: Any) -> bool:
     """Whether a type has floating values, real or complex."""
-    return isinstance(getattr(aval, "dtype", None), np.dtype) and jax.numpy.issubdtype(aval.dtype, np.inexact)
+    dtype = getattr(aval, "dtype", None)
+    return isinstance(dtype, np.dtype) and as_format(dtype).is_inexact  # the dtypes of random keys are not NumPy's
 
 
 def _only_moves(equation: JaxprEqn) -> bool:

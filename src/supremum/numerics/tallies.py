@@ -92,7 +92,7 @@ def measure(value: Any, source: Format, levels: Sequence[Level]) -> Tally:
         source: its format; see `counted_format`.
         levels: the levels to count; see `levels_of`.
     """
-    if jnp.issubdtype(value.dtype, jnp.complexfloating):
+    if as_format(value.dtype).category == "complex":
         return _joined(*(_of_real(part(value), source, levels) for part in (lax.real, lax.imag)))
     if as_format(value.dtype) is not source:
         value = lax.convert_element_type(value, source.dtype)

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from supremum.argument_checks import flag
 from supremum.keyword_signature import KeywordSignature
 from supremum.nn.layers.recurrent import RNN
-from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
+from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 
 
-class SimpleRNN(RNN):
+class _KerasRNN(RNN):
+    """An `RNN` with Keras' arguments, which makes its cell itself.
+
+    Args:
+        units: the number of outputs, and of values in the state.
+        return_sequences: whether to return the outputs of all steps, or only the last one.
+        return_state: whether to return the last state too.
+        go_backwards: whether to go from the last step to the first; outputs are then in that order.
+        unroll: the number of steps to compile into one iteration of the loop, or True for all.
+        name: its name.
+        options: the options of the cell.
+    """
+
+    _cell_class: ClassVar[Callable[..., RecurrentCell]]
+    __signature__ = KeywordSignature("_cell_class")
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        unroll: bool | int = False,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            self._cell_class(units, **options),
+            return_sequences=return_sequences,
+            return_state=return_state,
+            reverse=flag("go_backwards", go_backwards),
+            unroll=1 if unroll is False else unroll,
+            name=name,
+        )
+
+
+class SimpleRNN(_KerasRNN):
     """A fully connected recurrent layer, as in Keras: an `RNN` that makes a `SimpleRNNCell`.
 
     Args:
@@ -30,30 +68,10 @@ class SimpleRNN(RNN):
     (2, 4)
     """
 
-    __signature__ = KeywordSignature(SimpleRNNCell)
-
-    def __init__(
-        self,
-        units: int,
-        *,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        unroll: bool | int = False,
-        name: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            SimpleRNNCell(units, **options),
-            return_sequences=return_sequences,
-            return_state=return_state,
-            reverse=flag("go_backwards", go_backwards),
-            unroll=1 if unroll is False else unroll,
-            name=name,
-        )
+    _cell_class = SimpleRNNCell
 
 
-class GRU(RNN):
+class GRU(_KerasRNN):
     """A layer of gated recurrent units, as in Keras: an `RNN` that makes a `GRUCell`.
 
     Args:
@@ -73,30 +91,10 @@ class GRU(RNN):
     (2, 10, 4)
     """
 
-    __signature__ = KeywordSignature(GRUCell)
-
-    def __init__(
-        self,
-        units: int,
-        *,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        unroll: bool | int = False,
-        name: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            GRUCell(units, **options),
-            return_sequences=return_sequences,
-            return_state=return_state,
-            reverse=flag("go_backwards", go_backwards),
-            unroll=1 if unroll is False else unroll,
-            name=name,
-        )
+    _cell_class = GRUCell
 
 
-class LSTM(RNN):
+class LSTM(_KerasRNN):
     """A layer of long short-term memory, as in Keras: an `RNN` that makes an `LSTMCell`.
 
     Args:
@@ -118,28 +116,10 @@ class LSTM(RNN):
     (2, 4)
     """
 
-    __signature__ = KeywordSignature(LSTMCell)
+    _cell_class = LSTMCell
 
-    def __init__(
-        self,
-        units: int,
-        *,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        unroll: bool | int = False,
-        unit_forget_bias: bool = True,
-        name: str | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            LSTMCell(units, unit_forget_bias=unit_forget_bias, **options),
-            return_sequences=return_sequences,
-            return_state=return_state,
-            reverse=flag("go_backwards", go_backwards),
-            unroll=1 if unroll is False else unroll,
-            name=name,
-        )
+    def __init__(self, units: int, *, unit_forget_bias: bool = True, **options: Any) -> None:
+        super().__init__(units, unit_forget_bias=unit_forget_bias, **options)
 
     def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
         """Run the cell over a sequence, as `RNN` does; the two parts of the last state are returned separately."""

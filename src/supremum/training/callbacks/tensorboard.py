@@ -39,11 +39,9 @@ class TensorBoard(Callback):
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
     >>> folder = Path(tempfile.mkdtemp())
-    >>> writing = training.TensorBoard(folder)  # doctest: +SKIP
-    >>> _ = model.fit(
-    ...     x, y, validation_data=(x, y), callbacks=writing, verbose=0
-    ... )  # doctest: +SKIP
-    >>> sorted(path.name for path in folder.iterdir())  # doctest: +SKIP
+    >>> writing = training.TensorBoard(folder)
+    >>> _ = model.fit(x, y, validation_data=(x, y), callbacks=writing, verbose=0)
+    >>> sorted(path.name for path in folder.iterdir())
     ['train', 'validation']
     """
 

@@ -203,7 +203,9 @@ def _weighted(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
     if class_weight is None:
         return batch
     if batch.sample_weight is not None:
-        raise ArgumentError("give class_weight or sample_weight, not both: multiply the weights of examples")
+        raise ArgumentError(
+            "give class_weight or sample_weight, not both; to combine them, multiply both into sample_weight"
+        )
     return batch._replace(sample_weight=weights_by_class(batch.y, class_weight))
 
 

@@ -37,7 +37,7 @@ def as_data(
     if isinstance(x, (ArrayData, IterableData)):
         if class_weight is not None:
             kind = type(x).__name__
-            raise ArgumentError(f"class_weight does not apply to {kind} that is already made: give it to {kind}(...)")
+            raise ArgumentError(f"the {kind} is already made; give class_weight to {kind}(...) instead of fit")
         return x
     pytree("x", x)
     if steps is not None:
