@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 from browser import WIDTHS, layout_problems, open_browser
+from supremum.errors import OperandError
 from supremum.tracing import CastReport, casts, casts_page
 
 X, W, SCALE = jnp.ones((4, 4), jnp.bfloat16), jnp.ones((4, 4), jnp.bfloat16), jnp.ones(4)
@@ -87,3 +88,9 @@ def test_a_page_filters_fits_and_changes_its_theme(page, tmp_path):
         assert shown() == []
         assert tab.inner_text("#shown") == "0 of 5 places match"
         assert not tab.is_visible("text=Steps of libraries")
+
+
+@pytest.mark.parametrize("reports", [None, CastReport(()), {"f": None}, {1: CastReport(())}])
+def test_a_page_of_anything_but_reports_by_name_is_refused(reports):
+    with pytest.raises(OperandError, match="reports"):
+        casts_page(reports)

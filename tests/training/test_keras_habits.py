@@ -74,7 +74,7 @@ def test_invalid_options_of_fit_raise(arguments, error, message):
 
 def test_class_weights_belong_to_the_data_if_that_is_already_made():
     data = training.ArrayData(X, CLASSES, batch_size=8)
-    with pytest.raises(ArgumentError, match=r"give it to ArrayData\(\.\.\.\)"):
+    with pytest.raises(ArgumentError, match=r"give class_weight to ArrayData\(\.\.\.\) instead of fit"):
         compiled("sgd", SPARSE, 3).fit(data, class_weight={0: 2.0}, verbose=0)
     one, other = (compiled("sgd", SPARSE, 3) for _ in range(2))
     one.fit(training.ArrayData(X, CLASSES, batch_size=8, class_weight={0: 2.0}), shuffle=False, verbose=0)
