@@ -159,9 +159,10 @@ def _check_routed(xp, name):
     if name in ("linalg.eigh", "linalg.qr", "linalg.svd"):  # signs depend on the library
         result, expected = ([abs(each) for each in leaves] for leaves in (result, expected))
     for found, wanted in zip(result, expected, strict=True):
-        assert isinstance(found, Array) == isinstance(wanted, (np.ndarray, np.generic))
+        # Before NumPy 2.3 its count_nonzero returns a Python int.
+        assert isinstance(found, Array) == (isinstance(wanted, (np.ndarray, np.generic)) or name == "count_nonzero")
         if isinstance(found, Array):
-            assert (found.__array_namespace__() is xp, found.dtype) == (True, wanted.dtype), name
+            assert (found.__array_namespace__() is xp, found.dtype) == (True, np.asarray(wanted).dtype), name
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-12, atol=1e-12, err_msg=name)
         else:
             assert found == wanted, name
