@@ -249,3 +249,13 @@ def test_the_explorer_converts_numbers_as_python_does(tmp_path):
 
 def _javascript(value):
     return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity" if math.isinf(value) else repr(value)
+
+
+@pytest.mark.parametrize("row", [row for row in FORMATS if row.category == "float"], ids=str)
+def test_zeros_and_nan_become_what_numpy_and_ml_dtypes_make_of_them(row):
+    for value in (0.0, -0.0, math.nan, row.smallest_subnormal / 4, -row.smallest_subnormal / 4 if row.signed else 0.0):
+        with np.errstate(all="ignore"):
+            expected = float(np.float64(value).astype(row.dtype))
+        found = converted(value, [row])
+        assert same(found, expected), (value, found, expected)
+        assert math.isnan(found) or math.copysign(1, found) == math.copysign(1, expected), (value, found, expected)

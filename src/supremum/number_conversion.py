@@ -88,7 +88,8 @@ def converted(value: Scalar, steps: Sequence[Format]) -> Scalar:
     """Convert a number to several formats, one after the other.
 
     Integer formats wrap around. Float formats round to nearest, ties to even; without an infinity they
-    overflow to NaN, and without NaN too, to their largest number.
+    overflow to NaN, and without NaN too, to their largest number. A format without NaN makes it -0, and one without
+    zero makes that NaN, as ml_dtypes does.
 
     Args:
         value: the number.
@@ -133,7 +134,7 @@ def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
 def _change(value: int | float, becomes: int | float, target: Format) -> str | None:
     from fractions import Fraction  # import it only if a call has numbers
 
-    if value == becomes or (isinstance(value, float) and math.isnan(value)):
+    if value == becomes or (isinstance(value, float) and math.isnan(value) and math.isnan(becomes)):
         return None
     if not target.is_inexact:
         is_truncated = isinstance(value, float) and math.isfinite(value) and math.trunc(value) == becomes
@@ -166,10 +167,14 @@ def _wrapped(value: int, row: Format) -> int:
 def _rounded(value: int | float, row: Format) -> float:
     if not row.signed and value < 0:
         return math.nan
-    if isinstance(value, float) and not math.isfinite(value):
-        return value if math.isnan(value) else _beyond(row, value)
-    if value == 0 and row.zero:
-        return float(value)
+    if isinstance(value, float) and math.isnan(value):
+        # ml_dtypes and XLA make it -0 in a format without NaN.
+        return value if row.nan is not Nan.NONE else -0.0
+    if isinstance(value, float) and math.isinf(value):
+        return _beyond(row, value)
+    if value == 0:
+        # A format whose NaN is the pattern of -0 has one zero; float8_e8m0fnu has none, and zero becomes NaN.
+        return math.nan if not row.zero else 0.0 if row.nan is Nan.NEGATIVE_ZERO else float(value)
     from fractions import Fraction
 
     exact = Fraction(value)
@@ -179,6 +184,8 @@ def _rounded(value: int | float, row: Format) -> float:
     nearest = round(exact / unit) * unit
     if abs(nearest) > Fraction(row.max):
         return _beyond(row, value)
+    if not nearest and row.nan is Nan.NEGATIVE_ZERO:
+        return 0.0
     return math.copysign(float(nearest) if nearest or row.zero else row.smallest_subnormal, value)
 
 

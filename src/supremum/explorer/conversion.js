@@ -30,11 +30,12 @@ function beyond(value, row) {
 
 // To the nearest number, ties to even.
 function rounded(value, row) {
-  if (Number.isNaN(value) || (!row.signed && value < 0)) return NaN;
+  if (Number.isNaN(value)) return row.beyond === "max" ? -0 : NaN; // a format without infinity and NaN
+  if (!row.signed && value < 0) return NaN;
   if (value === Infinity || value === -Infinity) return beyond(value, row);
   const [digits, power] = exactly(value);
   const size = magnitude(digits);
-  if (!size && row.zero) return Number(value);
+  if (!size) return !row.zero ? NaN : row.negativeZero ? Number(value) : 0;
   const exponent = size ? Math.max(size.toString(2).length - 1 + power, row.lowest) : row.lowest;
   const shift = BigInt(exponent - row.mantissa - power);
   let nearest = shift > 0n ? size >> shift : size << -shift;
@@ -44,6 +45,7 @@ function rounded(value, row) {
     if (twice > unit || (twice === unit && nearest & 1n)) nearest += 1n;
   }
   if (!nearest && !row.zero) nearest = 1n;
+  if (!nearest && !row.negativeZero) return 0;
   const found = Number(nearest) * 2 ** (exponent - row.mantissa);
   if (found > row.max) return beyond(value, row);
   return value < 0 || Object.is(value, -0) ? -found : found;
@@ -64,7 +66,8 @@ function isFurther(value, becomes, times, power) {
 
 // How a real number changes; null where it does not.
 function howChanged(value, becomes, row) {
-  if (Number.isNaN(value) || value == becomes) return null; // a BigInt equals the number that it is
+  // A BigInt equals the number that it is.
+  if ((Number.isNaN(value) && Number.isNaN(becomes)) || value == becomes) return null;
   if ("bits" in row) return "wraps";
   if (!Number.isFinite(becomes) || value === Infinity || value === -Infinity) return "overflows";
   if (becomes === 0) return "underflows";

@@ -303,6 +303,7 @@ def _conversion(row: Format) -> dict[str, Any]:
         "beyond": "inf" if row.inf else "max" if row.nan is Nan.NONE else "nan",
         "signed": row.signed,
         "zero": row.zero,
+        "negativeZero": row.nan is not Nan.NEGATIVE_ZERO,
     }
 
 
