@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 import supremum
 from browser import open_browser
-from supremum import RuleSet, explain, nn
+from supremum import RuleSet, explain, explain_cast, nn
 from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
@@ -25,6 +26,7 @@ from supremum.render import (
     table_to_markdown,
     table_to_svg,
 )
+from supremum.rules import NUMPY
 from supremum.tracing import casts
 
 NAME = "<img src=x onerror=bad()>'\"`|*_&lt;[a](b)"
@@ -59,6 +61,7 @@ def documents(tmp_path_factory):
     drawing = rule_table(rules, types=types).drawing()
     comparison = compare(rules, other, types=types)
     pair = comparison.side_by_side(compare_groupings(rules, other, comparison.left.types))
+    casting = replace(NUMPY, name=NAME)
     layer = nn.SequentialNetwork([nn.Dense(2)])
     setattr(layer, NAME, nn.Dense(2))
     layer(x)
@@ -72,6 +75,7 @@ def documents(tmp_path_factory):
         "_written": command.stdout,
         "Decision._repr_html_": explain("int8", "uint8", rules=rules)._repr_html_(),
         "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
+        "CastOutcome._repr_html_": explain_cast("int8", "uint8", rules=casting)._repr_html_(),
         "Summary._repr_html_": layer.summary()._repr_html_(),
         "Summary.to_markdown": layer.summary().to_markdown(),
         "table.table_to_html": table_to_html(drawing),
@@ -117,7 +121,8 @@ def html_of(documents, name):
 
 NAMES = [
     "CastReport.to_html", "CastReport._repr_html_", "Profile._repr_html_", "Explanation._repr_html_", "_written",
-    "Decision._repr_html_", "Decision._repr_html_ of a refusal", "Summary._repr_html_", "Summary.to_markdown",
+    "Decision._repr_html_", "Decision._repr_html_ of a refusal", "CastOutcome._repr_html_",
+    "Summary._repr_html_", "Summary.to_markdown",
     "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip

@@ -12,7 +12,8 @@ only that framework and the standard library, so that each can have a separate v
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
 
-With `-arrays` after the name, functions of whole arrays such as sums are measured. The files oracle_*.py describe what
+With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
+values. The files oracle_*.py describe what
 their documents have in addition to this:
 
     framework, version
@@ -44,6 +45,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
+from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
 from oracle_tensorflow import tensorflow
@@ -314,10 +316,13 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "keras-arrays": keras_arrays,
     "numpy-legacy": numpy_legacy,
     "numpy-legacy-arrays": numpy_legacy_arrays,
+    "numpy-legacy-casts": numpy_casts,
     "paddle": paddle,
     "paddle-arrays": paddle_arrays,
+    "paddle-casts": paddle_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
+    "tensorflow-casts": tensorflow_casts,
 }
 
 

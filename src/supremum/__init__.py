@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from supremum.cast_outcome import CastOutcome, explain_cast
 from supremum.decisions import Decision, PromotionError, ScalarOverflowError
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.promotion import can_promote, explain, promote_types, result_type
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "ArrayVariable",
+    "CastOutcome",
     "Decision",
     "OperandError",
     "PromotionError",
@@ -65,6 +67,7 @@ __all__ = [
     "can_promote",
     "count_conversions",
     "explain",
+    "explain_cast",
     "formats",
     "get_rules",
     "jaxprs",

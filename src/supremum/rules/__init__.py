@@ -35,6 +35,7 @@ from supremum.rules.verdicts import Storing
 
 if TYPE_CHECKING:
     from supremum.rules.array_api import ARRAY_API
+    from supremum.rules.array_casts import ArrayCasts as ArrayCasts
     from supremum.rules.jax import (
         JAX_EXPLICIT_X64,
         JAX_STRICT_EXPLICIT_X64,

@@ -15,6 +15,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import interval
 from supremum.operands import Operand, Operands
 from supremum.operations import Operation
+from supremum.rules.array_casts import ArrayCasts
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, checked_ints
@@ -63,4 +64,6 @@ ARRAY_API = ArrayApiRules(
     agreeing=frozenset(("clip", "diff")),
     stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
     library="the array API standard",
+    # "Conversions ... out of range" are unspecified (astype), so no number is right.
+    array_casts=ArrayCasts("the array API standard", "", frozenset(), is_defined=False),
 )

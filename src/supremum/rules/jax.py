@@ -16,6 +16,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, interval, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
+from supremum.rules.array_casts import HALVES, SATURATING, ArrayCasts, named, through_float32
 from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
 from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -204,6 +205,17 @@ def _int_fits(operand: Operand, row: Format) -> bool:
 
 _DEFAULTS = weak_defaults("int64", "float64", "complex128")
 _LIBRARY = "jax.numpy"
+_CASTS = ArrayCasts(
+    "JAX",
+    "JAX 0.10 on x86-64",
+    # XLA makes of the largest float4_e2m1fn the largest integer; to float8_e8m0fnu it flushes some subnormals only.
+    named(
+        "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu", "int1", "uint1", "complex32", "bcomplex32"
+    ),
+    SATURATING,
+    through=through_float32(*HALVES),
+    flushes=frozenset(("float32", "bfloat16")),
+)
 JAX_X64 = JaxRuleSet(
     name="jax-x64",
     summary="JAX with jax_enable_x64 on",
@@ -214,6 +226,7 @@ JAX_X64 = JaxRuleSet(
     reductions=_reductions("int64", "uint64", "float64"),
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
+    array_casts=_CASTS,
 )
 JAX_X32 = replace(
     JAX_X64,

@@ -21,6 +21,7 @@ from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.number_conversion import Steps, converts, interval, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation
+from supremum.rules.array_casts import BYTES, C_ROUTES, ArrayCasts, named, through_float32
 from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -46,12 +47,21 @@ _REDUCTIONS = (
     # `maximum` has no loops for these integers, so it uses that of the first type that they cast to.
     | to(Reduction(gives=to("int8", _FOREIGN_INTEGERS)), "min max")
 )
+_CASTS = ArrayCasts(
+    "NumPy",
+    "NumPy 2.4 and 1.26 on x86-64",
+    named("complex32", "bcomplex32"),
+    C_ROUTES,
+    is_defined=False,
+    through=through_float32("bfloat16", *BYTES),  # of ml_dtypes; to its own float16 NumPy rounds once
+)
 SHARED: dict[str, Any] = {
     "accepts": {"cross": CATEGORIES[1:]},
     "stands_in": LOSSES_AS_DIVISION,
     "follows": to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"},
     "reductions": _REDUCTIONS,
     "library": "NumPy",
+    "array_casts": _CASTS,
     "in_place": Storing.SAME_KIND,  # the default of `casting` (numpy/_core/src/umath/ufunc_object.c) since NumPy 1.10
     # `array_assign_subscript` casts unsafely (numpy/_core/src/multiarray/mapping.c). NumPy 1.26 wraps a Python int that
     # does not fit around, with a DeprecationWarning.

@@ -20,6 +20,7 @@ from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, REDUCTIONS, Operation
+from supremum.rules.array_casts import C_ROUTES, HALVES, NATIVE, ArrayCasts, through_float32
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -282,6 +283,15 @@ def _multiply(operands: Operands) -> Verdict:
     return Verdict.refuse(f"Paddle's product needs tensors of one type, got {_names(operands)}")
 
 
+_CASTS = ArrayCasts(
+    "Paddle",
+    "PaddlePaddle 3.3.1 on x86-64",
+    # Not the formats of 8 bits: what becomes of a number beyond their range depends on how far beyond it is.
+    NATIVE - {"uint16", "uint32", "uint64"} | {*HALVES},
+    C_ROUTES,
+    is_defined=False,
+    through=through_float32(*HALVES),
+)
 PADDLE = PaddleRuleSet(
     name="paddle",
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
@@ -291,4 +301,5 @@ PADDLE = PaddleRuleSet(
     agreeing=frozenset(("concat", "stack", "diff", "solve")),
     lacks={"solve": NARROW_FLOATS},
     reductions=_REDUCTIONS,
+    array_casts=_CASTS,
 )

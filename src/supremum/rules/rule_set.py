@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import ArgumentError
@@ -30,6 +30,9 @@ from supremum.rules.verdicts import (
     objection_to_loss,
     takes_no,
 )
+
+if TYPE_CHECKING:
+    from supremum.rules.array_casts import ArrayCasts
 
 _REAL = as_operation("real")
 Target: TypeAlias = tuple[Operand, Storing]
@@ -56,6 +59,7 @@ class RuleSet(ABC):
         library: the name of the library in explanations.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
+        array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
@@ -86,6 +90,7 @@ class RuleSet(ABC):
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
+    array_casts: ArrayCasts | None = field(default=None, kw_only=True)
 
     @cached_property
     def memory(self) -> Memory:

@@ -21,6 +21,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, interval, usual_steps
 from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
+from supremum.rules.array_casts import HALVES, NATIVE, PACKING_ROUTES, ArrayCasts, through_float32
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -213,6 +214,18 @@ _STANDS_IN = (
 )
 
 
+CASTS = ArrayCasts(
+    "TensorFlow",
+    "TensorFlow 2.21 on x86-64",
+    NATIVE | {*HALVES, "float8_e4m3fn", "float8_e5m2"},
+    PACKING_ROUTES,
+    is_defined=False,
+    through=through_float32(*HALVES),
+    flushes=frozenset(("float32",)),
+    drops_imaginary=True,
+)
+
+
 def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlowRules:
     return kind(
         name=f"tf-{mode.name.lower()}",
@@ -224,6 +237,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
         lacks={"solve": NARROW_FLOATS},
         reductions=REDUCTIONS,
         library="tf.math",
+        array_casts=CASTS,
     )
 
 

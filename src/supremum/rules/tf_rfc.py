@@ -22,7 +22,7 @@ from supremum.number_conversion import fits, interval
 from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import Operation, Result
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.tf import REDUCTIONS
+from supremum.rules.tf import CASTS, REDUCTIONS
 from supremum.rules.verdicts import ALREADY
 
 
@@ -208,6 +208,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     mode=Mode.ALL,
     accepts=_ACCEPTS,
     reductions=REDUCTIONS,
+    array_casts=CASTS,
 )
 _SAFE = "TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost"
 _NONE = "TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit"

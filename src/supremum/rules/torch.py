@@ -23,6 +23,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import Operand, Operands, Scalar, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
+from supremum.rules.array_casts import BYTES, C_ROUTES, HALVES, NATIVE, ArrayCasts, through_float32
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet, Target
@@ -440,6 +441,16 @@ def _interval(value: Scalar | None) -> Hashable:
     return tuple((bisect_left(_BOUNDS, part), bisect_right(_BOUNDS, part)) for part in parts)
 
 
+_CASTS = ArrayCasts(
+    "PyTorch",
+    "PyTorch 2.13 on x86-64",
+    # Not to float8_e8m0fnu, where negative numbers lose their sign.
+    NATIVE | {*HALVES, "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"},
+    C_ROUTES,
+    is_defined=False,
+    through=through_float32(*HALVES, *BYTES),
+    clamps=frozenset(("float8_e4m3fn",)),
+)
 TORCH = TorchRules(
     name="torch",
     summary="PyTorch as it starts, with float32 as default dtype",
@@ -451,4 +462,5 @@ TORCH = TorchRules(
     lacks={"solve": (*NARROW_FLOATS, "complex32")},
     reductions=_REDUCTIONS,
     library="torch",
+    array_casts=_CASTS,
 )

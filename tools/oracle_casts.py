@@ -1,0 +1,265 @@
+"""Measure what casts of arrays do to values, for extract_oracles.
+
+The document has this in addition to what extract_oracles describes:
+
+    processor  the architecture, such as "x86_64": some results depend on it
+    values     {"float": TEXT, "integer": TEXT, ...}: the values that are cast, by the category of their dtype; floats
+               in hexadecimal
+    casts      {SOURCE: {TARGET: TEXT}}: for each value what it becomes; `.` if the source does not hold the value,
+               and several results with `|` between them if they depend on the length of the array or the position in
+               it. One word instead stands for all: `refused`, or `aborts` for a cast that ends the process
+
+A complex value is written as its real part; its imaginary part is 2.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+# The code for a vector register and that for the rest of an array may give different results.
+LENGTHS = (1, 3, 8, 67)
+
+
+def _powers(*exponents: int) -> list[float]:
+    return [2.0**exponent for exponent in exponents]
+
+
+# Values around the limits of the formats, and such that rounding twice differs from rounding once: half of the last
+# place of one format more than a number, and a little more.
+_TWICE = [
+    1 + 2.0**-half + 2.0**-little
+    for half, little in ((4, 9), (4, 12), (4, 30), (3, 9), (3, 12), (3, 30), (8, 12), (8, 30), (11, 30), (24, 50))
+]
+_LIMITS = [
+    0.5, -0.5, 1.5, -1.5, 3.0, 6.0, 7.0, -7.0, 15.5, 30.0, 127.5, 128.0, -128.5, -129.0, 240.0, 248.0, 255.5, 256.0,
+    300.0, -300.0, 448.0, 464.0, 465.0, 480.0, 32767.5, 32768.0, -32769.0, 40000.0, 57344.0, 61440.0, 61441.0, 65504.0,
+    65519.0, 65520.0, 65536.0, 70000.0, 2.0**31 - 128, 2.0**31, 3e9, -3e9, 2.0**32, 5e9, 2.0**63, -(2.0**63), 1e19,
+    2.0**64, 2.0**66, -(2.0**66), 2.0**100, 3.3895313892515355e38, 3.39e38, 3.4028234663852886e38,
+    3.4028235677973366e38, 1e300, -1e300,
+]  # fmt: skip
+_SMALL = [
+    *_powers(-1, -2, -3, -6, -7, -8, -9, -10, -11, -14, -15, -16, -17, -18, -24, -25),
+    *_powers(-126, -127, -133, -134, -140, -149),
+    2.0**-25 * (1 + 2.0**-10), 2.0**-17 * (1 + 2.0**-9), 2.0**-150 * (1 + 2.0**-20), 1e-7, 1e-300, -0.0,
+]  # fmt: skip
+FLOATS: list[float] = [0.0, 1.0, *_LIMITS, *_SMALL, *_TWICE, math.inf, -math.inf, math.nan]
+_BITS = (7, 8, 15, 16, 31, 32, 63, 64)
+INTEGERS: list[int] = [
+    0, 1, -1, 3, 7, -7, 8, 100, 200, 300, -129, 449, 500, 40000, 61441, 65519, 65520, 70000, 10**9,
+    *(2**bits + more for bits in _BITS for more in (-1, 0)),
+    *(-(2**bits) - more for bits in _BITS[::2] for more in (0, 1)),
+    2**24 + 1, 2**53 + 1, 2**30 + 2**22 + 1, 2**60 + 2**36 + 1, 2**60 + 2**52 + 1, 2**60 + 2**49 + 1, 2**62 + 2**9 + 1,
+]  # fmt: skip
+VALUES: Mapping[str, Sequence[Any]] = {
+    "bool": [False, True],
+    "integer": sorted(set(INTEGERS)),
+    "float": FLOATS,
+    "complex": FLOATS,
+}
+
+_OWN = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128"
+
+
+def category(dtype: str) -> str:
+    """The category of a dtype of a framework, by its name."""
+    words = {"bool": "bool", "int": "integer", "uint": "integer", "float": "float", "bfloat": "float"}
+    return words.get(dtype.rstrip("0123456789").split("_")[0].rstrip("0123456789"), "complex")
+
+
+def text(value: Any) -> str:
+    """A value as the document has it."""
+    if isinstance(value, complex):
+        value = value.real
+    return value.hex() if isinstance(value, float) else str(int(value))
+
+
+def measured(
+    framework: str,
+    version: str,
+    dtypes: str,
+    source: Callable[[list[Any], str], Any],
+    cast: Callable[[Any, str], Any],
+    values: Callable[[Any], list[Any]],
+    lengths: Sequence[int] = LENGTHS,
+) -> dict[str, Any]:
+    """Measure all casts between some dtypes.
+
+    Args:
+        framework: its name.
+        version: the version of the framework.
+        dtypes: their names, separated by blanks.
+        source: makes an array of a list of numbers, with a dtype; it may raise.
+        cast: casts an array; it may raise.
+        values: reads an array as a list of Python numbers.
+        lengths: each value is cast in arrays of these lengths, which hold nothing else; if there are none, in one array
+            of all values.
+    """
+    names, casts = dtypes.split(), dict[str, dict[str, str]]()
+    for each in names:
+        wanted = [complex(number, 2.0) if category(each) == "complex" else number for number in VALUES[category(each)]]
+        held = [number for number in wanted if _holds(number, each, source, values)]
+        arrays = [[source([number] * length, each) for number in held] for length in lengths] or [source(held, each)]
+        row = casts[each] = {}
+        for target in names:
+            try:
+                if lengths:
+                    found = [
+                        {text(x) for array in group for x in values(cast(array, target))}
+                        for group in zip(*arrays, strict=True)
+                    ]
+                else:
+                    found = [{text(x)} for x in values(cast(arrays[0], target))]
+            except Exception:  # frameworks refuse with many kinds of exceptions
+                row[target] = "refused"
+            else:
+                known = dict(zip(map(_key, held), found, strict=True))
+                cells = (known.get(_key(number), {"."}) for number in wanted)
+                row[target] = " ".join("|".join(sorted(cell)) for cell in cells)
+    return {
+        "framework": framework,
+        "version": version,
+        "processor": platform.machine(),
+        "values": {name: " ".join(map(text, numbers)) for name, numbers in VALUES.items()},
+        "casts": casts,
+    }
+
+
+def _key(number: Any) -> str:
+    return repr(number)  # -0.0 equals 0.0, and NaN does not equal itself
+
+
+def _holds(
+    number: Any, dtype: str, source: Callable[[list[Any], str], Any], values: Callable[[Any], list[Any]]
+) -> bool:
+    try:
+        return text(values(source([number], dtype))[0]) == text(number)
+    except (OverflowError, ValueError, TypeError, RuntimeError):
+        return False
+
+
+def numpy_casts(extensions: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure NumPy.
+
+    Args:
+        extensions: the names of formats of ml_dtypes to measure too.
+    """
+    import numpy as np
+
+    if extensions:
+        import ml_dtypes  # noqa: F401  (registers the formats)
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        found = np.array(numbers)
+        return found.astype(dtype) if dtype in extensions else np.array(numbers, dtype)
+
+    def values(array: Any) -> list[Any]:
+        return (array.astype("float64") if array.dtype.name in extensions else array).tolist()
+
+    names = f"{_OWN} {' '.join(extensions)}"
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return measured("numpy", np.__version__, names, source, lambda array, to: array.astype(to), values)
+
+
+def tensorflow_casts() -> dict[str, Any]:
+    """Measure TensorFlow's CPU build, eager."""
+    import ml_dtypes  # noqa: F401  (registers the formats)
+    import numpy as np
+    import tensorflow as tf
+
+    names = f"{_OWN} bfloat16 float8_e4m3fn float8_e5m2 int4 uint4"
+    foreign = {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        found = np.array(numbers)
+        return tf.constant(found.astype(dtype) if dtype in foreign or "int4" in dtype else np.array(numbers, dtype))
+
+    def values(array: Any) -> list[Any]:
+        found = array.numpy()
+        if "int4" in found.dtype.name:
+            return found.astype("int64").tolist()
+        return (found.astype("float64") if found.dtype.name in foreign else found).tolist()
+
+    return measured("tensorflow", tf.__version__, names, source, tf.cast, values)
+
+
+def paddle_casts() -> dict[str, Any]:
+    """Measure Paddle's CPU build, eager."""
+    import numpy as np
+    import paddle as pd
+
+    unsigned = re.compile(r"uint(16|32|64)")
+    names = f"{unsigned.sub('', _OWN)} bfloat16 float8_e4m3fn float8_e5m2"
+    # NumPy does not know these; each of their values is a float64, so that this cast is exact.
+    foreign = {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        if dtype in foreign:
+            return pd.to_tensor(np.array(numbers, "float32")).astype(dtype)
+        return pd.to_tensor(np.array(numbers, dtype))
+
+    def values(array: Any) -> list[Any]:
+        name = str(array.dtype).removeprefix("paddle.")
+        return (array.astype("float32") if name in foreign else array).numpy().tolist()
+
+    return measured("paddle", pd.__version__, names, source, pd.cast, values)
+
+
+def torch_casts() -> dict[str, Any]:
+    """Measure PyTorch on CPU."""
+    import torch
+
+    eights = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
+    names = f"{_OWN} bfloat16 complex32 {eights}"
+
+    def dtype_of(name: str) -> Any:
+        return getattr(torch, name)
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        wide = {"float": "float64", "complex": "complex128"}.get(category(dtype), dtype)
+        return torch.tensor(numbers, dtype=dtype_of(wide)).to(dtype_of(dtype))
+
+    def values(array: Any) -> list[Any]:
+        narrow = str(array.dtype).removeprefix("torch.")
+        wide = {"float": torch.float64, "complex": torch.complex128}.get(category(narrow), array.dtype)
+        return array.to(wide).tolist()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return measured("torch", torch.__version__, names, source, lambda array, to: array.to(dtype_of(to)), values)
+
+
+def jax_casts(dtypes: str, *, compiled: bool) -> dict[str, Any]:
+    """Measure JAX on CPU, with 64 bits if they are on.
+
+    Args:
+        dtypes: the names of the dtypes, separated by blanks.
+        compiled: whether the cast is inside of `jax.jit`.
+    """
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        # NumPy makes float64 of a list of ints if one of them is not an int64.
+        return jnp.asarray(np.array(numbers, dtype if dtype in _OWN.split() else None).astype(dtype))
+
+    def cast(array: Any, to: str) -> Any:
+        def change(each: Any) -> Any:
+            return each.astype(to)
+
+        return (jax.jit(change) if compiled else change)(array)
+
+    def values(array: Any) -> list[Any]:
+        found = np.asarray(array)
+        wide = {"float": "float64", "integer": "int64" if "u" not in found.dtype.name else "uint64"}
+        return found.astype(wide.get(category(found.dtype.name), found.dtype)).tolist()
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return measured("jax", jax.__version__, dtypes, source, cast, values, ())
