@@ -4,12 +4,16 @@ from supremum.extras import require
 
 require(__name__, "jax")
 
+from supremum.numerics.devices import DEVICES, Arithmetic, Device
+from supremum.numerics.emulation import on
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
 from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.public_names import public_names
 
-__all__ = ["FormatCounts", "Profile", "ProfileRow", "ValueCounts", "profile"]
+__all__ = [
+    "DEVICES", "Arithmetic", "Device", "FormatCounts", "Profile", "ProfileRow", "ValueCounts", "on", "profile",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
