@@ -120,6 +120,8 @@ class Device:
         highest: the same for `Precision.HIGHEST`.
         algorithms: the dot algorithms that its compiler accepts; None if no source says which.
         vectors_in_float32: whether products with a vector run in float32, whatever the precision.
+        complex_by_parts: whether complex64 products round real and imaginary parts like float32; False if no source
+            says so.
         emulated: whether anything is computed differently from the CPU that runs the program.
         exact: the names of operand formats whose products are computed as on this CPU.
         sources: where these facts come from.
@@ -138,6 +140,7 @@ class Device:
     highest: Arithmetic
     algorithms: frozenset[str] | None
     vectors_in_float32: bool
+    complex_by_parts: bool
     emulated: bool
     exact: frozenset[str]
     sources: tuple[str, ...]
@@ -160,18 +163,18 @@ def _gpu(
     name: str, arithmetic: Arithmetic, algorithms: frozenset[str], source: str, aliases: tuple[str, ...] = ()
 ) -> Device:
     sources = (_PRECISION, _BLAS, _SUPPORT, source)
-    return Device(name, aliases, arithmetic, arithmetic, FLOAT32, algorithms, False, True, _ON_GPUS, sources)
+    return Device(name, aliases, arithmetic, arithmetic, FLOAT32, algorithms, False, True, True, _ON_GPUS, sources)
 
 
 _ROWS = (
-    Device("cpu", (), FLOAT32, FLOAT32, FLOAT32, None, False, False, frozenset(), (_PRECISION,)),
+    Device("cpu", (), FLOAT32, FLOAT32, FLOAT32, None, False, False, False, frozenset(), (_PRECISION,)),
     _gpu("p100", FLOAT32, _ON_EVERY_GPU, "jax#11628, which compares P100, V100 and T4 with A100"),
     _gpu("v100", FLOAT32, _ON_EVERY_GPU, "jax#11628, which compares P100, V100 and T4 with A100"),
     _gpu("t4", FLOAT32, _ON_EVERY_GPU, "jax#11628, which compares P100, V100 and T4 with A100"),
     _gpu("a100", TF32, _FROM_AMPERE, "jax#11628; tensorflow#127346 for the size of the error", ("rtx3090",)),
     _gpu("h100", TF32, _FROM_ADA, "the documentation of jax.lax.Precision names the H100"),
     Device(
-        "tpu", (), BFLOAT16, BFLOAT16_X3, BFLOAT16_X6, None, True, True, frozenset({"bfloat16"}),
+        "tpu", (), BFLOAT16, BFLOAT16_X3, BFLOAT16_X6, None, True, False, True, frozenset({"bfloat16"}),
         (_PRECISION, "jax#9973 for DEFAULT, digit by digit", "jax#16349 for products with vectors"),
     ),
 )  # fmt: skip

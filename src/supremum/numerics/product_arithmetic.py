@@ -60,16 +60,15 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
         precision = preset
     if isinstance(precision, lax.DotAlgorithmPreset) and precision is not lax.DotAlgorithmPreset.DEFAULT:
         return _by_algorithm(device, precision.name, kinds)
-    if not {left.component, right.component} & {_FLOAT32}:
+    others = {left.component, right.component} - {_FLOAT32}
+    if {left.component, right.component} == others or any(row.bits > _FLOAT32.bits for row in others):
         return _as_here(device, kinds)
-    if {left.component, right.component} != {_FLOAT32} or len(kinds) > 1:
-        fits = {row.component.name for row in (left, right)} - {_FLOAT32.name} <= device.exact
-        if not fits or left.component is not left or right.component is not right:
-            return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
+    if not {row.name for row in others} <= device.exact:
+        return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
     wanted = params.get("preferred_element_type")
     if wanted is not None and as_format(wanted).component is not _FLOAT32:
         return Computation(None, f"the result is {as_format(wanted)}, and is not emulated", emulated=False)
-    if left.component is not left and device.vectors_in_float32:
+    if {left, right} != {left.component, right.component} and not device.complex_by_parts:
         return Computation(None, "how it splits complex products is not known", emulated=False)
     level, arithmetic = _by_precision(device, precision)
     if device.vectors_in_float32 and name in _VECTORS and _has_vector(avals, params["dimension_numbers"]):
