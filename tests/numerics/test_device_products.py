@@ -7,7 +7,6 @@ import sys
 import textwrap
 from itertools import product
 
-from numerics import device_reference as reference
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
 
+from numerics import device_reference as reference
 from supremum.numerics import on
 from supremum.numerics.devices import ALGORITHMS
 from supremum.numerics.rounding import rounded, truncated
@@ -134,12 +134,29 @@ def test_float64_algorithm(mode):
         same(multiply(COLUMN, ROW), (COLUMN.astype("float64") @ ROW.astype("float64")).astype("float32"))
 
 
+@MODES
+def test_float64_algorithm_without_64_bits(mode):
+    multiply = mode(on("a100", lambda x, y: jnp.matmul(x, y, precision="F64_F64_F64")))
+    x, y = LEFT + np.float32(2**-20), RIGHT + np.float32(2**-20)
+    same(multiply(x, y), (x.astype("float64") @ y.astype("float64")).astype("float32"))
+    assert not jax.config.jax_enable_x64
+
+
+@MODES
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name.startswith("ANY_F8")])
+def test_float8_algorithms(name, mode):
+    x, y = LEFT.astype(ml_dtypes.float8_e4m3fn), RIGHT.astype(ml_dtypes.float8_e5m2)
+    multiply = mode(on("h100", lambda x, y: lax.dot(x, y, precision=name, preferred_element_type="float32")))
+    same(multiply(x, y), x.astype("float32") @ y.astype("float32"))
+
+
 def test_a_dot_algorithm_is_the_preset_with_its_types():
     algorithm = lax.DotAlgorithm(
         np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.bfloat16), np.dtype("float32"), num_primitive_operations=3
     )
     one, other = (
-        on("a100", lambda x, y, p=p: jnp.matmul(x, y, precision=p))(COLUMN, ROW) for p in (algorithm, "BF16_BF16_F32_X3")
+        on("a100", lambda x, y, p=p: jnp.matmul(x, y, precision=p))(COLUMN, ROW)
+        for p in (algorithm, "BF16_BF16_F32_X3")
     )
     same(one, other)
 

@@ -54,7 +54,9 @@ def plain(w, x):
 
 
 def looped(w, x):
-    carry, rows = lax.scan(jax.checkpoint(lambda c, t: (jnp.tanh(c @ w) + t, (c @ w).sum(1))), x, jnp.ones((3, *x.shape)))
+    carry, rows = lax.scan(
+        jax.checkpoint(lambda c, t: (jnp.tanh(c @ w) + t, (c @ w).sum(1))), x, jnp.ones((3, *x.shape))
+    )
     return carry * rows.sum()
 
 
@@ -113,7 +115,10 @@ def test_second_derivatives_and_forward_mode():
 
 
 def test_derivative_of_a_product_that_does_not_depend_on_the_argument():
-    same(jax.grad(on("tpu", lambda w, x: (X @ X.T).sum() * w.sum()))(W, X), jnp.full_like(W, on("tpu", jnp.dot)(X, X.T).sum()))
+    same(
+        jax.grad(on("tpu", lambda w, x: (X @ X.T).sum() * w.sum()))(W, X),
+        jnp.full_like(W, on("tpu", jnp.dot)(X, X.T).sum()),
+    )
 
 
 @pytest.mark.parametrize("mode", [pytest.param(lambda f: f, marks=pytest.mark.slow), jax.jit], ids=["eager", "jitted"])
@@ -207,7 +212,7 @@ def test_debug_nans_names_the_line():
 
 def test_nothing_is_left_switched_on_after_an_exception():
     def fails(x):
-        x @ x.T  # noqa: B018
+        x @ x.T
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
@@ -220,12 +225,14 @@ def test_names_of_devices():
     assert as_device("rtx3090") is DEVICES["a100"]
     assert list(DEVICES) == [row.name for row in DEVICES.values()]
     names = [name for row in DEVICES.values() for name in (row.name, *row.aliases)]
-    assert len(names) == len(set(names)) and all(name == name.lower() for name in names)
+    assert len(names) == len(set(names))
+    assert all(name == name.lower() for name in names)
 
 
 @pytest.mark.parametrize("row", DEVICES.values(), ids=lambda row: row.name)
 def test_every_row_names_its_sources_and_known_algorithms(row):
-    assert row.sources and all(row.sources)
+    assert row.sources
+    assert all(row.sources)
     assert row.algorithms is None or row.algorithms <= set(ALGORITHMS)
     assert hash(row) == hash(dataclasses.replace(row))
 
@@ -256,3 +263,8 @@ def test_algorithms_that_a_device_refuses(mode):
     with pytest.raises(ArgumentError, match=message):
         mode(on("v100", multiply))(X, W)
     mode(on("v100", lambda x, y: jnp.matmul(x, y, precision="highest")))(X, W)
+    odd = lax.DotAlgorithm(np.dtype("float16"), np.dtype("float32"), np.dtype("float32"))
+    with pytest.raises(ArgumentError, match="a DotAlgorithm that is not one of JAX's presets is not supported"):
+        mode(on("h100", lambda x, y: jnp.matmul(x, y, precision=odd)))(X, W)
+    with pytest.raises(ArgumentError, match="ANY_F8_ANY_F8_F32 with float32 is not supported"):
+        mode(on("h100", lambda x, y: jnp.matmul(x, y, precision="ANY_F8_ANY_F8_F32")))(X, W)

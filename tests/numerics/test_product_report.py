@@ -27,9 +27,11 @@ def test_a_row_has_the_line_and_the_shapes():
             return x @ w
 
     found = row(layer, "h100", W, X)
-    assert found.file == __file__ and found.line == layer.__code__.co_firstlineno + 2
+    assert found.file == __file__
+    assert found.line == layer.__code__.co_firstlineno + 2
     assert (found.expression, found.scope, found.primitive) == ("x @ w", "dense", "dot_general")
-    assert found.operands == ("float32[8,16]", "float32[16,4]") and found.result == "float32[8,4]"
+    assert found.operands == ("float32[8,16]", "float32[16,4]")
+    assert found.result == "float32[8,4]"
     assert (found.precision, found.computed, found.passes, found.emulated) == ("", "tf32", 1, True)
     assert (found.runs, found.flops, found.backward) == (1, 2 * 8 * 16 * 4, False)
 
@@ -86,7 +88,7 @@ def test_runs_of_loops_and_gradients():
 
 def test_products_that_nothing_depends_on_have_no_row():
     def function(w, x):
-        x @ w  # noqa: B018
+        x @ w
         return x.sum()
 
     assert products(function)(W, X).rows == ()
@@ -112,7 +114,8 @@ def test_products_with_a_vector():
 
 def test_what_is_not_emulated_is_said():
     found = products(jnp.linalg.solve, "tpu")(*typed("float32", "float32")).rows
-    assert found and not any(each.emulated for each in found)
+    assert found
+    assert not any(each.emulated for each in found)
     assert {each.primitive for each in found} <= {"lu", "custom_linear_solve", "triangular_solve"}
 
     def kernel(x, out):
@@ -141,12 +144,15 @@ def test_text_fits_into_the_terminal(columns, monkeypatch):
     found = products(lambda w, x: jnp.matmul(jnp.tanh(x @ w), w.T, precision="highest"), "tpu")(W, X)
     text = str(found)
     assert max(map(len, text.splitlines())) <= columns
-    assert text.startswith("2 products on tpu: 1 bfloat16, 1") and "default precision" in " ".join(text.split())
+    assert text.startswith("2 products on tpu: 1 bfloat16, 1")
+    assert "default precision" in " ".join(text.split())
     assert repr(found) == f"Products({found.title})"
 
 
 def test_plain_data_and_html():
     found = products(lambda w, x: x @ w)(W, X)
     (plain,) = json.loads(json.dumps(found.to_dict()))["rows"]
-    assert plain["computed"] == "tf32" and plain["operands"] == ["float32[8,16]", "float32[16,4]"]
-    assert "tf32" in found._repr_html_() and found.to_dict()["device"] == "h100"
+    assert plain["computed"] == "tf32"
+    assert plain["operands"] == ["float32[8,16]", "float32[16,4]"]
+    assert "tf32" in found._repr_html_()
+    assert found.to_dict()["device"] == "h100"

@@ -8,14 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
 from supremum.jax_compat import WITH_RULE, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import evaluate_equation, line_of
 
 
-def evaluated(program: ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[Any]:
+def evaluated(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[Any]:
     """Evaluate a program.
 
     JAX does not search for NaNs when it evaluates a jaxpr: functions such as `jnp.var` switch the search off where they
@@ -23,7 +23,7 @@ def evaluated(program: ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[A
     finds the same NaNs as JAX does in the program before it was rewritten.
 
     Args:
-        program: the program.
+        program: the program, with the values of its constants.
         arrays: the arguments.
         under: what rewrote the program, for the message.
 
@@ -35,6 +35,7 @@ def evaluated(program: ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[A
     [Array(3., dtype=float32, weak_type=True)]
     """
     config: Any = jax.config
+    assert isinstance(program, ClosedJaxpr)
     if not config.jax_debug_nans:
         return jaxpr_as_fun(program)(*arrays)
     return [value for value, _ in _searched(program, [(value, False) for value in arrays], under)]
@@ -55,7 +56,9 @@ def _searched(program: ClosedJaxpr, given: Sequence[_Known], under: str) -> list
     for equation in jaxpr.eqns:
         operands = [read(atom) for atom in equation.invars]
         function = _entered(equation, operands)
-        results = _results(program, equation, operands, under) if function is None else _searched(function, operands, under)
+        results = (
+            _results(program, equation, operands, under) if function is None else _searched(function, operands, under)
+        )
         known.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 

@@ -13,8 +13,8 @@ from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.public_names import public_names
 
 __all__ = [
-    "DEVICES", "Arithmetic", "Device", "FormatCounts", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "on",
-    "products", "profile",
+    "DEVICES", "Arithmetic", "Device", "FormatCounts", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts",
+    "on", "products", "profile",
 ]  # fmt: skip
 
 

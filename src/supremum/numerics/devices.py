@@ -73,7 +73,7 @@ class Algorithm:
     """What a `jax.lax.DotAlgorithmPreset` computes.
 
     Args:
-        operands: the formats that operands may keep; others are cast to the first one.
+        operands: the formats that operands may keep; others are cast to the first one. Empty if they must be float8.
         arithmetic: how the product is computed; None if in the formats of the operands.
     """
 
@@ -82,6 +82,8 @@ class Algorithm:
 
 
 _SPLIT = ("float32",)
+# All products of float8 numbers fit into float32.
+_FLOAT8 = Arithmetic("float8", _FLOAT32.exponent, _FLOAT32.mantissa)
 ALGORITHMS: Final[Mapping[str, Algorithm]] = MappingProxyType(
     {
         "F16_F16_F16": Algorithm(("float16",), _of(_HALF, accumulator="float16")),
@@ -95,10 +97,10 @@ ALGORITHMS: Final[Mapping[str, Algorithm]] = MappingProxyType(
         "TF32_TF32_F32_X3": Algorithm(_SPLIT, Arithmetic("tf32 x 3", 8, 10, 3, truncates=True)),
         "F32_F32_F32": Algorithm(_SPLIT, FLOAT32),
         "F64_F64_F64": Algorithm(("float64",), None),
-        "ANY_F8_ANY_F8_F32": Algorithm((), None),
-        "ANY_F8_ANY_F8_F32_FAST_ACCUM": Algorithm((), None),
-        "ANY_F8_ANY_F8_ANY": Algorithm((), None),
-        "ANY_F8_ANY_F8_ANY_FAST_ACCUM": Algorithm((), None),
+        "ANY_F8_ANY_F8_F32": Algorithm((), _FLOAT8),
+        "ANY_F8_ANY_F8_F32_FAST_ACCUM": Algorithm((), _FLOAT8),
+        "ANY_F8_ANY_F8_ANY": Algorithm((), _FLOAT8),
+        "ANY_F8_ANY_F8_ANY_FAST_ACCUM": Algorithm((), _FLOAT8),
     }
 )
 """The presets of JAX by name, except `DEFAULT`, which is no algorithm.
@@ -127,7 +129,9 @@ class Device:
         sources: where these facts come from.
 
     >>> from supremum.numerics import DEVICES
-    >>> print(*(f"{row.name}: {row.default.name}" for row in DEVICES.values()), sep=", ")
+    >>> print(
+    ...     *(f"{row.name}: {row.default.name}" for row in DEVICES.values()), sep=", "
+    ... )
     cpu: float32, p100: float32, v100: float32, t4: float32, a100: tf32, h100: tf32, tpu: bfloat16
     >>> DEVICES["tpu"].highest.passes, DEVICES["tpu"].vectors_in_float32
     (6, True)
@@ -147,9 +151,7 @@ class Device:
 
 
 _PRECISION = "jax.lax.Precision, its documentation"
-_BLAS = (
-    "GetBlasComputationType in xla/stream_executor/gpu/gpu_blas_lt.cc: TF32 for float32 and complex64 up to HIGH on CUDA"
-)
+_BLAS = "GetBlasComputationType in xla/stream_executor/gpu/gpu_blas_lt.cc: TF32 for float32 and complex64 up to HIGH on CUDA"
 _SUPPORT = "IsSupportedDotAlgorithmOnGpu in xla/service/gpu/algorithm_util.cc"
 _ON_EVERY_GPU = frozenset({"F16_F16_F32", "F32_F32_F32", "F64_F64_F64"})
 _FROM_AMPERE = _ON_EVERY_GPU | {

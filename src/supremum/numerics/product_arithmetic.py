@@ -56,7 +56,8 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
     if isinstance(precision, lax.DotAlgorithm):
         preset = _preset_of(precision)
         if preset is None:
-            return Computation(None, "this DotAlgorithm is none of the presets, and is not emulated", emulated=False)
+            reason = "a DotAlgorithm that is not one of JAX's presets is not supported"
+            return Computation(None, reason, emulated=False, refused=True)
         precision = preset
     if isinstance(precision, lax.DotAlgorithmPreset) and precision is not lax.DotAlgorithmPreset.DEFAULT:
         return _by_algorithm(device, precision.name, kinds)
@@ -93,12 +94,16 @@ def _by_precision(device: Device, precision: Any) -> tuple[str, Arithmetic]:
 def _by_algorithm(device: Device, name: str, kinds: tuple[str, ...]) -> Computation:
     algorithm: Algorithm | None = ALGORITHMS.get(name)
     if algorithm is None:
-        return Computation(None, f"{name} is not known here, and is not emulated", emulated=False)
+        return Computation(None, f"the algorithm {name} is not known and not supported", emulated=False, refused=True)
     if device.algorithms is not None and name not in device.algorithms:
         return Computation(None, f"{name} is not supported", emulated=False, refused=True)
-    if algorithm.arithmetic is None and not algorithm.operands:
-        reason = f"{name}; the width of the sum inside of the device is not emulated"
-        return Computation(None, reason, emulated=False)
+    if not algorithm.operands:
+        if not all(as_format(kind).bits == 8 and as_format(kind).is_inexact for kind in kinds):
+            return Computation(
+                None, f"{name} with {' and '.join(kinds)} is not supported", emulated=False, refused=True
+            )
+        reason = f"{name}; the precision of the sum inside the device is not emulated"
+        return Computation(algorithm.arithmetic, reason, emulated=False)
     known = "" if device.algorithms is not None else "; whether the compiler takes it is not known"
     return Computation(algorithm.arithmetic, f"{name}{known}", operands=algorithm.operands)
 

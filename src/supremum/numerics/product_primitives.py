@@ -37,10 +37,17 @@ def on_device(product: Primitive) -> Primitive:
     dot_general_on_device
     """
     primitive = Primitive(f"{product.name}{ON_DEVICE}")
-    primitive.def_effectful_abstract_eval(lambda *avals, device, **params: product.abstract_eval(*avals, **params))
-    emulated = partial(_emulated, product)
-    primitive.def_impl(lambda *operands, **params: _compiled(product, tuple(params.items()))(*operands))
-    mlir.register_lowering(primitive, mlir.lower_fun(emulated, multiple_results=False))
+
+    def abstract(*avals: Any, device: Device, **params: Any) -> Any:
+        del device
+        return product.abstract_eval(*avals, **params)
+
+    def compute(*operands: Any, **params: Any) -> Any:
+        return _compiled(product, tuple(params.items()))(*operands)
+
+    primitive.def_effectful_abstract_eval(abstract)
+    primitive.def_impl(compute)
+    mlir.register_lowering(primitive, mlir.lower_fun(partial(_emulated, product), multiple_results=False))
     ad.primitive_jvps[primitive] = partial(_jvp, product)
     ad.primitive_transposes[primitive] = partial(_transpose, product)
     batching.primitive_batchers[primitive] = partial(_batch, product)
@@ -58,27 +65,23 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
     how = computation_of(device, product.name, avals, params)
     if how.arithmetic is None and not how.operands:
         return product.bind(*operands, **params)
-    arithmetic = how.arithmetic
-    result = product.abstract_eval(*avals, **params)[0]
+    result = product.abstract_eval(*avals, **params)[0].dtype
     left, right, *rest = operands
-    if arithmetic is None:
-        wide = as_format(how.operands[0]).dtype
-        left, right = (each.astype(wide) for each in (left, right))
-    else:
-        wide = np.result_type(*(np.complex64 if np.iscomplexobj(each) else np.float32 for each in (left, right)))
-        left, right = (_as_float32(each, how.operands) for each in (left, right))
-    params = {**params, "precision": lax.Precision.HIGHEST, "preferred_element_type": wide}
 
-    def multiplied(x: Any, y: Any) -> Any:
-        return product.bind(x, y, *rest, **params)
+    def multiplied(x: Any, y: Any, dtype: Any) -> Any:
+        new = {**params, "precision": lax.Precision.HIGHEST, "preferred_element_type": np.dtype(dtype)}
+        return product.bind(x, y, *rest, **new)
 
-    if arithmetic is None:
-        found = multiplied(left, right)
-    else:
-        found = in_passes(left, right, arithmetic, multiplied)
-        row = as_format(arithmetic.accumulator)
-        found = rounded(found, row.exponent, row.mantissa)
-    return lax.convert_element_type(found, result.dtype)
+    if how.arithmetic is None:
+        dtype = as_format(how.operands[0]).dtype
+        with jax.enable_x64(True):  # the operands of an algorithm in float64 may be float32
+            wide = (lax.convert_element_type(each, dtype) for each in (left, right))
+            return lax.convert_element_type(multiplied(*wide, dtype), result)
+    left, right = (_as_float32(each, how.operands) for each in (left, right))
+    dtype = np.result_type(left.dtype, right.dtype)
+    found = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
+    row = as_format(how.arithmetic.accumulator)
+    return lax.convert_element_type(rounded(found, row.exponent, row.mantissa), result)
 
 
 def _as_float32(x: Any, kept: Sequence[str]) -> Any:
@@ -102,8 +105,6 @@ def _replaced(device: Device, function: Callable[..., Any], *operands: Any) -> A
 def _jvp(product: Primitive, operands: Any, tangents: Any, *, device: Device, **params: Any) -> Any:
     moving = [place for place, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
     result = on_device(product).bind(*operands, device=device, **params)
-    if not moving:
-        return result, ad.Zero.from_primal_value(result)
 
     def derivative(given: list[Any], moved: list[Any]) -> Any:
         def of_moving(*chosen: Any) -> Any:
@@ -157,10 +158,12 @@ class DeviceRule(RewriteRule):
 
     def value(self, aval: Any) -> Value:
         """Nothing is cast."""
+        del aval
         return Value(None)
 
     def literal(self, literal: Literal) -> Value:
         """Nothing is cast."""
+        del literal
         return Value(None)
 
     def join(self, dtypes: Sequence[DType]) -> DType:
@@ -169,6 +172,7 @@ class DeviceRule(RewriteRule):
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
         """Replace products, and go into functions."""
+        del values
         operands = (None,) * len(equation.invars)
         results = (Value(None),) * len(equation.outvars)
         name = equation.primitive.name
