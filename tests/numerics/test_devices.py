@@ -268,3 +268,5 @@ def test_algorithms_that_a_device_refuses(mode):
         mode(on("h100", lambda x, y: jnp.matmul(x, y, precision=odd)))(X, W)
     with pytest.raises(ArgumentError, match="ANY_F8_ANY_F8_F32 with float32 is not supported"):
         mode(on("h100", lambda x, y: jnp.matmul(x, y, precision="ANY_F8_ANY_F8_F32")))(X, W)
+    with pytest.raises(ArgumentError, match="F32_F32_F32 with complex64 is not supported"):
+        mode(on("h100", lambda x, y: jnp.matmul(x, y, precision="F32_F32_F32")))(X + 1j, W + 1j)

@@ -38,7 +38,8 @@ def test_a_row_has_the_line_and_the_shapes():
 
 @pytest.mark.parametrize(("precision", "asked", "tpu", "passes", "h100"), [
     ("default", "default", "bfloat16", 1, "tf32"), ("high", "high", "bfloat16 x 3", 3, "tf32"),
-    ("highest", "highest", "bfloat16 x 6", 6, "float32"), (("high", "default"), "high, default", "bfloat16 x 3", 3, "tf32"),
+    ("highest", "highest", "bfloat16 x 6", 6, "float32"),
+    (("high", "default"), "high, default", "bfloat16 x 3", 3, "tf32"),
     ("TF32_TF32_F32", "TF32_TF32_F32", "tf32", 1, "tf32"), ("F16_F16_F16", "F16_F16_F16", "float16", 1, ""),
     (lax.DotAlgorithmPreset.BF16_BF16_F32_X9, "BF16_BF16_F32_X9", "bfloat16 x 9", 9, "bfloat16 x 9"),
     ("DEFAULT", "DEFAULT", "bfloat16", 1, "tf32"),
@@ -62,8 +63,9 @@ def test_a_refused_algorithm_is_said():
     ("tpu", ("float64", "float64"), False, "float64"), ("h100", ("float64", "float64"), True, "float64"),
     ("tpu", ("complex64", "complex64"), False, "complex64"), ("h100", ("complex64", "complex64"), True, "tf32"),
     ("h100", ("complex64", "float32"), True, "tf32"), ("tpu", ("float16", "float32"), False, "float16 and float32"),
-    ("tpu", ("float32", "bfloat16"), True, "bfloat16"), ("h100", ("float8_e4m3fn", "float8_e5m2"), False,
-    "float8_e4m3fn and float8_e5m2"), ("tpu", ("int8", "int8"), True, "int8"), ("cpu", ("float16", "float16"), True, "float16"),
+    ("tpu", ("float32", "bfloat16"), True, "bfloat16"), ("tpu", ("int8", "int8"), True, "int8"),
+    ("h100", ("float8_e4m3fn", "float8_e5m2"), False, "float8_e4m3fn and float8_e5m2"),
+    ("cpu", ("float16", "float16"), True, "float16"),
     ("v100", ("float32", "float32"), True, "float32"),
 ])  # fmt: skip
 def test_dtypes_of_operands(device, dtypes, emulated, computed):

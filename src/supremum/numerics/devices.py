@@ -151,7 +151,7 @@ class Device:
 
 
 _PRECISION = "jax.lax.Precision, its documentation"
-_BLAS = "GetBlasComputationType in xla/stream_executor/gpu/gpu_blas_lt.cc: TF32 for float32 and complex64 up to HIGH on CUDA"
+_BLAS = "GetBlasComputationType in xla/stream_executor/gpu/gpu_blas_lt.cc, for float32 and complex64"
 _SUPPORT = "IsSupportedDotAlgorithmOnGpu in xla/service/gpu/algorithm_util.cc"
 _ON_EVERY_GPU = frozenset({"F16_F16_F32", "F32_F32_F32", "F64_F64_F64"})
 _FROM_AMPERE = _ON_EVERY_GPU | {

@@ -9,14 +9,14 @@ from typing import ParamSpec, TypeVar
 from supremum.argument_checks import function
 from supremum.jaxprs import Value, evaluated, traced_call
 from supremum.numerics.arguments import check_arguments
-from supremum.numerics.devices import as_device
+from supremum.numerics.devices import Device, as_device
 from supremum.numerics.product_primitives import rewriter_for
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def on(device: str, fn: Callable[P, R]) -> Callable[P, R]:
+def on(device: str | Device, fn: Callable[P, R]) -> Callable[P, R]:
     """Compute a function as an accelerator would by default, on this CPU.
 
     Matrix products, convolutions and ragged products are computed as the device does: on an A100 or H100 a float32
@@ -29,7 +29,7 @@ def on(device: str, fn: Callable[P, R]) -> Callable[P, R]:
     the order of the sums, and the precision of the adders inside of the device.
 
     Args:
-        device: the name of a device, such as `"h100"`.
+        device: the name of a device, such as `"h100"`, or a row like those of `DEVICES`.
         fn: any function of arrays that JAX can trace. Modules of Flax nnx are updated as by a call. Arguments that are
             not arrays, such as Python numbers, are passed on as they are.
 

@@ -95,6 +95,8 @@ def _by_algorithm(device: Device, name: str, kinds: tuple[str, ...]) -> Computat
     algorithm: Algorithm | None = ALGORITHMS.get(name)
     if algorithm is None:
         return Computation(None, f"the algorithm {name} is not known and not supported", emulated=False, refused=True)
+    if any(as_format(kind).component is not as_format(kind) for kind in kinds):
+        return Computation(None, f"{name} with {' and '.join(kinds)} is not supported", emulated=False, refused=True)
     if device.algorithms is not None and name not in device.algorithms:
         return Computation(None, f"{name} is not supported", emulated=False, refused=True)
     if not algorithm.operands:

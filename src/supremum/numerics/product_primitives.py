@@ -77,21 +77,17 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
         with jax.enable_x64(True):  # the operands of an algorithm in float64 may be float32
             wide = (lax.convert_element_type(each, dtype) for each in (left, right))
             return lax.convert_element_type(multiplied(*wide, dtype), result)
-    left, right = (_as_float32(each, how.operands) for each in (left, right))
+    left, right = map(_as_float32, (left, right))
     dtype = np.result_type(left.dtype, right.dtype)
     found = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
     row = as_format(how.arithmetic.accumulator)
     return lax.convert_element_type(rounded(found, row.exponent, row.mantissa), result)
 
 
-def _as_float32(x: Any, kept: Sequence[str]) -> Any:
-    """An operand as float32, after JAX's cast to a format that an algorithm takes."""
+def _as_float32(x: Any) -> Any:
+    """An operand in float32, or complex of float32. JAX casts to the format of an algorithm, which rounds as it does."""
     row = as_format(x.dtype)
-    x = x if row.component.name == "float32" else x.astype(np.float32)
-    if not kept or row.name in kept:
-        return x
-    first = as_format(kept[0])
-    return rounded(x, first.exponent, first.mantissa)
+    return x if row.component.name == "float32" else x.astype(np.float32)
 
 
 def _replaced(device: Device, function: Callable[..., Any], *operands: Any) -> Any:

@@ -149,7 +149,7 @@ class Products:
         return columns_to_html(self.title, _lines(self.rows), right=_RIGHT)
 
 
-def products(fn: Callable[..., Any], device: str = "h100") -> Callable[..., Products]:
+def products(fn: Callable[..., Any], device: str | Device = "h100") -> Callable[..., Products]:
     """List the products of a function, the precision it asks for, and what a device makes of them.
 
     Nothing is computed, so a `jax.ShapeDtypeStruct` can stand for an array. Products in loops, branches and called
@@ -158,7 +158,7 @@ def products(fn: Callable[..., Any], device: str = "h100") -> Callable[..., Prod
 
     Args:
         fn: any function of arrays that JAX can trace.
-        device: the name of a device, such as `"tpu"`; see `DEVICES`.
+        device: the name of a device, such as `"tpu"`, or a row like those of `DEVICES`.
 
     Returns:
         A function that takes the same arguments and returns `Products`.
