@@ -11,7 +11,8 @@ import jax
 from supremum.argument_checks import function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import is_array, lifted, traced_call
+from supremum.jaxprs import traced_call
+from supremum.numerics.arguments import check_arguments
 from supremum.numerics.instrumented import Slot, evaluate, is_floating, plan_of
 from supremum.numerics.report import Profile
 from supremum.numerics.tallies import Tally, measure
@@ -111,7 +112,4 @@ def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     leaves = jax.tree.leaves((args, kwargs))
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"profile needs an array among the arguments of the function, got {kinds}; use jnp.asarray")
+    check_arguments("profile", fn, args, kwargs)

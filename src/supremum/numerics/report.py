@@ -26,13 +26,10 @@ from supremum.jaxprs import aval_of
 from supremum.numerics.instrumented import Slot
 from supremum.numerics.tallies import Tally
 from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
-from supremum.render import aligned, columns_to_html
+from supremum.render import aligned, columns_to_html, fitted, shortened
 from supremum.tracing import Origins, Sources
 
 _SHOWN = 40
-_NARROWEST = 12
-"""The fewest characters of an expression that plain text shows."""
-_GAP = 2
 _LEGEND = (
     "For each format the worst of: values that overflow (to inf, nan, or the largest number, max), that are flushed to "
     "zero (0), and that become subnormal (sub)."
@@ -247,7 +244,7 @@ class Profile:
         rest = len(self.rows) - len(shown)
         more = [f"... and {rest} more"] if rest else []
         width = shutil.get_terminal_size().columns
-        lines = _fitted(_lines(shown, self.formats, _worst), width)
+        lines = fitted(_lines(shown, self.formats, _worst), width, _EXPRESSION)
         table = aligned(lines, right=_RIGHT)
         head = [self._title, *([_LEGEND] if self.formats else [])]
         if max(map(len, table.splitlines())) > width:
@@ -328,7 +325,7 @@ def _block(row: ProfileRow, formats: Sequence[Format], width: int) -> str:
     bad = _not_finite(values)
     parts += [bad] if bad else []
     parts += [f"{each.short_name} {found}" for each in formats if (found := _every(values.formats[each.name]))]
-    place = _cut(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
+    place = shortened(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
     detail = textwrap.wrap("; ".join(parts), width, initial_indent="  ", subsequent_indent="  ")
     return "\n".join([place, *detail])
 
@@ -336,18 +333,6 @@ def _block(row: ProfileRow, formats: Sequence[Format], width: int) -> str:
 def _not_finite(values: ValueCounts) -> str:
     bad = (values.nans, "nan"), (values.infinities, "inf")
     return ", ".join(f"{_percent(count, values.values)} {word}" for count, word in bad if count)
-
-
-def _fitted(lines: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """The lines with expressions cut so that the table is at most as wide as the terminal, where that is possible."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    others = sum(widths) - widths[_EXPRESSION] + _GAP * (len(widths) - 1)
-    room = max(_NARROWEST, width - others)
-    return [(*line[:_EXPRESSION], _cut(line[_EXPRESSION], room), *line[_EXPRESSION + 1 :]) for line in lines]
-
-
-def _cut(expression: str, width: int) -> str:
-    return expression if len(expression) <= width else f"{expression[: width - 3]}..."
 
 
 def _elements(aval: Any) -> int:

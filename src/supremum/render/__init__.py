@@ -2,6 +2,8 @@
 
 from supremum.public_names import public_names
 from supremum.render.document import Document, aligned, columns_to_html, document_to_html, document_to_text
+from supremum.render.document import fitted as fitted
+from supremum.render.document import shortened as shortened
 from supremum.render.hasse import Diagram, Node, hasse_to_dot, hasse_to_svg
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
 from supremum.render.side_by_side import Note, SideBySide, side_by_side_to_html, side_by_side_to_svg
