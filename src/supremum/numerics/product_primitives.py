@@ -85,7 +85,7 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
 
 
 def _as_float32(x: Any) -> Any:
-    """An operand in float32, or complex of float32. JAX casts to the format of an algorithm, which rounds as it does."""
+    """An operand in float32, or complex of float32, after the cast that JAX makes for an algorithm."""
     row = as_format(x.dtype)
     return x if row.component.name == "float32" else x.astype(np.float32)
 
