@@ -84,6 +84,7 @@ _UNNAMED = (
     "supremum.nn.variables.Shard",
     "supremum.nn.summary.SummaryRow",
     "supremum.nn.symbolic.Node",
+    "supremum.numerics.emulation.R",
     "supremum.numerics.instrumented.Slot",
     "supremum.numerics.tallies.Tally",
     "supremum.optimizers.hyperparameters.Rule",

@@ -64,9 +64,9 @@ def steps():
             yield section.partition("\n")[0], path, name
 
 
-def test_six_calls_are_followed():
+def test_seven_calls_are_followed():
     found = list(steps())
-    assert len({section for section, *_ in found}) == 6
+    assert len({section for section, *_ in found}) == 7
     assert len(found) == PAGE.split("## What happens in a call")[1].split("\n## ")[0].count("\n| `")
 
 

@@ -44,9 +44,6 @@ def on(device: str | Device, fn: Callable[P, R]) -> Callable[P, R]:
     >>> import jax.numpy as jnp
     >>> x = jnp.array([[0.3744, 0.1656], [0.4707, 0.1663]])
     >>> y = jnp.array([[0.3946, 0.1186], [0.1569, 0.3145]])
-    >>> print(x @ y)
-    [[0.17372088 0.09648504]
-     [0.2118307  0.10812637]]
     >>> print(on("tpu", jnp.matmul)(x, y))
     [[0.17405128 0.09669876]
      [0.21180916 0.10805416]]

@@ -75,8 +75,8 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
     if how.arithmetic is None:
         dtype = as_format(how.operands[0]).dtype
         with jax.enable_x64(True):  # the operands of an algorithm in float64 may be float32
-            wide = (lax.convert_element_type(each, dtype) for each in (left, right))
-            return lax.convert_element_type(multiplied(*wide, dtype), result)
+            left, right = (lax.convert_element_type(each, dtype) for each in (left, right))
+            return lax.convert_element_type(multiplied(left, right, dtype), result)
     left, right = map(_as_float32, (left, right))
     dtype = np.result_type(left.dtype, right.dtype)
     found = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
@@ -85,7 +85,7 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
 
 
 def _as_float32(x: Any) -> Any:
-    """An operand in float32, or complex of float32. JAX casts to the format of an algorithm, which rounds as it does."""
+    """An operand in float32, or complex of float32, after the cast that JAX makes for an algorithm."""
     row = as_format(x.dtype)
     return x if row.component.name == "float32" else x.astype(np.float32)
 
