@@ -22,6 +22,7 @@ import tempfile
 import time
 import tomllib
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.parser import BytesParser
@@ -38,7 +39,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "examples") for path in (ROOT / folder).glob("*.md"))
 UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MAX_WHEEL = 1 << 20
+MAX_WHEEL = 1_000_000
+"""A wheel must have fewer bytes."""
 _DATA = "supremum/explorer/finished-*.json.xz"
 
 IMPORTS = {
@@ -128,6 +130,17 @@ def check_links() -> None:
     wrong.extend(broken_links(ROOT, DOCUMENTS, home))
 
 
+def parts_of(wheel: zipfile.ZipFile) -> dict[str, int]:
+    """The bytes of each part of a wheel: by suffix, the data of the explorer page, the metadata, and the zip format."""
+    sizes = Counter[str]()
+    for each in wheel.infolist():
+        path = Path(each.filename)
+        kind = "metadata" if path.parts[0].endswith(".dist-info") else path.suffix
+        sizes["data of the explorer page" if path.match(_DATA) else kind] += each.compress_size
+    whole = Path(wheel.filename or "").stat().st_size
+    return dict(sizes.most_common()) | {"zip format": whole - sizes.total()}
+
+
 def check_contents(sdist: Path, wheel: Path) -> None:
     """Check that the sdist has the files of the repository, and the wheel the package, and both nothing else.
 
@@ -149,8 +162,8 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         (folder,) = {name.partition("/")[0] for name in sizes if ".dist-info/" in name}
         described = BytesParser().parsebytes(archive.read(f"{folder}/METADATA"))
         entry_points = archive.read(f"{folder}/entry_points.txt").decode()
+        note(", ".join(f"{size:,} {part}" for part, size in parts_of(archive).items()))
         for data in {name.removeprefix("src/") for name in explorer} & sizes.keys():
-            note(f"{sizes[data]:,} of them are the data of the explorer page")
             (ROOT / "out").mkdir(exist_ok=True)
             (ROOT / "out/explorer.html").write_text(page_of(unpacked_data(archive.read(data))), "utf-8")
     expected = {name.removeprefix("src/") for name in packed if name.startswith("src/")}
