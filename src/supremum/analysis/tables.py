@@ -37,7 +37,7 @@ STANDARD_TYPES: tuple[str, ...] = (
 (18, ('bfloat16', 'float16', 'float32', 'float64'))
 """
 
-_WORD = re.compile(r"[a-z]\w*\*?")
+_WORD = re.compile(r"([a-z]\w*)\*?")
 _SETS = {"standard": STANDARD_TYPES, "all": ALL_TYPES}
 
 
@@ -200,15 +200,20 @@ def short_name(name: str) -> str:
 
 
 def with_short_names(text: str) -> str:
-    """Replace each name of a type in a text by its short name.
+    """Replace each name of a type in a text by its short name; a star after the name of a format means weak.
 
     Args:
         text: the text of a cell.
 
-    >>> with_short_names("int8[:] float* with any float")
-    'i8[:] f* with any float'
+    >>> with_short_names("int8[:] float* float32* with any float")
+    'i8[:] f* f32* with any float'
     """
-    return _WORD.sub(lambda word: short_name(word[0]) if word[0] in ALL_TYPES else word[0], text)
+
+    def short(word: re.Match[str]) -> str:
+        name = word[0] if word[0] in ALL_TYPES else word[1]
+        return short_name(name) + word[0].removeprefix(name) if name in ALL_TYPES else word[0]
+
+    return _WORD.sub(short, text)
 
 
 def full_names(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
