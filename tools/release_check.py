@@ -41,6 +41,8 @@ UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAX_WHEEL = 1_000_000
 """A wheel must have fewer bytes."""
+_TIMEOUT = 1800
+"""How many seconds a command may take."""
 _DATA = "supremum/explorer/finished-*.json.xz"
 
 IMPORTS = {
@@ -115,9 +117,13 @@ def run(*command: str | Path, folder: Path) -> float:
     others = ("PYTHONPATH", "VIRTUAL_ENV", "CI", "SUPREMUM_TURN")
     environment = {name: value for name, value in os.environ.items() if name not in others}
     start = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
-    seconds = time.perf_counter() - start
     shown = shlex.join(map(str, command))
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        wrong.append(f"{shown}: did not finish in {_TIMEOUT:,} s")
+        return time.perf_counter() - start
+    seconds = time.perf_counter() - start
     require(not done.returncode, f"{shown}: exit code {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}")
     return seconds
 
