@@ -22,6 +22,7 @@ import tempfile
 import time
 import tomllib
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.parser import BytesParser
@@ -38,7 +39,10 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "examples") for path in (ROOT / folder).glob("*.md"))
 UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MAX_WHEEL = 1 << 20
+MAX_WHEEL = 1_000_000
+"""A wheel must have fewer bytes."""
+_TIMEOUT = 1800
+"""How many seconds a command may take."""
 _DATA = "supremum/explorer/finished-*.json.xz"
 
 IMPORTS = {
@@ -113,9 +117,13 @@ def run(*command: str | Path, folder: Path) -> float:
     others = ("PYTHONPATH", "VIRTUAL_ENV", "CI", "SUPREMUM_TURN")
     environment = {name: value for name, value in os.environ.items() if name not in others}
     start = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)
-    seconds = time.perf_counter() - start
     shown = shlex.join(map(str, command))
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        wrong.append(f"{shown}: did not finish in {_TIMEOUT:,} s")
+        return time.perf_counter() - start
+    seconds = time.perf_counter() - start
     require(not done.returncode, f"{shown}: exit code {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}")
     return seconds
 
@@ -126,6 +134,17 @@ def check_links() -> None:
     count = sum(len(list(links(document.read_text("utf-8")))) for document in DOCUMENTS)
     require(count > 100, f"the documents have only {count} links")
     wrong.extend(broken_links(ROOT, DOCUMENTS, home))
+
+
+def parts_of(wheel: zipfile.ZipFile) -> dict[str, int]:
+    """The bytes of each part of a wheel: by suffix, the data of the explorer page, the metadata, and the zip format."""
+    sizes = Counter[str]()
+    for each in wheel.infolist():
+        path = Path(each.filename)
+        kind = "metadata" if path.parts[0].endswith(".dist-info") else path.suffix
+        sizes["data of the explorer page" if path.match(_DATA) else kind] += each.compress_size
+    whole = Path(wheel.filename or "").stat().st_size
+    return dict(sizes.most_common()) | {"zip format": whole - sizes.total()}
 
 
 def check_contents(sdist: Path, wheel: Path) -> None:
@@ -149,8 +168,8 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         (folder,) = {name.partition("/")[0] for name in sizes if ".dist-info/" in name}
         described = BytesParser().parsebytes(archive.read(f"{folder}/METADATA"))
         entry_points = archive.read(f"{folder}/entry_points.txt").decode()
+        note(", ".join(f"{size:,} {part}" for part, size in parts_of(archive).items()))
         for data in {name.removeprefix("src/") for name in explorer} & sizes.keys():
-            note(f"{sizes[data]:,} of them are the data of the explorer page")
             (ROOT / "out").mkdir(exist_ok=True)
             (ROOT / "out/explorer.html").write_text(page_of(unpacked_data(archive.read(data))), "utf-8")
     expected = {name.removeprefix("src/") for name in packed if name.startswith("src/")}

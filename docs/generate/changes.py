@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from generate.markup import codes
 from supremum.analysis.comparison import Comparison, compare
 from supremum.analysis.tables import STANDARD_TYPES
 from supremum.decisions import Decision, Fix, FixCast
@@ -131,7 +132,7 @@ def _redecided(decision: Decision, fix: Fix) -> Decision:
 
 
 def written_pairs(pairs: Iterable[Pair]) -> str:
-    """Return pairs as short Markdown; a pair in both orders is written once.
+    """Return pairs as Markdown with short names; a pair in both orders is written once.
 
     >>> written_pairs(
     ...     [
@@ -141,9 +142,9 @@ def written_pairs(pairs: Iterable[Pair]) -> str:
     ...         ("float16", "int16"),
     ...     ]
     ... )
-    '`int8` `int16` with `float16`'
+    '`i8` `i16` with `f16`'
     >>> written_pairs([("float16", "int8")])
-    '`float16` with `int8`'
+    '`f16` with `i8`'
     """
     given = set(pairs)
     partners: dict[str, list[str]] = {}
@@ -153,8 +154,4 @@ def written_pairs(pairs: Iterable[Pair]) -> str:
     rows: dict[tuple[str, ...], list[str]] = {}
     for a, others in partners.items():
         rows.setdefault(tuple(others), []).append(a)
-    return "; ".join(f"{_names(these)} with {_names(others)}" for others, these in rows.items())
-
-
-def _names(names: Iterable[str]) -> str:
-    return " ".join(f"`{name}`" for name in names)
+    return "; ".join(f"{codes(' '.join(these))} with {codes(' '.join(others))}" for others, these in rows.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.array_departures import ARRAY_DEPARTURES
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from conformance.departures import DEPARTURES, Departure
-from generate.markup import markdown_table
+from generate.markup import NOTATION, codes, markdown_table
 from supremum.rules.names import HOMES
 
 _DEPARTURES = (*DEPARTURES, *ARRAY_DEPARTURES)
@@ -35,24 +35,21 @@ def departures_page() -> str:
         "differs on purpose. The tests count the cells, and fail if a departure no longer occurs. `[]` after a "
         "dtype stands for arrays without dimensions, and `[:]` for arrays with dimensions. *Either order* stands for "
         "both orders of the operands.",
+        NOTATION,
     ]
     for name in ("jax", *HOMES):
         rows = [row for row in _DEPARTURES if row.rules == name]
         if rows:
             parts += [f"## `{name}`", markdown_table(_HEAD, list(map(_written, rows)))]
     parts += ["## autocast", "The source is the list of functions of `torch.autocast` on CUDA."]
-    cast = ((_code(row.functions), _code(row.ours), _code(row.theirs), row.reason) for row in _AUTOCAST)
+    cast = ((codes(row.functions), codes(row.ours), codes(row.theirs), row.reason) for row in _AUTOCAST)
     parts.append(markdown_table(("functions", "Supremum", "PyTorch", "why"), list(cast)))
     return "\n\n".join(parts) + "\n"
 
 
 def _written(row: Departure) -> tuple[str, ...]:
-    operands = " with ".join(_code(side) for side in (row.left, row.right) if side)
+    operands = " with ".join(codes(side) for side in (row.left, row.right) if side)
     if row.either_order:
         operands += ", either order"
     cells = f"{row.cells:,}" if row.cells else "by value"
-    return (_code(row.operations), operands, _code(row.ours), _code(row.theirs), row.form, cells, row.reason)
-
-
-def _code(words: str) -> str:
-    return " ".join(f"`{word}`" for word in words.split())
+    return (codes(row.operations), operands, codes(row.ours), codes(row.theirs), row.form, cells, row.reason)

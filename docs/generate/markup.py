@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from supremum.analysis.tables import RuleTable, short_name
+from supremum.analysis.tables import RuleTable, short_name, with_short_names
 from supremum.render import PALETTE, Cell, sideways_hint
+
+NOTATION = (
+    "A short name has a letter for the kind and the number of bits: `u8` is uint8, `bf16` bfloat16 and `c64` "
+    "complex64. `i*`, `f*` and `c*` are weak: Python numbers and, in frameworks with weak arrays, arrays made of them."
+)
+"""The legend of the short names in tables."""
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -22,6 +28,15 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
     return "\n".join([line(head), "|" + "---|" * len(head), *map(line, rows)])
+
+
+def codes(words: str) -> str:
+    """Return words as code in Markdown, with short names for types.
+
+    >>> codes("float16[:] tensor")
+    '`f16[:]` `tensor`'
+    """
+    return " ".join(f"`{with_short_names(word)}`" for word in words.split())
 
 
 def raw_html(html: str) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from generate.changes import Change, Pair, changes, types_of, with_number, written_pairs
 from generate.example import output_of, program
 from generate.exploring import both_tables, tables_link
-from generate.markup import markdown_table
+from generate.markup import NOTATION, markdown_table
 from generate.migrations import MIGRATIONS, Migration
 from generate.outcomes import sums_table
+from supremum.analysis.tables import with_short_names
 from supremum.operands import WEAK_NAMES
 
 _OPERATIONS = (
@@ -49,6 +50,7 @@ def migration_page(move: Migration) -> str:
         f"# {move.title}",
         f"From {before} to {after}.",
         move.introduction,
+        f"{NOTATION} The tables below use these names.",
         "## The same program",
         *_example(move),
         "## How much changes",
@@ -131,7 +133,12 @@ def _table(groups: Sequence[Change], wanted: Callable[[Pair], bool], *, typed: b
     asked = [(group, pairs) for group in groups if (pairs := [pair for pair in group.pairs if wanted(pair)])]
     head = ["before → after", "how", "pairs", "which"]
     rows = [
-        [f"{group.before} → **{group.after}**", group.how, str(len(pairs)), written_pairs(pairs)]
+        [
+            f"{with_short_names(group.before)} → **{with_short_names(group.after)}**",
+            group.how,
+            str(len(pairs)),
+            written_pairs(pairs),
+        ]
         for group, pairs in asked
     ]
     if typed and any(group.to_type for group, _ in asked):

@@ -10,7 +10,7 @@ import supremum
 from generate.markup import kind_legend, raw_html
 from generate.surprise import outcome, written_call
 from supremum import Decision
-from supremum.analysis.tables import STYLES, style_of
+from supremum.analysis.tables import STYLES, style_of, with_short_names
 from supremum.render import sideways_hint
 
 SUMS: tuple[tuple[Any, Any], ...] = (
@@ -27,7 +27,10 @@ def sums_table(rules: Sequence[str]) -> str:
         rules: names of rule sets.
     """
     rows = [
-        (escape(written_call("add", *sum_)), [supremum.explain(*sum_, operation="add", rules=name) for name in rules])
+        (
+            escape(with_short_names(written_call("add", *sum_))),
+            [supremum.explain(*sum_, operation="add", rules=name) for name in rules],
+        )
         for sum_ in SUMS
     ]
     return outcome_table(rules, rows, f"numbers that do not fit, under {' and '.join(rules)}")
@@ -53,7 +56,8 @@ def outcome_table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[Decisi
 
 
 def _cells(decisions: Iterable[Decision]) -> str:
+    shown = [(each, escape(with_short_names(outcome(each)))) for each in decisions]
     return "".join(
-        f'<td class="kind-{style_of(each)}" title="{escape("; ".join(each.reason))}">{escape(outcome(each))}</td>'
-        for each in decisions
+        f'<td class="kind-{style_of(each)}" title="{escape("; ".join(each.reason))}">{text}</td>'
+        for each, text in shown
     )

@@ -6,9 +6,10 @@ from typing import Any
 
 import supremum
 from generate.exploring import EXPLORER_LINK
-from generate.markup import raw_html
+from generate.markup import NOTATION, raw_html
 from generate.outcomes import outcome_table
 from generate.surprise import written_call
+from supremum.analysis.tables import with_short_names
 from supremum.rules.names import HOMES
 
 QUESTIONS: tuple[tuple[Any, Any], ...] = (("int32", "float16"), ("int8", 1000), ("int8", 1.5), ("int8", "uint8"))
@@ -17,7 +18,7 @@ QUESTIONS: tuple[tuple[Any, Any], ...] = (("int32", "float16"), ("int8", 1000), 
 
 def question_table() -> str:
     """Return the answers of all rule sets as a table, coloured by kind, with the link to the explorer."""
-    head = [written_call("add", *operands) for operands in QUESTIONS]
+    head = [with_short_names(written_call("add", *operands)) for operands in QUESTIONS]
     rows = [
         (
             f'<a href="generated/rules/{name}.html">{name}</a>',
@@ -25,4 +26,5 @@ def question_table() -> str:
         )
         for name in HOMES
     ]
-    return f"{outcome_table(head, rows, 'four sums under every rule set')}\n\n{raw_html(EXPLORER_LINK)}"
+    table = outcome_table(head, rows, "four sums under every rule set")
+    return f"{table}\n\n{NOTATION}\n\n{raw_html(EXPLORER_LINK)}"

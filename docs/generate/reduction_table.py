@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generate.markup import markdown_table
+from generate.markup import codes, markdown_table
 from supremum.analysis.tables import STANDARD_TYPES
 from supremum.decisions import Decision
 from supremum.formats import as_format
@@ -17,7 +17,7 @@ def reductions_section(rules: str) -> list[str]:
     Args:
         rules: the name of the rule set.
 
-    >>> "| `int8` | `i64` |" in reductions_section("torch")[1]
+    >>> "| `i8` | `i64` |" in reductions_section("torch")[1]
     True
     """
     decide = get_rules(rules).decide
@@ -27,7 +27,7 @@ def reductions_section(rules: str) -> list[str]:
         answers = tuple(_cell(decide(name, (as_operand(dtype),))) for dtype in dtypes)
         columns.setdefault(answers, []).append(name)
     head = ("dtype", *(" ".join(f"`{name}`" for name in names) for names in columns.values()))
-    rows = [(f"`{dtype}`", *(answers[i] for answers in columns)) for i, dtype in enumerate(dtypes)]
+    rows = [(codes(dtype), *(answers[i] for answers in columns)) for i, dtype in enumerate(dtypes)]
     text = (
         "Each cell has the dtype of the result and, after *in*, the dtype in which it is accumulated, if that is a "
         "different one; `-` is a refusal. The short names are those of the first table. `supremum.explain` names the "

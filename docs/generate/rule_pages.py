@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from generate.departing import departures_section
-from generate.markup import kind_table, markdown_table
+from generate.markup import NOTATION, kind_table, markdown_table
 from generate.operation_groups import Group, operation_groups
 from generate.outcomes import sums_table
 from generate.pictures import lattice_figure
 from generate.reduction_table import reductions_section
 from generate.surprise import Surprise, outcome, written_call
 from generate.surprises import SURPRISES
-from supremum.analysis.tables import rule_table
+from supremum.analysis.tables import rule_table, with_short_names
 from supremum.operations import OPERATIONS, Result
 from supremum.rules import get_rules
 from supremum.rules.names import HOMES
@@ -48,10 +48,8 @@ def rule_page(name: str) -> str:
         f'Source: {rules.source}. To use it, write `with supremum.use_rules("{name}"):`. '
         f"`supremum table --rules {name}` prints the table below in a terminal.",
         "## Result types",
-        "Each cell has the `result_type` of its row and column; `-` is a refusal. A short name has a letter for the "
-        "kind and the number of bits: `u8` is uint8, `bf16` bfloat16 and `c64` complex64. `i*`, `f*` and `c*` are "
-        "weak: Python numbers and, in frameworks with weak arrays, arrays made of them. Point at a cell to see the "
-        "reason.",
+        f"Each cell has the `result_type` of its row and column; `-` is a refusal. {NOTATION} Point at a cell to see "
+        "the reason.",
         kind_table(rule_table(name), f"result_type under {name}"),
     ]
     parts += ["## Python numbers that do not fit", _NUMBERS, sums_table([name])]
@@ -92,6 +90,6 @@ def _row(group: Group) -> tuple[str, ...]:
     if group.example:
         a, b, ours, met = group.example
         verb = "is in" if OPERATIONS[group.operations[0]].result is Result.BOOL else "is"
-        example = f"`{written_call(group.operations[0], a, b)}` {verb} {ours}, not {met}"
+        example = with_short_names(f"`{written_call(group.operations[0], a, b)}` {verb} {ours}, not {met}")
     counts = (str(number) if number else "" for number in (group.refused, group.accepted, group.otherwise))
     return (" ".join(f"`{name}`" for name in group.operations), *counts, example)

@@ -140,7 +140,8 @@ def test_diff_shows_cells_counts_and_triples(run):
     text = run("diff", "jax-x64", "numpy").stdout
     assert "44 of 324 cells differ" in text
     assert "30  wider in numpy" in text
-    assert "int16, float16 and back" in text
+    assert "i16, f16 and back" in text
+    assert "i16 int16, " in text
     assert "numpy: 508, 508 of them only here" in text
     data = json.loads(run("diff", "jax-x64", "numpy", "--format", "json", "--types", "int8,uint8,float16").stdout)
     assert (data["rules"], data["differing"]) == (["jax-x64", "numpy"], 0)

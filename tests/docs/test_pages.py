@@ -33,7 +33,7 @@ from generate.surprises import SURPRISES
 from supremum import rules
 from supremum.analysis.comparison import compare
 from supremum.analysis.inferred_lattice import NoLattice, in_words, order_of
-from supremum.analysis.tables import STANDARD_TYPES, rule_table, style_of
+from supremum.analysis.tables import STANDARD_TYPES, rule_table, short_name, style_of, with_short_names
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import TABLED
@@ -91,9 +91,7 @@ def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departure
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "row"), [("torch", "| `int8` | `i64` | `i64` | - |"), ("tf-off", "| `int8` | `i8` |")]
-)
+@pytest.mark.parametrize(("name", "row"), [("torch", "| `i8` | `i64` | `i64` | - |"), ("tf-off", "| `i8` | `i8` |")])
 def test_each_page_has_a_table_of_reductions(name, row):
     section = site()[f"rules/{name}.md"].split("## Reductions")[1].split("## Departures")[0]
     assert row in section
@@ -115,10 +113,10 @@ def test_the_first_page_has_the_answers_of_every_rule_set():
         asked = [("int32", "float16"), ("int8", 1000), ("int8", 1.5), ("int8", "uint8")]
         for (style, shown), operands in zip(cells, asked, strict=True):
             decision = supremum.explain(*operands, operation="add", rules=name)
-            assert (style, shown) == (style_of(decision), outcome(decision))
+            assert (style, shown) == (style_of(decision), with_short_names(outcome(decision)))
     # JAX and NumPy 2 differ in what they do with 1000: a legend explains both colours.
     assert '<span class="kind-changed">a number changes its value</span>' in page
-    assert "int8, 1000 wraps to -24" in page
+    assert "i8, 1000 wraps to -24" in page
 
 
 @pytest.mark.slow
@@ -276,7 +274,7 @@ def test_written_pairs_have_every_pair_and_both_orders_once():
             for a in part.split(" with ")[0].split()
             for b in part.split(" with ")[1].split()
         }
-        assert written | {(b, a) for a, b in written} == set(change.pairs)
+        assert written | {(b, a) for a, b in written} == {(short_name(a), short_name(b)) for a, b in change.pairs}
     assert with_number(("int8", "int*"))
     assert not with_number(("int*", "int*"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -36,6 +37,7 @@ STANDARD_TYPES: tuple[str, ...] = (
 (18, ('bfloat16', 'float16', 'float32', 'float64'))
 """
 
+_WORD = re.compile(r"([a-z]\w*)\*?")
 _SETS = {"standard": STANDARD_TYPES, "all": ALL_TYPES}
 
 
@@ -111,12 +113,13 @@ def changed_numbers(decision: Decision) -> tuple[str, ...]:
 
 
 def told(decision: Decision) -> str:
-    """The dtype of a result, and what becomes of its Python numbers.
+    """The short name of a result's dtype, and what becomes of its Python numbers.
 
     >>> told(get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000))))
-    'int8, 1000 wraps to -24'
+    'i8, 1000 wraps to -24'
     """
-    return ", ".join((result_name(decision) or "refused", *changed_numbers(decision)))
+    name = result_name(decision)
+    return ", ".join((short_name(name) if name else "refused", *changed_numbers(decision)))
 
 
 def join_of(rules: RuleSet) -> Join:
@@ -194,6 +197,23 @@ def short_name(name: str) -> str:
     if is_number(name):
         return name
     return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).short_name
+
+
+def with_short_names(text: str) -> str:
+    """Replace each name of a type in a text by its short name; a star after the name of a format means weak.
+
+    Args:
+        text: the text of a cell.
+
+    >>> with_short_names("int8[:] float* float32* with any float")
+    'i8[:] f* f32* with any float'
+    """
+
+    def short(word: re.Match[str]) -> str:
+        name = word[0] if word[0] in ALL_TYPES else word[1]
+        return short_name(name) + word[0].removeprefix(name) if name in ALL_TYPES else word[0]
+
+    return _WORD.sub(short, text)
 
 
 def full_names(names: Iterable[str]) -> tuple[tuple[str, str], ...]:

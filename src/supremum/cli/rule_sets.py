@@ -32,7 +32,14 @@ from supremum.errors import ArgumentError, shortened
 from supremum.operands import parse_operand
 from supremum.operations import as_operation
 from supremum.promotion import explain as explain_decision
-from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html, table_to_markdown, table_to_svg
+from supremum.render import (
+    Table,
+    side_by_side_to_html,
+    side_by_side_to_svg,
+    table_to_html,
+    table_to_markdown,
+    table_to_svg,
+)
 from supremum.rules import HOMES, get_rules, rule_names
 
 _TEXT_FORMATS = ("terminal", "json")
@@ -291,12 +298,17 @@ def _draw_table(decided: analysis.RuleTable, console: Console, compared: analysi
                 line.append(f"{cell.text:<{widths[place + 1]}}", style=style)
             lines.append(line)
     lines += [Text(), Text("  ").join(Text(meaning, style=_COLOURS[style]) for style, meaning in drawn.legend)]
-    lines.append(Text(", ".join(f"{short} {name}" for short, name in drawn.full_names), style="dim"))
+    lines.append(_names(drawn))
     if mark:
         lines.append(Text(f"! differs from {compared.right.rules}" if compared is not None else ""))
     for line in lines:
         line.rstrip()
         console.print(line, soft_wrap=True, highlight=False)
+
+
+def _names(drawn: Table) -> Text:
+    """The line that explains the short names of a table."""
+    return Text(", ".join(f"{short} {name}" for short, name in drawn.full_names), style="dim")
 
 
 def _fitting(widths: Sequence[int], room: int) -> list[range]:
@@ -359,13 +371,15 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             if both and order[a] > order[b]:
                 continue
             results = [_shown(rules.decisions[a, b]) for rules in (compared.left, compared.right)]
-            columns.add_row(f"{a}, {b}" + (" and back" if both else ""), *results, how)
+            pair = f"{analysis.short_name(a)}, {analysis.short_name(b)}"
+            columns.add_row(pair + (" and back" if both else ""), *results, how)
         console.print(columns)
+        console.print(_names(compared.left.drawing()), soft_wrap=True, highlight=False)
     console.print("\nTriples whose dtype depends on the grouping:", style="bold")
     for rules, heading in grouped.headings().items():
         console.print(f"  {heading}", highlight=False)
         for a, b, c in grouped.only[rules][:shown]:
-            console.print(f"    ({a}, {b}), {c}", highlight=False)
+            console.print("    ({}, {}), {}".format(*map(analysis.short_name, (a, b, c))), highlight=False)
 
 
 def _shown(decision: Decision) -> Text:

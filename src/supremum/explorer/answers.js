@@ -7,29 +7,42 @@ function summed(steps) {
   return steps.map((step) => (sum += step));
 }
 
-// Rows that are stored as changes of earlier ones. A row may be longer than its table is wide; nothing looks there.
-function unpackedRows({ back, changed, places, cells }) {
+// Square tables whose rows are stored as changes of what earlier rows predict.
+function unpackedTables({ tables, back, swaps, changed, places, cells }) {
   const rows = [];
+  const swapped = []; // of each cell the last one that had its operands in the other order
+  const recent = []; // the cells that were changes, the most recent last
   let next = 0;
-  back.forEach((distance, number) => {
-    const row = distance ? rows[number - distance].slice() : [];
+  function recentCell(since) {
+    const cell = since ? recent.splice(recent.length - since, 1)[0] : recent.length;
+    recent.push(cell);
+    return cell;
+  }
+  function unpackedRow(number, width, above) {
+    const row = back[number] ? rows[number - back[number]].slice(0, width) : [];
+    if (swaps[number]) above.forEach((other, i) => (row[i] = swapped[other[above.length]] ?? row[i]));
     let place = 0;
-    let cell = 0;
     for (const end = next + changed[number]; next < end; next += 1) {
       place += places[next];
-      cell += cells[next];
-      row[place] = cell;
+      row[place] = recentCell(cells[next]);
     }
     rows.push(row);
+  }
+  return tables.map((steps) => {
+    const table = [];
+    for (const number of summed(steps)) {
+      if (number === rows.length) unpackedRow(number, steps.length, table);
+      table.forEach((other, i) => (swapped[other[table.length]] = rows[number][i]));
+      table.push(rows[number]);
+    }
+    return table;
   });
-  return rows;
 }
 
 class Decided {
   constructor(data) {
     this.data = data;
-    const rows = unpackedRows(data.rows);
-    this.tables = data.tables.map((table) => summed(table).map((number) => rows[number]));
+    this.tables = unpackedTables(data.tables);
     this.lossy = new Set(data.lossy);
     this.columns = data.cells.map(summed); // of each cell the result, the text and the paths of two operands
     this.rules = new Map(data.rules.map((rules) => [rules.name, rules]));
@@ -85,7 +98,8 @@ class Decided {
     const filled = this.text(text)
       .replace(/\x0e(\d):([^\x0f]*)\x0f/g, (_, place, steps) => {
         const { value } = operands[place];
-        const change = changeText(value, steps.split(","), this.data.conversions);
+        const formats = steps.replace(/[\x01-\x08]/g, (mark) => fill[mark]).split(",");
+        const change = changeText(value, formats, this.data.conversions);
         if (change) changes.push(`${numberText(value)} ${change}`);
         return change && `, ${change}`;
       })

@@ -118,7 +118,7 @@ def _template(decision: Decision, *, with_fix: bool) -> str:
             written = str(decision.operands[position])
             assert text.startswith(written)
             rest = text[len(written) :].removesuffix(_note(decision, position))
-            text = WRITTEN[position] + substituted(rest) + _conversions(decision, position, rest)
+            text = WRITTEN[position] + substituted(rest + _conversions(decision, position, rest))
         else:
             for path, mark in zip(decision.paths, CLIMBED, strict=False):
                 if len(path) > 1:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+Numbers = NDArray[np.int_]
 _NOTHING = -1
 _EARLIER_ROWS = 1000
 """How many rows before a row are compared with it; more take longer and save little."""
@@ -24,37 +27,82 @@ def steps(numbers: Sequence[int]) -> list[int]:
     return [after - before for before, after in pairwise((0, *numbers))]
 
 
-def packed_rows(rows: Sequence[Sequence[int]]) -> dict[str, list[int]]:
-    """Pack each row as its differences from the most similar earlier row.
+def packed_tables(tables: Sequence[Sequence[Sequence[int]]]) -> tuple[dict[str, Any], list[int]]:
+    """Pack square tables: each different row once, as its differences from what earlier rows predict.
 
     Many rows differ in a few cells from a row of another operation or rule set, which is too far away for the window of
-    Deflate. This takes less than half of the space.
+    Deflate. Left of the diagonal, the cell of the swapped operands predicts a row better: most pairs of operands that
+    have the same cell also have the same cell if they are swapped. Together this takes less than half of the space.
 
     Args:
-        rows: rows of numbers from 0, of any lengths.
+        tables: tables of numbers from 0.
 
     Returns:
-        For each row, `back` is how many rows earlier the similar row is, 0 for none, and `changed` is how many cells
-        differ. `places` and `cells` are the indices and the values of all these cells, as differences within a row. An
-        unpacked row may be longer than the row was, if the similar row is longer.
+        The packed tables, and the numbers in the order in which they first appear, by which a packed table counts them.
+        Of the packed tables, `tables` has the indices of the rows of each table, as `steps`. For each row, `back` is
+        how many rows earlier the similar row is, 0 for none, `swaps` whether swapped operands predict the cells left
+        of the diagonal, and `changed` how many cells differ from what is predicted. `places` and `cells` are the
+        columns and the numbers of all these cells. A column is stored as the difference from the one before it, a
+        number as how many others have been in `cells` since it last was, 0 for the next new number.
 
-    >>> packed_rows([(3, 4, 5), (3, 7, 5, 2)])
-    {'back': [0, 1], 'changed': [3, 2], 'places': [0, 1, 1, 1, 2], 'cells': [3, 1, 1, 7, -5]}
+    >>> packed, order = packed_tables([[(7, 8), (9, 7)], [(7, 6), (9, 7)]])
+    >>> order, packed["tables"]
+    ([7, 8, 9, 6], [[0, 1], [2, -1]])
+    >>> packed["back"], packed["changed"], packed["places"], packed["cells"]
+    ([0, 1, 2], [2, 2, 1], [0, 1, 0, 1, 1], [0, 0, 0, 3, 0])
     """
-    table = np.full((len(rows), max(map(len, rows), default=0)), _NOTHING)
-    packed: dict[str, list[int]] = {"back": [], "changed": [], "places": [], "cells": []}
-    for number, row in enumerate(rows):
-        table[number, : len(row)] = row
-        earlier = table[max(0, number - _EARLIER_ROWS) : number, : len(row)]
-        differing = (earlier != table[number, : len(row)]).sum(1)[::-1]
-        back = int(np.argmin(differing)) + 1 if number else 0
-        similar = table[number - back, : len(row)] if back else np.full(len(row), _NOTHING)
-        places: list[int] = np.nonzero(similar != table[number, : len(row)])[0].tolist()
-        packed["back"].append(back)
-        packed["changed"].append(len(places))
-        packed["places"] += steps(places)
-        packed["cells"] += steps([row[place] for place in places])
-    return packed
+    packed: dict[str, Any] = {name: [] for name in ("tables", "back", "swaps", "changed", "places", "cells")}
+    numbers: dict[int, int] = {}
+    recent: list[int] = []
+    rows: dict[tuple[int, ...], int] = {}
+    widest = max(map(len, tables), default=0)
+    known = np.full((sum(map(len, tables)), widest), _NOTHING)
+    swapped = np.full(1 + sum(len(row) for table in tables for row in table), _NOTHING)
+    for table in tables:
+        width = len(table)
+        numbered = [[numbers.setdefault(cell, len(numbers)) for cell in row] for row in table]
+        cells = np.array(numbered, dtype=int).reshape(width, width)
+        for place, row in enumerate(cells):
+            number = rows.setdefault(tuple(row.tolist()), len(rows))
+            if number == len(packed["back"]):
+                known[number, :width] = row
+                earlier = known[max(0, number - _EARLIER_ROWS) : number, :width][::-1]
+                left = swapped[cells[:place, place]]
+                _pack_row(packed, row, earlier, left, recent)
+            swapped[cells[:place, place]] = row[:place]
+        packed["tables"].append(steps([rows[tuple(row)] for row in numbered]))
+    return packed, list(numbers)
+
+
+def _pack_row(packed: dict[str, Any], row: Numbers, earlier: Numbers, left: Numbers, recent: list[int]) -> None:
+    """Add a row to packed tables.
+
+    Args:
+        packed: the packed tables.
+        row: the numbers of the row.
+        earlier: the earlier rows that may be similar, the nearest first.
+        left: the numbers that swapped operands predict left of the diagonal, `_NOTHING` where they predict nothing.
+        recent: the numbers that `cells` has, the most recent last.
+    """
+    guesses = earlier if len(earlier) else np.full((1, len(row)), _NOTHING)
+    with_swaps = guesses.copy()
+    with_swaps[:, : len(left)] = np.where(left == _NOTHING, guesses[:, : len(left)], left)
+    wrong, wrong_with_swaps = (guesses != row).sum(1), (with_swaps != row).sum(1)
+    swaps = bool(wrong_with_swaps.min() < wrong.min())
+    nearest = int(np.argmin(wrong_with_swaps if swaps else wrong))
+    places: list[int] = np.nonzero((with_swaps if swaps else guesses)[nearest] != row)[0].tolist()
+    packed["back"].append(nearest + 1 if len(earlier) else 0)
+    packed["swaps"].append(int(swaps))
+    packed["changed"].append(len(places))
+    packed["places"] += steps(places)
+    for number in row[places].tolist():
+        if number == len(recent):
+            packed["cells"].append(0)
+        else:
+            place = recent.index(number)
+            packed["cells"].append(len(recent) - place)
+            del recent[place]
+        recent.append(number)
 
 
 def packed_texts(texts: Iterable[str]) -> dict[str, list[str] | list[list[int]]]:

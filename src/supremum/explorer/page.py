@@ -26,7 +26,7 @@ from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
 from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
 from supremum.explorer.number_classes import NumberClasses, number_classes
-from supremum.explorer.packing import packed_rows, packed_texts, steps
+from supremum.explorer.packing import packed_tables, packed_texts, steps
 from supremum.extras import require
 from supremum.formats import FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
@@ -55,6 +55,8 @@ OPERATORS: dict[str, str] = {
 """The operators that users can type; they are also decided for numbers and 0-d arrays, which takes longer."""
 STEPS = len(HOMES)
 """The number of steps that it takes to gather the data: one for each rule set."""
+# Text without alignment: more bits of the previous character as context, and none of the position.
+_LZMA = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}
 _SHARED_SCRIPTS = ("theme.js", "sideways.js")
 _SCRIPTS = ("operands.js", "conversion.js", "answers.js", "grid.js", "explorer.js")
 _EXAMPLES = ("uint8, 256", "uint8 + 256", "int8 / uint8", "bfloat16[] float32", "int* float16", "1.5", "2j float64")
@@ -122,7 +124,7 @@ def _as_json(data: dict[str, Any]) -> bytes:
 
 def packed_data(data: dict[str, Any]) -> bytes:
     """Compress data for a release. LZMA takes a fifth less than Deflate, which browsers need."""
-    return lzma.compress(_as_json(data), preset=9 | lzma.PRESET_EXTREME)
+    return lzma.compress(_as_json(data), filters=[_LZMA])
 
 
 def unpacked_data(packed: bytes) -> dict[str, Any]:
@@ -179,8 +181,16 @@ def explorer_data(
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
     dtypes = [dtype for _, dtype, _ in answers.results]
     categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
-    rows: dict[tuple[int, ...], int] = {}
-    tables_of_rows = [[index(rows, row) for row in table] for table in tables]
+    packed, order = packed_tables(list(tables))
+    # The cells get the numbers that the packed tables have for them; after them come those of single operands.
+    renumbered: dict[int, int] = {}
+    for cell in (*order, *range(len(answers.cells))):
+        index(renumbered, cell)
+    for each in rules:
+        for question in each["questions"].values():
+            question["alone"] = [renumbered[cell] for cell in question["alone"]]
+    cells = list(answers.cells)
+    columns = zip(*(cells[cell] for cell in renumbered), strict=True)
     return {
         "formats": [row.name for row in FORMATS],
         "kinds": [*WEAK_NAMES, "False", "True"],
@@ -191,13 +201,12 @@ def explorer_data(
         "operations": [(name, OPERATIONS[name].result.value) for name in (QUESTION, *operations)],
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
-        "rows": packed_rows(list(rows)),
-        "tables": [steps(table) for table in tables_of_rows],
+        "tables": packed,
         "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
         "texts": packed_texts(answers.texts),
         "lossy": sorted(answers.lossy),
         "paths": list(answers.paths),
-        "cells": [steps(column) for column in zip(*answers.cells, strict=True)],
+        "cells": [steps(column) for column in columns],
         # As text, because JSON readers round large integers.
         "numbers": {
             "integers": [str(cut) for cut in classes.integers.cuts],

@@ -14,7 +14,7 @@ from supremum.render.svg import Block, name_lines, number, palette_rules, pictur
 
 _ROW, _LINE = 22.0, 14.0
 _PADDING = 5.0
-_LONGEST_NAME, _LONGEST_SENTENCE = 7, 14
+_LONGEST_PART, _LONGEST_SENTENCE = 4, 14
 """The most characters in one line of a cell; names of small floats are broken after their exponent and mantissa."""
 _SIGN = 13.0
 """The width reserved for the symbol of a mark, which may come from any font."""
@@ -329,9 +329,19 @@ def table_block(table: Table) -> Block:
 
 
 def _broken(text: str) -> list[str]:
-    """The lines of a text: sentences are broken between words, and long names with an underscore anywhere."""
-    longest = _LONGEST_NAME if _is_long_name(text) else _LONGEST_SENTENCE if " " in text else len(text)
-    return textwrap.wrap(text, longest) if text else [""]
+    """The lines of a text: sentences are broken between words, and long names between letters with their digits.
+
+    >>> _broken("f8_e4m3b11fnuz")
+    ['f8_', 'e4m3', 'b11', 'fnuz']
+    """
+    if not _is_long_name(text):
+        return textwrap.wrap(text, _LONGEST_SENTENCE if " " in text else len(text)) if text else [""]
+    lines = [""]
+    for part in re.findall(r"[^\d_]+\d*_*|\d+_*|_+", text):
+        if lines[-1] and (lines[-1].endswith("_") or len(lines[-1] + part) > _LONGEST_PART):
+            lines.append("")
+        lines[-1] += part
+    return lines
 
 
 def _is_long_name(text: str) -> bool:
