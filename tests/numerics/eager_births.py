@@ -126,7 +126,8 @@ class _Run:
             if self._kept is None:
                 if born.any():
                     kind = "nan" if (nans & born).any() else "infinity"
-                    line = int(source_info_util.summarize(equation.source_info).split(":")[1])
+                    parts = source_info_util.summarize(equation.source_info).split(":")
+                    line = int(parts[1]) if parts[1:] else 0  # "unknown"
                     self.seen.append(Seen(equation.primitive.name, line, iterations, kind, run))
                     self.values[run] = [(born, result) for result in results]
                 changed.append(result)

@@ -6,6 +6,7 @@ import numpy as np
 from supremum.formats import FORMATS, Kind
 from supremum.numerics.instrumented import evaluate, plan_of
 from supremum.numerics.report import Profile
+from supremum.numerics.tallied_results import counting
 from supremum.numerics.tallies import measure
 
 FLOATS = tuple(row for row in FORMATS if row.kind is Kind.FLOAT)
@@ -60,7 +61,7 @@ def profile_with_values(function, arguments, formats=FLOATS):
         The profile, and the values of the runs of each of its slots.
     """
     program = jax.make_jaxpr(function)(*arguments)
-    plan = plan_of(program, formats)
+    plan = plan_of(program, counting(formats))
     places = {id(slot): place for place, slot in enumerate(plan.slots)}
     values = [[] for _ in places]
 
@@ -68,7 +69,8 @@ def profile_with_values(function, arguments, formats=FLOATS):
         jax.debug.callback(values[places[id(slot)]].append, value)
         return measure(value, slot.source, slot.levels)
 
-    outputs, tallies = jax.jit(lambda *given: evaluate(plan, given, record))(*arguments)
+    instrument = counting(formats, record)
+    outputs, tallies = jax.jit(lambda *given: evaluate(plan, [(value,) for value in given], instrument))(*arguments)
     jax.effects_barrier()
     return Profile(outputs, tallies, plan.slots, formats), [[np.asarray(each) for each in runs] for runs in values]
 

@@ -12,9 +12,10 @@ from supremum.argument_checks import function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
 from supremum.jaxprs import is_array, lifted, traced_call
-from supremum.numerics.instrumented import Slot, evaluate, is_floating, plan_of
+from supremum.numerics.instrumented import evaluate, is_floating, plan_of
 from supremum.numerics.report import Profile
-from supremum.numerics.tallies import Tally, measure
+from supremum.numerics.tallied_results import counting
+from supremum.numerics.tallies import Tally
 
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
@@ -86,12 +87,14 @@ def _profile(
     if not any(map(is_floating, program.out_avals)):
         types = ", ".join(map(str, program.out_avals)) or "no arrays"
         raise ArgumentError(f"profile needs a function with a floating-point result, got one that returns {types}")
-    plan = plan_of(program, formats)
+    instrument = counting(formats)
+    plan = plan_of(program, instrument)
     slots = plan.slots
 
     @jax.custom_jvp
     def run(constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], list[Tally]]:
-        return evaluate(plan.with_constants(constants), operands, _measure)
+        results, tallies = evaluate(plan.with_constants(constants), [(value,) for value in operands], instrument)
+        return [value for (value,) in results], tallies
 
     @run.defjvp
     def refuse(*_: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
@@ -101,10 +104,6 @@ def _profile(
     with jax.debug_nans(False), jax.debug_infs(False):
         results, tallies = jax.jit(run)(plan.constants, call.arrays)
     return Profile(call.put_back(results), tallies, slots, formats)
-
-
-def _measure(value: Any, slot: Slot) -> Tally:
-    return measure(value, slot.source, slot.levels)
 
 
 def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

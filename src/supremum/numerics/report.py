@@ -23,7 +23,7 @@ from supremum.errors import OperandError
 from supremum.formats import Format, as_format
 from supremum.jax_compat import type_text
 from supremum.jaxprs import aval_of
-from supremum.numerics.instrumented import Slot
+from supremum.numerics.tallied_results import Slot
 from supremum.numerics.tallies import Tally
 from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
 from supremum.render import aligned, columns_to_html
