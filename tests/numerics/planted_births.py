@@ -149,7 +149,7 @@ TAME = (
 
 
 def _tame(rng, value):
-    for _ in range(int(rng.integers(0, 3))):
+    for _ in range(int(rng.integers(0, 2))):
         value = jnp.clip(TAME[int(rng.integers(len(TAME)))](value), -10, 10)
     return value
 
@@ -279,6 +279,10 @@ def planted(seed):
     differentiable = [name for name in STRUCTURES if name not in NOT_DIFFERENTIABLE]
     count = int(rng.integers(0, 4))
     structures = [str(rng.choice(differentiable if gradient else list(STRUCTURES))) for _ in range(count)]
+    # Second derivatives make programs of thousands of equations.
+    derivatives = [place for place, name in enumerate(structures) if name == "gradient"]
+    for place in derivatives if gradient else derivatives[1:]:
+        structures[place] = "remat"
     if "gradient" in structures:  # everything inside is differentiated
         place = structures.index("gradient")
         structures[place:] = [name if name not in NOT_DIFFERENTIABLE else "fori" for name in structures[place:]]

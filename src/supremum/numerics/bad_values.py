@@ -6,7 +6,7 @@ The tests look at the integer bits, as the counts of `profile` do, so they hold 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,16 +38,9 @@ _OVER_AXES = frozenset({"reduce_prod", "reduce_sum"})
 """Primitives whose results depend only on the elements along some axes."""
 
 
-class Bad(NamedTuple):
-    """Which elements are bad.
-
-    Args:
-        nan: whether an element, or a part of a complex one, is NaN.
-        infinite: whether it is infinite, and not NaN.
-    """
-
-    nan: Any
-    infinite: Any
+BAD, NAN = np.uint32(1), np.uint32(2)
+"""The bits of a code: whether a value is NaN or infinite, and whether it is NaN."""
+_GOOD = np.uint32(0)
 
 
 def can_be_bad(source: Format) -> bool:
@@ -61,7 +54,9 @@ def can_be_bad(source: Format) -> bool:
 
 def makes_bad(equation: JaxprEqn) -> bool:
     """Whether an equation can make a NaN or an infinity of good values."""
-    is_possible = any(is_floating(aval) and can_be_bad(as_format(aval.dtype)) for aval in map(aval_of, equation.outvars))
+    is_possible = any(
+        is_floating(aval) and can_be_bad(as_format(aval.dtype)) for aval in map(aval_of, equation.outvars)
+    )
     return is_possible and equation.primitive.name not in _CHOOSES
 
 
@@ -77,20 +72,16 @@ def _bits(value: Any) -> tuple[Any, Any, Format]:
     return bits, rank(bits, source, jnp.where), source
 
 
-def bad(value: Any) -> Bad:
-    """Which elements of a floating array are bad."""
+def codes(value: Any) -> Any:
+    """The code of each element of a floating array, as uint32: 0, `BAD`, or `BAD | NAN`."""
     if not can_be_bad(as_format(value.dtype)):
-        nothing = jnp.zeros(np.shape(value), bool)
-        return Bad(nothing, nothing)
-    found: list[Bad] = []
+        return jnp.zeros(np.shape(value), "uint32")
+    found: list[Any] = []
     for part in _parts(value):
         _, ranks, source = _bits(part)
-        nan = ranks >= ranks.dtype.type(first_nan_rank(source))
-        found.append(Bad(nan, (ranks > ranks.dtype.type(last_rank(source))) & ~nan))
-    if len(found) == 1:
-        return found[0]
-    (real, imaginary), nan = found, found[0].nan | found[1].nan
-    return Bad(nan, (real.infinite | imaginary.infinite) & ~nan)
+        is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
+        found.append(jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD)))
+    return found[0] if len(found) == 1 else found[0] | found[1]
 
 
 def replaced(value: Any, where: Any = None) -> Any:
@@ -105,14 +96,13 @@ def replaced(value: Any, where: Any = None) -> Any:
     source = as_format(value.dtype)
     if not can_be_bad(source):
         return value
-    found = bad(value)
     one = jnp.ones(np.shape(value), value.dtype)
     if source.component is source and source.signed and source.inf:
-        one = lax.select(found.infinite & (value < jnp.zeros((), value.dtype)), -one, one)
-    return lax.select(found.nan | found.infinite if where is None else where, one, value)
+        one = lax.select(value < jnp.zeros((), value.dtype), -one, one)  # only minus infinity is a bad value below zero
+    return lax.select(codes(value) != _GOOD if where is None else where, one, value)
 
 
-def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Bad, Any]:
+def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
     """Which elements of a result are bad though the operands are good.
 
     Where an element depends only on some elements of the operands, only these count. Otherwise all elements of the
@@ -124,29 +114,30 @@ def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Bad,
         result: a floating result.
 
     Returns:
-        The NaNs made of operands without NaN and the infinities made of finite operands; and the elements that are bad
-        though the operands are finite.
+        The codes of the NaNs made of operands without NaN and of the infinities made of finite operands, 0 for other
+        elements; and whether each element is bad though the operands are finite.
     """
-    shape = np.shape(result)
-    had_nan = had_bad = jnp.zeros(shape, bool)
+    had = jnp.zeros(np.shape(result), "uint32")
     for operand in operands:
-        if not is_floating(operand):
-            continue
-        given = bad(operand)
-        nan, either = (_reaching(equation, mask, shape) for mask in (given.nan, given.nan | given.infinite))
-        had_nan, had_bad = had_nan | nan, had_bad | either
-    made = bad(result)
-    new = Bad(made.nan & ~had_nan, made.infinite & ~had_bad)
-    return new, (made.nan | made.infinite) & ~had_bad
+        if is_floating(operand):
+            had |= _reaching(equation, codes(operand), np.shape(result))
+    made = codes(result)
+    is_new = jnp.where(made & NAN != _GOOD, had & NAN == _GOOD, had == _GOOD)
+    return jnp.where(is_new, made, _GOOD), (made != _GOOD) & (had == _GOOD)
 
 
-def _reaching(equation: JaxprEqn, mask: Any, shape: tuple[int, ...]) -> Any:
-    """Which elements of the result depend on the elements of an operand that a mask has."""
+def _reaching(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) -> Any:
+    """The codes of the elements of an operand that an element of the result depends on, joined."""
     name = equation.primitive.name
-    if name in _ELEMENTWISE and mask.shape in ((), shape):
-        return jnp.broadcast_to(mask, shape)
-    axes = equation.params["axes"] if name in _OVER_AXES else tuple(range(mask.ndim))
-    return jnp.broadcast_to(lax.reduce_or(mask, tuple(axes)), shape)
+    if name in _ELEMENTWISE and codes.shape in ((), shape):
+        return jnp.broadcast_to(codes, shape)
+    axes = equation.params["axes"] if name in _OVER_AXES else tuple(range(codes.ndim))
+    return jnp.broadcast_to(joined_codes(codes, tuple(axes)), shape)
+
+
+def joined_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
+    """The codes along some axes, or all, joined."""
+    return lax.reduce_or(codes, tuple(range(codes.ndim)) if axes is None else axes)
 
 
 def count(mask: Any) -> Any:
@@ -186,8 +177,8 @@ def _range_of_part(value: Any, integers: DType) -> Any:
     bits, ranks, source = _bits(value)
     axes, limits = tuple(range(value.ndim)), np.iinfo(integers)
     last, zero = integers.type(limits.max), integers.type(0)
-    made = bad(value)
-    is_finite = ~(made.nan | made.infinite)
+    made = codes(value)
+    is_finite = made == _GOOD
     size = lax.convert_element_type(ranks, integers)
     keys = size
     if source.signed:
@@ -196,5 +187,7 @@ def _range_of_part(value: Any, integers: DType) -> Any:
     least = lax.reduce_min(jnp.where(is_finite, keys, last), axes)
     most = lax.reduce_max(jnp.where(is_finite, keys, integers.type(limits.min)), axes)
     smallest = lax.reduce_min(jnp.where(is_finite & (size != zero), size, last), axes)
-    counts = (lax.convert_element_type(count(mask), integers) for mask in (size == zero, made.nan, made.infinite))
+    counts = (
+        lax.convert_element_type(count(mask), integers) for mask in (size == zero, made == BAD | NAN, made == BAD)
+    )
     return jnp.stack([least, most, smallest, *counts])

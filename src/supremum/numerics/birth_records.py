@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.extend.core import JaxprEqn, Literal, Var
 
 from supremum.formats import DType, as_format
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Site, aval_of
-from supremum.numerics.bad_values import RANGE, bad, born, count, makes_bad, range_of, replaced
+from supremum.numerics.bad_values import (
+    BAD,
+    NAN,
+    RANGE,
+    born,
+    codes,
+    count,
+    joined_codes,
+    makes_bad,
+    range_of,
+    replaced,
+)
 from supremum.numerics.instrumented import Instrument, Lanes, Plan, is_floating
 
 NAME = "first_nonfinite"
@@ -64,28 +78,52 @@ def _floating(lanes: Sequence[Lanes], lane: int = 0) -> list[Any]:
     return [each[lane] for each in lanes if is_floating(each[lane])]
 
 
-RUNS, NANS, INFINITIES, FIRST_ITERATION = range(4)
+RUNS, CODE, FIRST_ITERATION = range(3)
 """The places in a record of `finding`; see there."""
 
 
-def finding() -> Instrument[BirthSlot, Any]:
+class _Fresh(NamedTuple):
+    """The record of one run of one operation.
+
+    Args:
+        code: what it made, as the joined code of its elements.
+        iterations: the iterations of the loops around it.
+    """
+
+    code: Any
+    iterations: tuple[Any, ...]
+
+
+def loops_of(slots: Sequence[BirthSlot]) -> int:
+    """The most loops around an operation."""
+    return max((len(slot.loops) for slot in slots), default=0)
+
+
+def finding(loops: int) -> Instrument[BirthSlot, Any]:
     """Find the operations that make bad values.
 
-    Each record is uint32[1, 3 + loops]: the number of runs that made bad values; how many NaNs and infinities the first
-    of these runs made; and the iteration of each loop around it. The first axis is that of the devices of a
-    `shard_map`.
+    Packed records are uint32[slots, 2 + loops]: the number of runs that made bad values; the code of what the first of
+    these runs made; and the iteration of each loop around it.
+
+    Args:
+        loops: the most loops around an operation.
     """
 
     def measure(
-        slots: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
+        _: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
         iterations: tuple[Any, ...],
     ) -> tuple[Sequence[Lanes], list[Any]]:  # fmt: skip
         given = _floating(operands)
-        made = [born(equation, given, result)[0] for result in _floating(results)]
-        nans, infinities = (sum((count(each) for each in masks), np.uint32(0)) for masks in zip(*made, strict=True))
-        runs = lax.convert_element_type((nans != np.uint32(0)) | (infinities != np.uint32(0)), "uint32")
-        record = jnp.stack([runs, nans, infinities, *(jnp.asarray(each, "uint32") for each in iterations)])
-        return results, [record[None]]
+        made = [joined_codes(born(equation, given, result)[0]) for result in _floating(results)]
+        return results, [_Fresh(functools.reduce(lax.bitwise_or, made), iterations)]
+
+    def packed(records: list[Any]) -> list[Any]:
+        blocks: list[Any] = [empty(())[0]]
+        for is_fresh, group in groupby(records, lambda record: isinstance(record, _Fresh)):
+            # Few operations on long arrays, because XLA compiles each.
+            found = list(group)
+            blocks += [_block(found, loops)] if is_fresh else found
+        return [jnp.concatenate(blocks)]
 
     def joined(left: Any, right: Any) -> Any:
         first = jnp.where(left[:, :1] != np.uint32(0), left, right)
@@ -94,54 +132,90 @@ def finding() -> Instrument[BirthSlot, Any]:
         runs = jnp.where(runs < left[:, :1], np.uint32(0xFFFFFFFF), runs)
         return jnp.concatenate([runs, first[:, 1:]], axis=1)
 
-    def empty(slot: BirthSlot) -> Any:
-        return jnp.zeros((1, FIRST_ITERATION + len(slot.loops)), "uint32")
+    def empty(slots: Sequence[BirthSlot]) -> list[Any]:
+        return [jnp.zeros((len(slots), FIRST_ITERATION + loops), "uint32")]
 
-    return Instrument(NAME, birth_slots, measure, empty, joined, is_lifted=is_bad_literal)
+    return Instrument(NAME, birth_slots, measure, empty, joined, packed, is_lifted=is_bad_literal)
 
 
-def sources_of(plan: Plan[BirthSlot]) -> Iterator[tuple[Var, Any, Site | None]]:
-    """The floating constants and bad literals of a program and the functions that it calls.
+def _block(records: list[_Fresh], loops: int) -> Any:
+    """The packed records of one run of operations in the same loops."""
+    made = jnp.stack([record.code for record in records])
+    iterations = [jnp.asarray(each, "uint32") for each in records[0].iterations]
+    columns = [*iterations, *[jnp.zeros((), "uint32")] * (loops - len(iterations))]
+    runs = lax.convert_element_type(made != np.uint32(0), "uint32")
+    return jnp.stack([runs, made, *(jnp.broadcast_to(each, made.shape) for each in columns)], axis=1)
 
-    Yields:
-        The variable and the value of each, and the first operation that uses it.
-    """
-    users: dict[Any, Site] = {}
-    for step in plan.steps:
-        for atom in step.equation.invars:
-            users.setdefault(id(atom), step.site)
-    for variable, value in zip(plan.variables, plan.constants, strict=True):
-        site = users.get(id(variable))
-        if is_floating(aval_of(variable)) and not _is_neutral(site, value):
-            yield variable, value, site
+
+def constants_of(plan: Plan[BirthSlot]) -> dict[Var, Any]:
+    """The floating constants and bad literals of a program and of the functions that it calls."""
+    pairs = zip(plan.variables, plan.constants, strict=True)
+    found = {variable: value for variable, value in pairs if is_floating(aval_of(variable))}
     for step in plan.steps:
         for inner in step.inner:
-            yield from sources_of(inner)
+            found |= constants_of(inner)
+    return found
+
+
+def users_of(plan: Plan[BirthSlot]) -> dict[Var, Site]:
+    """The first operation that uses each variable that is one of `constants_of`."""
+    found: dict[Var, Site] = {}
+    here = set(plan.variables)
+    for step in plan.steps:
+        for atom in step.equation.invars:
+            if isinstance(atom, Var) and atom in here:
+                found.setdefault(atom, step.site)
+        for inner in step.inner:
+            found = users_of(inner) | found
+    return found
 
 
 _NEUTRAL: Mapping[str, float] = {"max": -np.inf, "min": np.inf}
 
 
-def _is_neutral(site: Site | None, value: Any) -> bool:
-    """Whether an operation cannot see a constant, as a maximum does not see minus infinity."""
+def is_neutral(site: Site | None, value: Any) -> bool:
+    """Whether an operation cannot see a constant, as a maximum does not see minus infinity.
+
+    Args:
+        site: the operation that uses it.
+        value: its value.
+    """
     neutral = None if site is None else _NEUTRAL.get(site.equation.primitive.name)
-    return neutral is not None and np.ndim(value) == 0 and not _is_traced(value) and float(value) == neutral
+    return neutral is not None and not isinstance(value, Tracer) and bool((np.asarray(value) == neutral).all())
 
 
-def _is_traced(value: Any) -> bool:
-    from jax.core import Tracer
-
-    return isinstance(value, Tracer)
-
-
-def common_integers(slots: Sequence[BirthSlot]) -> DType:
+def common_integers(slots: Iterable[BirthSlot]) -> DType:
     """The integers that hold the ranks of all operands."""
     wide = any(as_format(aval.dtype).component.bits > 32 for slot in slots for aval in slot.operands)
     return np.dtype("int64" if wide else "int32")
 
 
+class Target(NamedTuple):
+    """What `tracing_one` follows.
+
+    Args:
+        index: the index of the operation among the slots, or of a source, as in `Sources`.
+        first: uint32[loops]: the iterations of its first bad run.
+    """
+
+    index: Any
+    first: Any
+
+
+class Sources(NamedTuple):
+    """The constants that bad values can come from.
+
+    Args:
+        named: the index of each source, as a target has it.
+        kept: constants that are never replaced.
+    """
+
+    named: Mapping[Var, int]
+    kept: Collection[Var]
+
+
 def tracing_one(
-    slots: Sequence[BirthSlot], integers: DType, target: Any, first: Any, source_of: Callable[[Var], Any]
+    candidates: Mapping[BirthSlot, int], integers: DType, target: Target, sources: Sources
 ) -> Instrument[BirthSlot, Any]:
     """Follow the bad values of one operation, or of one source.
 
@@ -150,74 +224,80 @@ def tracing_one(
     Bad results of the second lane therefore come from the target alone.
 
     Args:
-        slots: the slots of the program, in order.
+        candidates: the slots that the target can be, and their indices.
         integers: the integers for ranges.
-        target: the index of the operation among the slots, or of a source behind them.
-        first: uint32[loops]: the iterations of the run of the target whose operands are measured; loops are those of
-            the slot in most loops.
-        source_of: the index of the source that a variable holds; None if it holds none.
+        target: what is followed.
+        sources: the constants.
 
-    Each record is an integer[operands, RANGE]: the ranges of the floating operands in that run. All records have the
-    size of the largest.
+    The record is an integer[operands + 1, RANGE]: the ranges of the floating operands of the target in its first bad
+    run, and the numbers of NaNs and infinities that it made.
     """
-    index = {id(slot): place for place, slot in enumerate(slots)}
-    size = max((len(slot.operands) for slot in slots), default=0)
+    size = rows_of(candidates)
 
     def measure(
-        given_slots: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
+        slots: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
         iterations: tuple[Any, ...],
     ) -> tuple[Sequence[Lanes], list[Any]]:  # fmt: skip
-        (slot,) = given_slots
-        is_target = target == np.int32(index[id(slot)])
+        (slot,) = slots
         given, clean = _floating(operands), _floating(operands, 1)
-        changed: list[Lanes] = []
-        for result in results:
+        is_target = target.index == np.int32(candidates[slot]) if slot in candidates else None
+        changed, made = [*results], []
+        for place, result in enumerate(results):
             if not is_floating(result[0]):
-                changed.append(result)
                 continue
-            new, _ = born(equation, given, result[0])
             _, roots = born(equation, clean, result[1])
             kept = replaced(result[1], roots)
-            changed.append((result[0], lax.select((new.nan | new.infinite) & is_target, result[0], kept)))
+            if is_target is not None:
+                made.append(born(equation, given, result[0])[0])
+                kept = lax.select((made[-1] != np.uint32(0)) & is_target, result[0], kept)
+            changed[place] = result[0], kept
+        if is_target is None:
+            return changed, []
         is_first = is_target
         for place, iteration in enumerate(iterations):
-            is_first &= first[place] == jnp.asarray(iteration, "uint32")
+            is_first &= target.first[place] == jnp.asarray(iteration, "uint32")
 
-        def ranges(*values: Any) -> Any:
-            rows = [range_of(value, integers) for value in values]
-            rows += [jnp.zeros(RANGE, integers)] * (size - len(rows))
-            return jnp.stack(rows) if rows else jnp.zeros((0, RANGE), integers)
+        def ranges(values: list[Any], made: list[Any]) -> Any:
+            numbers = [sum((count(each == code) for each in made), np.uint32(0)) for code in (BAD | NAN, BAD)]
+            last = jnp.stack([lax.convert_element_type(number, integers) for number in numbers])
+            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, integers) for value in values)]
+            return jnp.stack([*rows, *[jnp.zeros(RANGE, integers)] * (size - len(rows))])
 
-        record = lax.cond(is_first, ranges, lambda *_: jnp.zeros((size, RANGE), integers), *given)
-        return changed, [record]
+        return changed, [lax.cond(is_first, ranges, lambda *_: empty(())[0], given, made)]
+
+    def packed(records: list[Any]) -> list[Any]:
+        return [functools.reduce(lax.bitwise_or, [empty(())[0], *records])]  # at most one of them is not zero
 
     def lanes(variable: Var, value: Any) -> Lanes:
-        return source_lanes(value, source_of(variable), target) if is_floating(aval_of(variable)) else (value, value)
+        if variable in sources.kept or not is_floating(aval_of(variable)):
+            return value, value
+        return source_lanes(value, sources.named[variable], target.index)
 
-    def empty(_: BirthSlot) -> Any:
-        return jnp.zeros((size, RANGE), integers)
+    def empty(_: Sequence[BirthSlot]) -> list[Any]:
+        return [jnp.zeros((size, RANGE), integers)]
 
-    # At most one run of one slot is not zero.
-    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, lanes, is_bad_literal)
+    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, packed, lanes, is_bad_literal)
 
 
-def source_lanes(value: Any, source: int | None, target: Any) -> Lanes:
+def rows_of(candidates: Iterable[BirthSlot]) -> int:
+    """The number of rows of the records of `tracing_one`."""
+    return 1 + max((len(slot.operands) for slot in candidates), default=0)
+
+
+def source_lanes(value: Any, source: int, target: Any) -> Lanes:
     """The lanes of a floating value from outside: it is bad in the second only if it is the target.
 
     Args:
         value: the value.
-        source: its index, as the target has it; None for a value that is always replaced.
+        source: its index, as the target has it.
         target: the target.
     """
     value = jnp.asarray(value)
-    clean = replaced(value)
-    if source is None:
-        return value, clean
-    return value, lax.select(jnp.broadcast_to(target == np.int32(source), value.shape), value, clean)
+    return value, lax.select(jnp.broadcast_to(target == np.int32(source), value.shape), value, replaced(value))
 
 
 def count_bad(values: Sequence[Any]) -> Any:
     """The numbers of NaNs and infinities in floating arrays, as uint32[2]."""
-    found = [bad(value) for value in values]
-    return jnp.stack([sum((count(each) for each in masks), jnp.zeros((), "uint32")) for masks in
-                      ([each.nan for each in found], [each.infinite for each in found])])  # fmt: skip
+    found = [codes(value) for value in values]
+    return jnp.stack([sum((count(each == code) for each in found), jnp.zeros((), "uint32")) for code in
+                      (BAD | NAN, BAD)])  # fmt: skip

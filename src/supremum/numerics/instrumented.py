@@ -49,9 +49,10 @@ class Instrument(Generic[S, R]):
         slots: tells what is measured at an operation, which makes values that something depends on.
         measure: makes the records of one run of an operation. It takes the slots, the equation, its operands, its
             results, and the iteration of each loop around it; operands and results are lanes. It returns the results,
-            which it may change, and a record for each slot.
-        empty: the record of a slot that did not run.
-        joined: the record of all runs of two records, the earlier one first.
+            which it may change, and the records.
+        empty: the records of slots that did not run, packed.
+        joined: the record of all runs of two packed records, the earlier one first.
+        packed: the records of the slots of a function, in the form in which loops and branches return them.
         lanes: the lanes of a constant of the program: its variable and its value are given.
         is_lifted: whether a literal is to be treated like a constant.
     """
@@ -62,8 +63,9 @@ class Instrument(Generic[S, R]):
         [tuple[S, ...], JaxprEqn, Sequence[Lanes], Sequence[Lanes], tuple[Any, ...]],
         tuple[Sequence[Lanes], Sequence[R]],
     ]
-    empty: Callable[[S], R]
+    empty: Callable[[Sequence[S]], list[R]]
     joined: Callable[[R, R], R]
+    packed: Callable[[list[R]], list[R]] = lambda records: records
     lanes: Callable[[Var, Any], Lanes] = lambda _, value: (value,)
     is_lifted: Callable[[Literal], bool] = lambda _: False
 
@@ -221,7 +223,7 @@ def evaluate(
         iterations: the iteration of each loop around the function, outermost first.
 
     Returns:
-        The lanes of the results of the function, and the record of each of the plan's slots.
+        The lanes of the results of the function, and the records of the plan's slots, in their order.
     """
     constants = zip(plan.variables, plan.constants, strict=True)
     values: dict[Any, Lanes] = {variable: instrument.lanes(variable, value) for variable, value in constants}
@@ -285,7 +287,7 @@ def _run_scan(
         # A loop of a backward pass runs through the iterations of the forward pass in reverse.
         index = np.uint32(length - 1) - count if is_reverse else count
         results, found = evaluate(body, [*constants, *carry, *slices], instrument, (*iterations, index))
-        records = _joined(instrument, records, found)
+        records = _joined(instrument, records, instrument.packed(found))
         return (count + np.uint32(1), results[: loop.carries], records), results[loop.carries :]
 
     (_, carry, records), stacked = lax.scan(
@@ -308,7 +310,7 @@ def _run_while(
 
     def asked(carry: Sequence[Lanes], index: Any) -> tuple[Any, list[R]]:
         (going_on,), found = evaluate(condition, [*of_condition, *carry], instrument, (*iterations, index))
-        return going_on[0], found
+        return going_on[0], instrument.packed(found)
 
     def run(state: Any) -> Any:
         index, going_on, carry, of_asking, of_running = state
@@ -318,7 +320,7 @@ def _run_while(
         index = index + np.uint32(1)
         next_going_on, found_asking = asked(results, index)
         of_asking = _joined(instrument, of_asking, found_asking)
-        return index, next_going_on, results, of_asking, _joined(instrument, of_running, found)
+        return index, next_going_on, results, of_asking, _joined(instrument, of_running, instrument.packed(found))
 
     # The condition of a loop returns only whether to go on, so it is computed before the loop and in its body.
     first = jnp.zeros((), "uint32")
@@ -345,7 +347,8 @@ def _run_cond(
         def run(*values: Any) -> Any:
             results, found = evaluate(step.inner[place], values, instrument, iterations)
             others = [_nothing(each, instrument) for each in step.inner]
-            return results, [record for at, each in enumerate(others) for record in (found if at == place else each)]
+            others[place] = instrument.packed(found)
+            return results, [record for each in others for record in each]
 
         return run
 
@@ -353,7 +356,7 @@ def _run_cond(
 
 
 def _nothing(plan: Plan[S], instrument: Instrument[S, R]) -> list[R]:
-    return [instrument.empty(slot) for slot in plan.slots]
+    return instrument.empty(plan.slots)
 
 
 def _joined(instrument: Instrument[S, R], left: Sequence[R], right: Sequence[R]) -> list[R]:

@@ -11,8 +11,8 @@ import jax
 from supremum.argument_checks import function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import is_array, lifted, traced_call
-from supremum.numerics.instrumented import evaluate, is_floating, plan_of
+from supremum.numerics.calls import checked_call
+from supremum.numerics.instrumented import evaluate, plan_of
 from supremum.numerics.report import Profile
 from supremum.numerics.tallied_results import counting
 from supremum.numerics.tallies import Tally
@@ -78,17 +78,9 @@ def _as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
 def _profile(
     fn: Callable[..., Any], formats: tuple[Format, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Profile:
-    _check_arguments(fn, args, kwargs)
-    call = traced_call(fn, args, kwargs, "profile")
-    program = call.program
-    if program.effects:
-        effects = ", ".join(sorted({str(effect) for effect in program.effects}))
-        raise ArgumentError(f"profile needs a function without side effects, got one with {effects}; remove them")
-    if not any(map(is_floating, program.out_avals)):
-        types = ", ".join(map(str, program.out_avals)) or "no arrays"
-        raise ArgumentError(f"profile needs a function with a floating-point result, got one that returns {types}")
+    call = checked_call(fn, args, kwargs, "profile")
     instrument = counting(formats)
-    plan = plan_of(program, instrument)
+    plan = plan_of(call.program, instrument)
     slots = plan.slots
 
     @jax.custom_jvp
@@ -104,13 +96,3 @@ def _profile(
     with jax.debug_nans(False), jax.debug_infs(False):
         results, tallies = jax.jit(run)(plan.constants, call.arrays)
     return Profile(call.put_back(results), tallies, slots, formats)
-
-
-def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"profile needs an array among the arguments of the function, got {kinds}; use jnp.asarray")

@@ -59,4 +59,7 @@ def counting(formats: tuple[Format, ...], measure: Measure = measured) -> Instru
     ) -> tuple[Sequence[Lanes], list[Tally]]:
         return results, [measure(results[slot.result][0], slot) for slot in slots]
 
-    return Instrument("profile", slots, tallies, lambda slot: empty(slot.source, slot.levels), added)
+    def nothing(slots: Sequence[Slot]) -> list[Tally]:
+        return [empty(slot.source, slot.levels) for slot in slots]
+
+    return Instrument("profile", slots, tallies, nothing, added)
