@@ -8,9 +8,10 @@ from typing import Any
 
 import jax
 
-from supremum.argument_checks import function, iterable
+from supremum.argument_checks import flag, function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
+from supremum.jax_compat import primitives as p
 from supremum.jaxprs import is_array, lifted, traced_call
 from supremum.numerics.instrumented import Slot, evaluate, is_floating, plan_of
 from supremum.numerics.report import Profile
@@ -19,7 +20,9 @@ from supremum.numerics.tallies import Tally, measure
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
-def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callable[..., Profile]:
+def profile(
+    fn: Callable[..., Any], formats: Iterable[Any] = FORMATS, *, histogram: bool = True
+) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
     The function is compiled and run once, with counters after each operation that makes floating-point values. Its
@@ -33,6 +36,7 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
             updated as by a call. Arguments that are not arrays, such as Python numbers, are passed on as they are.
         formats: the floating-point formats to answer for.
+        histogram: whether to count the binary exponents of the values too, for `Profile.to_svg` and the page.
 
     Returns:
         A function that takes the same arguments and returns a `Profile`.
@@ -58,10 +62,11 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     """
     function("fn", fn, "jnp.exp")
     rows = _as_formats(formats)
+    flag("histogram", histogram)
 
     @wraps(fn, updated=())
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        return _profile(fn, rows, args, kwargs)
+        return _profile(fn, rows, histogram, args, kwargs)
 
     return profiled
 
@@ -75,7 +80,11 @@ def _as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
 
 
 def _profile(
-    fn: Callable[..., Any], formats: tuple[Format, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., Any],
+    formats: tuple[Format, ...],
+    histogram: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Profile:
     _check_arguments(fn, args, kwargs)
     call = traced_call(fn, args, kwargs, "profile")
@@ -86,7 +95,7 @@ def _profile(
     if not any(map(is_floating, program.out_avals)):
         types = ", ".join(map(str, program.out_avals)) or "no arrays"
         raise ArgumentError(f"profile needs a function with a floating-point result, got one that returns {types}")
-    plan = plan_of(program, formats)
+    plan = plan_of(program, formats, histogram)
     slots = plan.slots
 
     @jax.custom_jvp
@@ -104,7 +113,10 @@ def _profile(
 
 
 def _measure(value: Any, slot: Slot) -> Tally:
-    return measure(value, slot.source, slot.levels)
+    if slot.site.equation.primitive is p.broadcast_in_dim_p:
+        # It has a slot only if it repeats a constant. XLA would fold the count of all copies, slowly.
+        return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
+    return measure(value, slot.source, slot.questions)
 
 
 def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
