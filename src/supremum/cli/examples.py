@@ -42,8 +42,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "profile": (
         "supremum profile train.py -o profile.html -- --epochs 1",
-        "supremum profile model:loss --args 'f32[8,128], f32[128]' --formats float16,bfloat16",
+        "supremum profile model:loss --args 'f32[8,128]' --formats float16",
         "supremum profile model:loss --args model:make_args -o loss.svg",
+        "supremum profile model:loss --args model:make_args --device tpu",
     ),
     "demo": (
         "supremum demo",

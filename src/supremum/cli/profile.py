@@ -24,7 +24,7 @@ from supremum.cli.programs import (
 from supremum.errors import ArgumentError, SupremumError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from supremum.numerics import Profile
 
@@ -47,10 +47,14 @@ def profile(
         str | None,
         typer.Option(help="Look only at operations in this jax.named_scope, such as 'encoder/*/norm'."),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Compute products as this device would, such as tpu or h100; see numerics.DEVICES."),
+    ] = None,
     format: Annotated[str | None, format_option(_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Count what narrower formats would do to the values of a JAX program.
+    """Count the values of a JAX program that formats cannot hold.
 
     The program is a function, or the jitted functions that a script calls; of each, the first call with arguments of
     some types is profiled. Arrays that --args describes have random values of the standard normal distribution if
@@ -63,14 +67,21 @@ def profile(
     names = None if formats is None else [each.strip() for each in formats.split(",")]
     if names is not None:
         numerics.profile(len, names)  # an unknown format is an error before the program runs
+    if device is not None:
+        numerics.on(device, len)
     settings: dict[str, Any] = {} if names is None else {"formats": names}
+
+    def profiled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+        given = function if device is None else numerics.on(device, function)
+        return numerics.profile(given, **settings)(*args, **kwargs)
+
     check_target(target, args)
     is_printed = output in (None, STANDARD_OUTPUT)
     with printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
         if args is None:
-            found, error = _of_script(target, script_arguments or [], settings)
+            found, error = _of_script(target, script_arguments or [], profiled)
         else:
-            found, error = _of_function(target, args, settings)
+            found, error = _of_function(target, args, profiled)
     if scope is not None:
         found = {name: each.matching(scope) for name, each in found.items()}
     put_text(_written(found, wanted), output)
@@ -79,34 +90,33 @@ def profile(
         raise typer.Exit(FAILURE)
 
 
-def _of_function(target: str, args: str, settings: dict[str, Any]) -> tuple[dict[str, Profile], BaseException | None]:
-    from supremum import numerics
-
+def _of_function(
+    target: str, args: str, profiled: Callable[..., Profile]
+) -> tuple[dict[str, Profile], BaseException | None]:
     call, error = call_of(target, args)
     if call is None:
         return {}, error
-    found, error = tried(lambda: numerics.profile(call.function, **settings)(*with_values(call.arguments)))
+    found, error = tried(lambda: profiled(call.function, *with_values(call.arguments)))
     if isinstance(error, SupremumError):
         raise error
     return ({} if found is None else {f"{call.name}({args.strip()})": found}), error
 
 
 def _of_script(
-    script: str, arguments: Sequence[str], settings: dict[str, Any]
+    script: str, arguments: Sequence[str], profiled: Callable[..., Profile]
 ) -> tuple[dict[str, Profile], BaseException | None]:
-    from supremum import numerics
     from supremum.tracing import JittedCall, watch_jitted
 
     found: dict[str, Profile] = {}
 
     def seen(call: JittedCall) -> None:
         try:
-            profiled = numerics.profile(call.function, **settings)(*call.args, **call.kwargs)
+            result = profiled(call.function, *call.args, **call.kwargs)
         except SupremumError as error:
             typer.echo(f"supremum: {call} is left out: {error}", err=True)
             return
         name = str(call)
-        found[name if name not in found else f"{name}, program {len(found) + 1}"] = profiled
+        found[name if name not in found else f"{name}, program {len(found) + 1}"] = result
 
     with watch_jitted(seen):
         error = run_script(script, arguments)

@@ -107,7 +107,6 @@ def with_values(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     import jax
     import jax.numpy as jnp
-    import numpy as np
 
     from supremum.formats import as_format
 
@@ -120,7 +119,7 @@ def with_values(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jax.random.split(key, leaf.shape)
         if not as_format(leaf.dtype).is_inexact:
-            return jnp.asarray(np.zeros(leaf.shape, leaf.dtype))
+            return jax.lax.full(leaf.shape, 0, leaf.dtype)
         return jax.random.normal(key, leaf.shape).astype(leaf.dtype)
 
     return jax.tree.map(filled, arguments)

@@ -12,7 +12,8 @@ from supremum.argument_checks import flag, function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import is_array, lifted, traced_call
+from supremum.jaxprs import traced_call
+from supremum.numerics.arguments import check_arguments
 from supremum.numerics.instrumented import Slot, evaluate, is_floating, plan_of
 from supremum.numerics.report import Profile
 from supremum.numerics.tallies import Tally, measure
@@ -86,7 +87,9 @@ def _profile(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Profile:
-    _check_arguments(fn, args, kwargs)
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
+        raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
+    check_arguments("profile", fn, args, kwargs)
     call = traced_call(fn, args, kwargs, "profile")
     program = call.program
     if program.effects:
@@ -117,13 +120,3 @@ def _measure(value: Any, slot: Slot) -> Tally:
         # It has a slot only if it repeats a constant. XLA would fold the count of all copies, slowly.
         return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
     return measure(value, slot.source, slot.questions)
-
-
-def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"profile needs an array among the arguments of the function, got {kinds}; use jnp.asarray")

@@ -28,14 +28,11 @@ from supremum.numerics.pictures import profile_picture
 from supremum.numerics.tallies import Tally
 from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
 from supremum.numerics.wording import every, not_finite, worst
-from supremum.render import aligned, columns_to_html
+from supremum.render import aligned, columns_to_html, fitted, shortened
 from supremum.tracing import Origins, Sources
 
 _SHOWN = 40
 _MOST_DRAWN = 1000
-_NARROWEST = 12
-"""The fewest characters of an expression that plain text shows."""
-_GAP = 2
 _LEGEND = (
     "For each format the worst of: values that overflow (to inf, nan, or the largest number, max), that are flushed to "
     "zero (0), and that become subnormal (sub)."
@@ -254,7 +251,7 @@ class Profile:
         rest = len(self.rows) - len(shown)
         more = [f"... and {rest} more"] if rest else []
         width = shutil.get_terminal_size().columns
-        lines = _fitted(_lines(shown, self.formats, worst), width)
+        lines = fitted(_lines(shown, self.formats, worst), width, _EXPRESSION)
         table = aligned(lines, right=_RIGHT)
         head = [self.title, *([_LEGEND] if self.formats else [])]
         if max(map(len, table.splitlines())) > width:
@@ -339,21 +336,9 @@ def _block(row: ProfileRow, formats: Sequence[Format], width: int) -> str:
     bad = not_finite(values)
     parts += [bad] if bad else []
     parts += [f"{each.short_name} {found}" for each in formats if (found := every(values.formats[each.name]))]
-    place = _cut(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
+    place = shortened(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
     detail = textwrap.wrap("; ".join(parts), width, initial_indent="  ", subsequent_indent="  ")
     return "\n".join([place, *detail])
-
-
-def _fitted(lines: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """The lines with expressions cut so that the table is at most as wide as the terminal, where that is possible."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    others = sum(widths) - widths[_EXPRESSION] + _GAP * (len(widths) - 1)
-    room = max(_NARROWEST, width - others)
-    return [(*line[:_EXPRESSION], _cut(line[_EXPRESSION], room), *line[_EXPRESSION + 1 :]) for line in lines]
-
-
-def _cut(expression: str, width: int) -> str:
-    return expression if len(expression) <= width else f"{expression[: width - 3]}..."
 
 
 def _elements(aval: Any) -> int:

@@ -2,6 +2,8 @@
 
 from supremum.public_names import public_names
 from supremum.render.document import Document, aligned, columns_to_html, document_to_html, document_to_text
+from supremum.render.document import fitted as fitted
+from supremum.render.document import shortened as shortened
 from supremum.render.exponents import (
     Axis,
     Exponents,
