@@ -104,14 +104,14 @@ def rows_page(
     )
     rows = [row for section in sections for row in section.rows]
     names = dict.fromkeys(name for row in rows for name in row.facets)
-    choices = {name: sorted({row.facets.get(name, "") for row in rows} - {""}) for name in names}
+    choices = {name: sorted({row.facets.get(name, "") for row in rows}) for name in names}
     colours = "\n".join(f"  --{name}: light-dark({light}, {dark});" for name, (light, dark) in COLOURS.items())
     return template.render(
         title=title,
         subtitle=subtitle,
         sections=sections,
         orders=orders,
-        filters={name: values for name, values in choices.items() if len(values) > 1},
+        filters={name: list(filter(None, values)) for name, values in choices.items() if len(values) > 1},
         facets=list(names),
         placeholder=placeholder,
         empty=empty,
