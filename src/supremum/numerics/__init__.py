@@ -1,4 +1,4 @@
-"""What number formats would do to the values that a JAX function computes, and where bad values come from."""
+"""Numbers in a JAX function: what formats and devices do to them, and where NaNs and infinities are born."""
 
 from supremum.extras import require
 
@@ -6,15 +6,19 @@ require(__name__, "jax")
 
 from supremum.numerics.birth_causes import OperandRange
 from supremum.numerics.births import BadSource, Birth, Births
+from supremum.numerics.devices import DEVICES, Arithmetic, Device
+from supremum.numerics.emulation import on
 from supremum.numerics.first_bad import first_nonfinite
+from supremum.numerics.page import profile_page
+from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
 from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.public_names import public_names
 
 __all__ = [
-    "BadSource", "Birth", "Births", "FormatCounts", "OperandRange", "Profile", "ProfileRow", "ValueCounts",
-    "first_nonfinite", "profile",
+    "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "OperandRange", "ProductRow",
+    "Products", "Profile", "ProfileRow", "ValueCounts", "first_nonfinite", "on", "products", "profile", "profile_page",
 ]  # fmt: skip
 
 

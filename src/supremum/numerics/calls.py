@@ -8,7 +8,8 @@ from typing import Any
 import jax
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.jaxprs import TracedCall, is_array, lifted, traced_call
+from supremum.jaxprs import TracedCall, traced_call
+from supremum.numerics.arguments import check_arguments
 from supremum.numerics.instrumented import is_floating
 
 
@@ -25,13 +26,9 @@ def checked_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         OperandError: for arguments without an array.
         ArgumentError: for a function with side effects or without a floating-point result.
     """
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
         raise OperandError(f"{under} runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"{under} needs an array among the arguments of the function, got {kinds}; use jnp.asarray")
+    check_arguments(under, fn, args, kwargs)
     call = traced_call(fn, args, kwargs, under)
     if call.program.effects:
         effects = ", ".join(sorted({str(effect) for effect in call.program.effects}))

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from supremum.argument_checks import function, iterable
+from supremum.argument_checks import flag, function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
 from supremum.numerics.calls import checked_call
@@ -20,7 +20,9 @@ from supremum.numerics.tallies import Tally
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
-def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callable[..., Profile]:
+def profile(
+    fn: Callable[..., Any], formats: Iterable[Any] = FORMATS, *, histogram: bool = True
+) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
     The function is compiled and run once, with counters after each operation that makes floating-point values. Its
@@ -34,6 +36,7 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
             updated as by a call. Arguments that are not arrays, such as Python numbers, are passed on as they are.
         formats: the floating-point formats to answer for.
+        histogram: whether to count the binary exponents of the values too, for `Profile.to_svg` and the page.
 
     Returns:
         A function that takes the same arguments and returns a `Profile`.
@@ -59,10 +62,11 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     """
     function("fn", fn, "jnp.exp")
     rows = _as_formats(formats)
+    flag("histogram", histogram)
 
     @wraps(fn, updated=())
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        return _profile(fn, rows, args, kwargs)
+        return _profile(fn, rows, histogram, args, kwargs)
 
     return profiled
 
@@ -76,10 +80,14 @@ def _as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
 
 
 def _profile(
-    fn: Callable[..., Any], formats: tuple[Format, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., Any],
+    formats: tuple[Format, ...],
+    histogram: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Profile:
     call = checked_call(fn, args, kwargs, "profile")
-    instrument = counting(formats)
+    instrument = counting(formats, histogram)
     plan = plan_of(call.program, instrument)
     slots = plan.slots
 

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 from jax.extend.core import JaxprEqn
 
 from supremum.formats import Format
+from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Site, aval_of
 from supremum.numerics.instrumented import Instrument, Lanes, is_floating
-from supremum.numerics.tallies import Level, Tally, added, counted_format, empty, levels_of, measure
+from supremum.numerics.tallies import Questions, Tally, added, counted_format, empty, measure, questions_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,13 +23,13 @@ class Slot:
         site: the operation that makes it.
         result: its index among the results of the operation.
         source: the format that its values are counted in.
-        levels: the levels that are counted.
+        questions: what is counted.
     """
 
     site: Site
     result: int
     source: Format
-    levels: tuple[Level, ...]
+    questions: Questions
 
 
 Measure: TypeAlias = Callable[[Any, Slot], Tally]
@@ -37,14 +38,20 @@ Measure: TypeAlias = Callable[[Any, Slot], Tally]
 
 def measured(value: Any, slot: Slot) -> Tally:
     """The tally of a result of one run."""
-    return measure(value, slot.source, slot.levels)
+    if slot.site.equation.primitive is p.broadcast_in_dim_p:
+        # It has a slot only if it repeats a constant. XLA would fold the count of all copies, slowly.
+        return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
+    return measure(value, slot.source, slot.questions)
 
 
-def counting(formats: tuple[Format, ...], measure: Measure = measured) -> Instrument[Slot, Tally]:
+def counting(
+    formats: tuple[Format, ...], histogram: bool = False, measure: Measure = measured
+) -> Instrument[Slot, Tally]:
     """The instrument of `profile`.
 
     Args:
         formats: the formats that values may be converted to.
+        histogram: whether to count exponents, too.
         measure: makes the tally of a result.
     """
 
@@ -52,7 +59,7 @@ def counting(formats: tuple[Format, ...], measure: Measure = measured) -> Instru
         for index, result in enumerate(map(aval_of, site.equation.outvars)):
             if is_floating(result):
                 source = counted_format(result.dtype)
-                yield Slot(site, index, source, levels_of(source, formats))
+                yield Slot(site, index, source, questions_of(source, formats, histogram))
 
     def tallies(
         slots: tuple[Slot, ...], _: JaxprEqn, __: Sequence[Lanes], results: Sequence[Lanes], ___: tuple[Any, ...]
@@ -60,6 +67,6 @@ def counting(formats: tuple[Format, ...], measure: Measure = measured) -> Instru
         return results, [measure(results[slot.result][0], slot) for slot in slots]
 
     def nothing(slots: Sequence[Slot]) -> list[Tally]:
-        return [empty(slot.source, slot.levels) for slot in slots]
+        return [empty(slot.source, slot.questions) for slot in slots]
 
     return Instrument("profile", slots, tallies, nothing, added)
