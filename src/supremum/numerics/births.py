@@ -18,7 +18,7 @@ from jax.core import Tracer
 from supremum.errors import OperandError
 from supremum.formats import Format, as_format
 from supremum.jax_compat import open_jaxpr, parameter, type_text
-from supremum.jaxprs import Site
+from supremum.jaxprs import Position, Site
 from supremum.numerics.birth_causes import INFINITY, NAN, Cause, OperandRange, cause_of, counted
 from supremum.numerics.birth_records import CODE, FIRST_ITERATION, LOOPS, RUNS, BirthSlot
 from supremum.numerics.tallies import counted_format
@@ -53,6 +53,7 @@ class Birth:
             finite ones; None if the second run, which tells, did not make them again.
         cause: why, in a few words; empty if that is not certain.
         fix: what to do about it; empty if that depends on the program.
+        path: the user's calls that led there, outermost first. The last one is the expression.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
@@ -79,6 +80,7 @@ class Birth:
     reached_output: bool | None
     cause: str
     fix: str
+    path: tuple[Position, ...]
 
     @property
     def where(self) -> str:
@@ -90,6 +92,7 @@ class Birth:
         return asdict(self) | {
             "iterations": list(self.iterations),
             "operands": [asdict(operand) for operand in self.operands],
+            "path": [f"{at.file}:{at.line} {at.function}" for at in self.path],
         }
 
 
@@ -279,6 +282,7 @@ class Births(Sequence[Birth]):
                 reached,
                 cause.text,
                 cause.fix,
+                origin.path,
             )
             made.append((_order(slot, rows[place]), birth))
         return tuple(birth for _, birth in sorted(made, key=lambda pair: pair[0]))
@@ -412,7 +416,7 @@ class Births(Sequence[Birth]):
         if not self.sources:
             return html
         rows = [("came in", "values", "reached the result")]
-        rows += [(_source_name(each), _made(each.nans, each.infinities), _fate(each.reached_output)) for each in
+        rows += [(name_of_source(each), made_of(each.nans, each.infinities), _fate(each.reached_output)) for each in
                  self.sources]  # fmt: skip
         return html + columns_to_html("Non-finite values that came in.", rows)
 
@@ -458,7 +462,8 @@ def _value(source: Format, key: int) -> float:
     return -value if key < 0 else value
 
 
-def _made(nans: int, infinities: int) -> str:
+def made_of(nans: int, infinities: int) -> str:
+    """Numbers of NaNs and infinities in words."""
     return " and ".join(counted(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
 
 
@@ -473,7 +478,7 @@ def _iterations(birth: Birth) -> str:
     return f"first in {' of the outer loop, '.join(loops[:1])}{''.join(f', inner {each}' for each in loops[1:])}"
 
 
-def _details(birth: Birth) -> list[str]:
+def details_of(birth: Birth) -> list[str]:
     """What is known about a birth, in phrases."""
     fates = {True: "reached the result", False: "did not reach the result", None: "it is not known if it reached it"}
     details = [fates[birth.reached_output]]
@@ -491,10 +496,10 @@ def _details(birth: Birth) -> list[str]:
 
 
 def _block(birth: Birth, width: int) -> str:
-    head = f"{_made(birth.nans, birth.infinities)} from {birth.expression or birth.primitive}"
+    head = f"{made_of(birth.nans, birth.infinities)} from {birth.expression or birth.primitive}"
     if birth.file:
         head += f"  ({Path(birth.file).name}:{birth.line})"
-    lines = [birth.cause, "; ".join(_details(birth))]
+    lines = [birth.cause, "; ".join(details_of(birth))]
     lines += [f"operand {operand}" for operand in birth.operands]
     lines += [f"Fix: {birth.fix}."] if birth.fix else []
     wrapped = [
@@ -505,7 +510,8 @@ def _block(birth: Birth, width: int) -> str:
     return "\n".join([head, *wrapped])
 
 
-def _source_name(source: BadSource) -> str:
+def name_of_source(source: BadSource) -> str:
+    """What bad values come from, in words."""
     if source.kind == "argument":
         return f"argument {source.name}"
     place = f" ({Path(source.file).name}:{source.line})" if source.file else ""
@@ -514,11 +520,11 @@ def _source_name(source: BadSource) -> str:
 
 def _source_text(source: BadSource) -> str:
     reached = "reached" if source.reached_output else "did not reach"
-    values = f"{source.type}, {_made(source.nans, source.infinities)}"
-    return f"{_source_name(source)}: {values}; {reached} the result"
+    values = f"{source.type}, {made_of(source.nans, source.infinities)}"
+    return f"{name_of_source(source)}: {values}; {reached} the result"
 
 
 def _html_line(birth: Birth) -> tuple[str, ...]:
-    details = "; ".join([_made(birth.nans, birth.infinities), *_details(birth)[1:]])
+    details = "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])
     place = f"{Path(birth.file).name}:{birth.line}" if birth.file else "-"
     return place, birth.expression, details, _fate(birth.reached_output), birth.cause, birth.fix
