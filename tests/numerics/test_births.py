@@ -154,6 +154,7 @@ def test_a_gradient_without_where_is_no_trap():
     assert not any("where" in birth.cause for birth in found)
 
 
+OVERFLOW = "overflows {}, whose largest value is {}"
 CAUSES = {
     "log": (jnp.log, X, "the logarithm of zero"),
     "negative log": (jnp.log, -X - 1, "the logarithm of a negative number"),
@@ -161,17 +162,17 @@ CAUSES = {
     "one by zero": (lambda x: 1 / x, X, "a division by zero"),
     "inf - inf": (lambda x: x - x, X.at[0].set(jnp.inf), "infinity minus infinity"),
     "root": (jnp.sqrt, -X, "the square root of a negative number"),
-    "root's gradient": (jax.grad(lambda x: jnp.sqrt(x).sum()), X, "the derivative of a square root at zero is infinite"),
+    "root's gradient": (jax.grad(lambda x: jnp.sqrt(x).sum()), X, "the derivative of a square root at zero"),
     "log's gradient": (jax.grad(lambda x: jnp.log(x).sum()), X, "the derivative of a logarithm at zero is infinite"),
     "rsqrt": (lax.rsqrt, X, "the inverse square root of zero"),
-    "exp": (jnp.exp, X * 100, "the exponential of 400 overflows float32, whose largest value is 3.40282e+38"),
-    "float16": (lambda x: x.astype("float16"), X * 1e5, "4e+05 overflows float16, whose largest value is 65504"),
-    "float16 product": (lambda x: x * x, (X * 100).astype("float16"), "a result overflows float16, whose largest value is"),
-    "float8": (lambda x: x.astype("float8_e4m3fn"), X * 1e3, "4000 overflows float8_e4m3fn, whose largest value is 448"),
-    "bfloat16": (lambda x: x * x, (X * 1e30).astype("bfloat16"), "a result overflows bfloat16, whose largest value is 3.38"),
+    "exp": (jnp.exp, X * 100, "the exponential of 400 " + OVERFLOW.format("float32", "3.40282e+38")),
+    "float16": (lambda x: x.astype("float16"), X * 1e5, "4e+05 " + OVERFLOW.format("float16", "65504")),
+    "float16 product": (lambda x: x * x, (X * 100).astype("float16"), "a result " + OVERFLOW.format("float16", "65504")),
+    "float8": (lambda x: x.astype("float8_e4m3fn"), X * 1e3, "4000 " + OVERFLOW.format("float8_e4m3fn", "448")),
+    "bfloat16": (lambda x: x * x, (X * 1e30).astype("bfloat16"), "a result " + OVERFLOW.format("bfloat16", "3.38")),
     "sum": (lambda x: x.sum(), jnp.full(3, 2e38), "a result overflows float32"),
     "power": (lambda x: lax.integer_pow(x, -2), X, "zero to a negative power"),
-    "index": (lambda x: x.at[jnp.array([7])].get(mode="fill"), X, "an index is out of bounds, and mode='fill' takes NaN"),
+    "index": (lambda x: x.at[jnp.array([7])].get(mode="fill"), X, "an index is out of bounds"),
     "cholesky": (lambda x: jnp.linalg.cholesky(-jnp.eye(3) * x), X + 1, "the matrix is not positive definite"),
 }  # fmt: skip
 
@@ -243,12 +244,15 @@ def test_vmap_around_finds_the_births_of_all_examples():
 
 @pytest.mark.parametrize("check", [True, False])
 def test_shard_map_around(check):
-    mesh = jax.make_mesh((2,), ("i",), devices=jax.devices()[:2])
-    spec = jax.sharding.PartitionSpec("i")
-    looked = first_nonfinite(lambda x: lax.scan(lambda c, _: (c * 0.5, None), jnp.log(x), length=2)[0])
+    mesh, spec = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("i",)), jax.sharding.PartitionSpec("i")
+    looked = first_nonfinite(
+        lambda x: lax.scan(
+            lambda c, _: (lax.cond(c[0] < 0, jnp.abs, lambda c: c * 0.5, c), None), jnp.log(x), length=2
+        )[0]
+    )
     found = jax.jit(jax.shard_map(looked, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check))(X[:2])
     assert told(found) == [("infinity", "log", True)]
-    assert found.outputs.tolist() == [-np.inf, 0.0]
+    assert found.outputs.tolist() == [np.inf, 0.0]
 
 
 FORMATS = ["float16", "bfloat16", "float8_e5m2", "float8_e4m3fn", "complex64"]
@@ -271,7 +275,7 @@ def test_float64():
         found = first_nonfinite(lambda x: (x * x, jnp.float32(1e30) * x.astype("float32") ** 2))(
             jnp.array([1e200, 5e-324])
         )
-        assert [(b.kind, b.operands[0].largest, b.operands[0].smallest) for b in found][0] == (
+        assert next((b.kind, b.operands[0].largest, b.operands[0].smallest) for b in found) == (
             "infinity",
             1e200,
             5e-324,
@@ -367,3 +371,49 @@ def test_the_births_are_a_pytree_and_plain_data(monkeypatch):
     assert max(map(len, text.splitlines())) <= 80
     assert "first in iteration 0" in text
     assert "&lt;" in first_nonfinite(lambda x: jnp.log(x * (x < 0)))(X)._repr_html_()
+
+
+def test_a_masked_attention_of_flax_nnx_is_named():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Block(nnx.Module):
+        def __init__(self, rngs):
+            self.norm, self.dense = nnx.LayerNorm(8, rngs=rngs), nnx.Linear(8, 8, rngs=rngs)
+
+        def __call__(self, x, mask):
+            q = self.dense(self.norm(x))
+            scores = jnp.where(mask, q @ q.T, -jnp.inf)
+            return x + jax.nn.softmax(scores) @ q
+
+    def loss(block, x, mask):
+        return jnp.sum(block(x, mask)[:2] ** 2)
+
+    mask = jnp.tril(jnp.ones((4, 4), bool)).at[3].set(False)
+    x = jax.random.normal(jax.random.key(0), (4, 8))
+    found = first_nonfinite(nnx.value_and_grad(loss))(Block(nnx.Rngs(0)), x, mask)
+    first = found[0]
+    assert first.cause == "infinity minus infinity: a row of the softmax is masked completely"
+    assert (first.nans, first.expression) == (4, "jax.nn.softmax(scores)")
+    assert np.isfinite(found.outputs[0])  # the loss leaves the masked row out, but its gradient does not
+    assert first.reached_output
+    assert not np.isfinite(jax.tree.leaves(found.outputs[1])[0]).all()
+
+
+def test_equinox_and_an_optax_step():
+    eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
+    model = eqx.nn.MLP(3, 3, 4, 1, final_activation=jax.nn.relu, key=jax.random.key(0))
+    arrays, static = eqx.partition(model, eqx.is_array)
+    optimizer = optax.adam(1e-3)
+
+    def loss(arrays, x):
+        return -jnp.mean(jnp.log(jax.vmap(eqx.combine(arrays, static))(x)))
+
+    def step(arrays, state, x):
+        updates, state = optimizer.update(jax.grad(loss)(arrays, x), state, arrays)
+        return optax.apply_updates(arrays, updates), state
+
+    found = first_nonfinite(step)(arrays, optimizer.init(arrays), jnp.ones((2, 3)))
+    assert "the derivative of a logarithm at zero is infinite" in {birth.cause for birth in found}
+    assert {birth.line for birth in found.reached} >= {loss.__code__.co_firstlineno + 1}
+    whole = first_nonfinite(lambda model, x: jnp.log(model(x)))(model, jnp.ones(3))
+    assert told(whole) == [("infinity", "log", True)]

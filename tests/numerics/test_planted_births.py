@@ -9,7 +9,7 @@ from numerics.planted_births import PLANTS, STRUCTURES, planted
 from supremum.numerics import first_nonfinite
 
 PROGRAMS = 200
-GROUPS = 10
+GROUPS = 20
 
 
 def misses(seed):
@@ -17,12 +17,13 @@ def misses(seed):
     made = planted(seed)
     seen, reaches = eager_births(made.function, made.arguments)
     found = first_nonfinite(made.function)(*made.arguments)
-    expected = (made.iterations, made.in_rule, seen[0].kind, reaches(0))
+    expected = (made.iterations, seen[0].kind, reaches(0))
     if not found:
         return [f"{seed}: nothing was found"]
     birth = found[0]
-    told = (birth.iterations, birth.in_custom_rule, birth.kind, birth.reached_output)
-    wrong = [] if birth.line in made.lines else [f"{seed}: line {birth.line} instead of one of {made.lines}"]
+    told = (birth.iterations, birth.kind, birth.reached_output)
+    line = made.call if birth.in_custom_rule else made.line
+    wrong = [] if birth.line == line else [f"{seed}: line {birth.line} instead of {line}"]
     return wrong + ([] if told == expected else [f"{seed} {made.kind} {made.structures}: {told} != {expected}"])
 
 
@@ -31,7 +32,7 @@ def test_the_judge_sees_the_planted_birth_first():
         made = planted(seed)
         seen, _ = eager_births(made.function, made.arguments)
         assert seen[0].iterations == made.iterations
-        assert seen[0].line in made.lines
+        assert seen[0].line in (made.line, made.call)
 
 
 def test_without_the_birth_the_programs_are_finite():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -118,8 +118,9 @@ def _is_finite(call: JittedCall) -> bool:
     import jax
     import jax.numpy as jnp
 
-    args, kwargs = jax.tree.map(
-        lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, (call.args, call.kwargs)
-    )
+    def copied(leaf: Any) -> Any:
+        return leaf.copy() if isinstance(leaf, jax.Array) else leaf
+
+    args, kwargs = jax.tree.map(copied, (call.args, dict(call.kwargs)))
     leaves = jax.tree.leaves(call.function(*args, **kwargs))
     return all(bool(jnp.isfinite(leaf).all()) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact))

@@ -29,7 +29,7 @@ from supremum.numerics.bad_values import (
     range_of,
     replaced,
 )
-from supremum.numerics.instrumented import Instrument, Lanes, Plan, is_floating
+from supremum.numerics.instrumented import Instrument, Lanes, Plan, is_floating, on_each_device
 
 NAME = "first_nonfinite"
 LOOPS = p.scan_p.name, p.while_p.name
@@ -257,13 +257,16 @@ def tracing_one(
         for place, iteration in enumerate(iterations):
             is_first &= target.first[place] == jnp.asarray(iteration, "uint32")
 
-        def ranges(values: list[Any], made: list[Any]) -> Any:
+        def ranges() -> Any:
             numbers = [sum((count(each == code) for each in made), np.uint32(0)) for code in (BAD | NAN, BAD)]
             last = jnp.stack([lax.convert_element_type(number, integers) for number in numbers])
-            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, integers) for value in values)]
-            return jnp.stack([*rows, *[jnp.zeros(RANGE, integers)] * (size - len(rows))])
+            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, integers) for value in given)]
+            rest = [jnp.zeros(RANGE, integers)] * (size - len(rows))
+            return on_each_device(jnp.stack([*rows, *rest]))
 
-        return changed, [lax.cond(is_first, ranges, lambda *_: empty(())[0], given, made)]
+        return changed, [
+            lax.cond(is_first, lambda: on_each_device(ranges(given, made)), lambda: on_each_device(empty(())[0]))
+        ]
 
     def packed(records: list[Any]) -> list[Any]:
         return [functools.reduce(lax.bitwise_or, [empty(())[0], *records])]  # at most one of them is not zero

@@ -178,7 +178,7 @@ class Fates(NamedTuple):
     """What the second run found, for each operation and each source that was followed.
 
     Args:
-        reached: bool[1, followed]: whether its bad values reach the results.
+        reached: uint32[1, followed]: other than 0 if its bad values reach the results.
         ranges: integer[1, followed, operands + 1, RANGE]: what it made and the ranges of its operands; see
             `tracing_one`.
     """

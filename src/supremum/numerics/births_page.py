@@ -60,7 +60,8 @@ def _section(name: str, births: Births) -> PageSection:
 
 def _row(birth: Birth, rank: int, place: int) -> PageRow:
     at = birth.path[-1] if birth.path else None
-    fate = {True: ("reached the result", "bad"), False: ("did not reach the result", "good")}
+    fates = {True: ("reached the result", "bad"), False: ("did not reach the result", "good")}
+    fate = ("fate unknown", "warning") if birth.reached_output is None else fates[birth.reached_output]
     facts: list[tuple[str, str | list[str]]] = [("made", made_of(birth.nans, birth.infinities) or birth.kind)]
     if birth.cause:
         facts.append(("cause", birth.cause))
@@ -76,7 +77,7 @@ def _row(birth: Birth, rank: int, place: int) -> PageRow:
         "; ".join([birth.cause or birth.primitive, *details_of(birth)[1:]]),
         [
             ("NaN" if birth.kind == "nan" else "infinity", ""),
-            fate.get(birth.reached_output, ("fate unknown", "warning")),
+            fate,
         ],
         {
             "File": Path(birth.file).name,

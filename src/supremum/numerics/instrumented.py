@@ -33,6 +33,7 @@ S = TypeVar("S")
 """What describes the place of a record, such as a result of an operation."""
 R = TypeVar("R")
 """What is known about the runs of such a place: arrays, or a tree of them."""
+T = TypeVar("T")
 Lanes: TypeAlias = tuple[Any, ...]
 """A value of the program in each of the lanes that run side by side."""
 
@@ -310,7 +311,7 @@ def _run_while(
 
     def asked(carry: Sequence[Lanes], index: Any) -> tuple[Any, list[R]]:
         (going_on,), found = evaluate(condition, [*of_condition, *carry], instrument, (*iterations, index))
-        return going_on[0], instrument.packed(found)
+        return going_on[0], on_each_device(instrument.packed(found))
 
     def run(state: Any) -> Any:
         index, going_on, carry, of_asking, of_running = state
@@ -347,7 +348,7 @@ def _run_cond(
         def run(*values: Any) -> Any:
             results, found = evaluate(step.inner[place], values, instrument, iterations)
             others = [_nothing(each, instrument) for each in step.inner]
-            others[place] = instrument.packed(found)
+            others[place] = on_each_device(instrument.packed(found))
             return results, [record for each in others for record in each]
 
         return run
@@ -356,7 +357,19 @@ def _run_cond(
 
 
 def _nothing(plan: Plan[S], instrument: Instrument[S, R]) -> list[R]:
-    return instrument.empty(plan.slots)
+    return on_each_device(instrument.empty(plan.slots))
+
+
+def on_each_device(records: T) -> T:
+    """Tell JAX that arrays of integers may differ on the devices of the `shard_map` around the call, if there is one.
+
+    The types of what loops carry and of what branches return must agree in this, too.
+    """
+    names = jax.sharding.get_abstract_mesh().manual_axes
+    if not names:
+        return records
+    zero = lax.axis_index(names) & 0
+    return jax.tree.map(lambda leaf: leaf | lax.convert_element_type(zero, leaf.dtype), records)
 
 
 def _joined(instrument: Instrument[S, R], left: Sequence[R], right: Sequence[R]) -> list[R]:
