@@ -167,7 +167,7 @@ CAUSES = {
     "rsqrt": (lax.rsqrt, X, "the inverse square root of zero"),
     "exp": (jnp.exp, X * 100, "the exponential of 400 " + OVERFLOW.format("float32", "3.40282e+38")),
     "float16": (lambda x: x.astype("float16"), X * 1e5, "4e+05 " + OVERFLOW.format("float16", "65504")),
-    "float16 product": (lambda x: x * x, (X * 100).astype("float16"), "a result " + OVERFLOW.format("float16", "65504")),
+    "float16 product": (lambda x: x * x, X.astype("float16") * 99, "a result " + OVERFLOW.format("float16", "65504")),
     "float8": (lambda x: x.astype("float8_e4m3fn"), X * 1e3, "4000 " + OVERFLOW.format("float8_e4m3fn", "448")),
     "bfloat16": (lambda x: x * x, (X * 1e30).astype("bfloat16"), "a result " + OVERFLOW.format("bfloat16", "3.38")),
     "sum": (lambda x: x.sum(), jnp.full(3, 2e38), "a result overflows float32"),

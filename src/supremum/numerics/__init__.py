@@ -5,7 +5,8 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.numerics.birth_causes import OperandRange
-from supremum.numerics.births import BadSource, Birth, Births
+from supremum.numerics.birth_rows import BadSource, Birth
+from supremum.numerics.births import Births
 from supremum.numerics.births_page import births_page
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on

@@ -264,9 +264,10 @@ def tracing_one(
             rest = [jnp.zeros(RANGE, integers)] * (size - len(rows))
             return on_each_device(jnp.stack([*rows, *rest]))
 
-        return changed, [
-            lax.cond(is_first, lambda: on_each_device(ranges(given, made)), lambda: on_each_device(empty(())[0]))
-        ]
+        def nothing() -> Any:
+            return on_each_device(empty(())[0])
+
+        return changed, [lax.cond(is_first, ranges, nothing)]
 
     def packed(records: list[Any]) -> list[Any]:
         return [functools.reduce(lax.bitwise_or, [empty(())[0], *records])]  # at most one of them is not zero

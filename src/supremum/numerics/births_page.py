@@ -8,7 +8,8 @@ from pathlib import Path
 from supremum.argument_checks import instance, mapping, text
 from supremum.errors import shown
 from supremum.extras import require
-from supremum.numerics.births import BadSource, Birth, Births, details_of, made_of, name_of_source
+from supremum.numerics.birth_rows import BadSource, Birth, details_of, made_of, name_of_source
+from supremum.numerics.births import Births
 from supremum.render import PageRow, PageSection, rows_page
 from supremum.tracing import source_lines
 

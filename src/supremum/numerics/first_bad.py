@@ -197,8 +197,10 @@ def _fates(
         return on_each_device((reached, ranges))
 
     def fate(index: Any) -> tuple[Any, Any]:
-        nothing = on_each_device((jnp.zeros((), "uint32"), jnp.zeros(shape, integers)))
-        return lax.cond(occurred[index], follow, lambda _: nothing, index)
+        def nothing() -> tuple[Any, Any]:
+            return on_each_device((jnp.zeros((), "uint32"), jnp.zeros(shape, integers)))
+
+        return lax.cond(occurred[index], lambda: follow(index), nothing)
 
     reached, ranges = lax.map(fate, jnp.asarray(chosen, "int32"))
     return Fates(reached[None], ranges[None])

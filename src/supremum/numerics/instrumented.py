@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import jax
@@ -317,7 +318,7 @@ def _run_while(
         index, going_on, carry, of_asking, of_running = state
         results, found = evaluate(body, [*constants, *carry], instrument, (*iterations, index))
         if going_on.ndim:
-            results = jax.tree.map(lambda new, old: _chosen(going_on, new, old), results, carry)
+            results = jax.tree.map(partial(_chosen, going_on), results, carry)
         index = index + np.uint32(1)
         next_going_on, found_asking = asked(results, index)
         of_asking = _joined(instrument, of_asking, found_asking)
@@ -369,7 +370,11 @@ def on_each_device(records: T) -> T:
     if not names:
         return records
     zero = lax.axis_index(names) & 0
-    return jax.tree.map(lambda leaf: leaf | lax.convert_element_type(zero, leaf.dtype), records)
+
+    def different(leaf: Any) -> Any:
+        return leaf | lax.convert_element_type(zero, leaf.dtype)
+
+    return jax.tree.map(different, records)
 
 
 def _joined(instrument: Instrument[S, R], left: Sequence[R], right: Sequence[R]) -> list[R]:
