@@ -280,7 +280,7 @@ def tracing_one(
     def empty(_: Sequence[BirthSlot]) -> list[Any]:
         return [jnp.zeros((size, RANGE), integers)]
 
-    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, packed, lanes, is_bad_literal)
+    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, packed, 2, lanes, is_bad_literal)
 
 
 def rows_of(candidates: Iterable[BirthSlot]) -> int:

@@ -55,6 +55,7 @@ class Instrument(Generic[S, R]):
         empty: the records of slots that did not run, packed.
         joined: the record of all runs of two packed records, the earlier one first.
         packed: the records of the slots of a function, in the form in which loops and branches return them.
+        width: the number of lanes.
         lanes: the lanes of a constant of the program: its variable and its value are given.
         is_lifted: whether a literal is to be treated like a constant.
     """
@@ -68,6 +69,7 @@ class Instrument(Generic[S, R]):
     empty: Callable[[Sequence[S]], list[R]]
     joined: Callable[[R, R], R]
     packed: Callable[[list[R]], list[R]] = lambda records: records
+    width: int = 1
     lanes: Callable[[Var, Any], Lanes] = lambda _, value: (value,)
     is_lifted: Callable[[Literal], bool] = lambda _: False
 
@@ -231,11 +233,9 @@ def evaluate(
     values: dict[Any, Lanes] = {variable: instrument.lanes(variable, value) for variable, value in constants}
     values.update(zip(plan.jaxpr.invars, operands, strict=True))
     records: list[R] = []
-    # All operands have the same number of lanes; a function without any has that of its constants.
-    lanes = max((len(each) for each in values.values()), default=1)
 
     def read(atom: Any) -> Lanes:
-        return (atom.val,) * lanes if isinstance(atom, Literal) else values[atom]
+        return (atom.val,) * instrument.width if isinstance(atom, Literal) else values[atom]
 
     for step in plan.steps:
         given = [read(atom) for atom in step.equation.invars]
@@ -243,7 +243,7 @@ def evaluate(
             results, found = _ENTERED[step.equation.primitive.name].run(step, given, instrument, iterations)
             records += found
         else:
-            results = list(zip(*(_evaluated(plan, step, given, lane) for lane in range(lanes)), strict=True))
+            results = list(zip(*(_evaluated(plan, step, given, lane) for lane in range(instrument.width)), strict=True))
             if step.slots:
                 results, found = instrument.measure(step.slots, step.site.equation, given, results, iterations)
                 records += found
