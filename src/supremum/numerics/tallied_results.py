@@ -93,4 +93,6 @@ def counting(
     def nothing(slots: Sequence[Slot]) -> list[Tally]:
         return [empty(slot.source, slot.questions) for slot in slots]
 
-    return Instrument("profile", slots, tallies, nothing, added, lanes=lambda _, value: two_lanes(value), is_apart=True)
+    return Instrument(
+        "profile", slots, tallies, nothing, added, width=2, lanes=lambda _, value: two_lanes(value), is_apart=True
+    )
