@@ -37,6 +37,9 @@ class Span:
         normal: the exponent of its smallest normal number; `low` if it has no subnormal ones.
         high: the exponent of its largest number.
         note: what it does to the values, in a few words.
+
+    >>> Span("f16", -24, -14, 15, "3% inf").note
+    '3% inf'
     """
 
     name: str
@@ -53,6 +56,9 @@ class Exponents:
     Args:
         counts: the number of values by their exponent; `2**e` and what is less than `2**(e + 1)` has the exponent `e`.
         spans: the ranges to compare them with.
+
+    >>> described(Exponents({-1: 4, 3: 1}))
+    'exponents from 2⁻¹ to 2³'
     """
 
     counts: Mapping[int, int]
@@ -65,6 +71,9 @@ class Axis:
 
     Args:
         first, last: the lowest and the highest exponent.
+
+    >>> Axis(-26, 22).length, Axis(-26, 22).ticks
+    (49, (-16, 0, 16))
     """
 
     first: int
@@ -147,7 +156,11 @@ def _strip(histogram: Exponents, span: Span, axis: Axis) -> list[tuple[str, int,
 
 
 def legend_to_html() -> str:
-    """The meaning of the colours of `exponents_to_html`, as an HTML list."""
+    """The meaning of the colours of `exponents_to_html`, as an HTML list.
+
+    >>> legend_to_html().count("<li>")
+    5
+    """
     entries = (f'<li><i style="background:var(--{name})"></i>{escape(meaning)}</li>' for name, meaning in KEY)
     return f'<ul class="legend">{"".join(entries)}</ul>'
 

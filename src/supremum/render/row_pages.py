@@ -27,6 +27,9 @@ class PageRow:
         fixes: for each problem the fixes to choose from.
         picture: HTML that the closed row shows, such as `exponents_to_html` returns.
         panel: HTML that the open row shows in its place.
+
+    >>> PageRow("model.py:12", "x / n", "NaN from 0 / 0").marks
+    ()
     """
 
     where: str
@@ -53,6 +56,11 @@ class PageSection:
         notes: further sentences.
         rows: the rows, in the first of the page's orders.
         legend: HTML that explains the pictures.
+
+    >>> PageSection(
+    ...     "loss", "1 birth", rows=[PageRow("model.py:12", "x / n", "NaN")]
+    ... ).name
+    'loss'
     """
 
     name: str
