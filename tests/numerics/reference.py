@@ -6,7 +6,7 @@ import numpy as np
 from supremum.formats import FORMATS, Kind
 from supremum.numerics.instrumented import evaluate, plan_of
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import counting
+from supremum.numerics.tallied_results import MADE, counting, two_lanes
 from supremum.numerics.tallies import measure
 
 FLOATS = tuple(row for row in FORMATS if row.kind is Kind.FLOAT)
@@ -77,9 +77,9 @@ def profile_with_values(function, arguments, formats=FLOATS, histogram=False):
         return measure(value, slot.source, slot.questions)
 
     instrument = counting(formats, histogram, record)
-    outputs, tallies = jax.jit(lambda *given: evaluate(plan, [(value,) for value in given], instrument))(*arguments)
+    outputs, tallies = jax.jit(lambda *given: evaluate(plan, list(map(two_lanes, given)), instrument))(*arguments)
     jax.effects_barrier()
-    outputs = tuple(value for (value,) in outputs)
+    outputs = tuple(lanes[MADE] for lanes in outputs)
     return Profile(outputs, tallies, plan.slots, formats), [[np.asarray(each) for each in runs] for runs in values]
 
 

@@ -85,15 +85,15 @@ def seeds_with_other_results(seeds):
 
 
 def test_results_are_bit_equal_under_all_optimizations():
-    assert seeds_with_other_results([4, 5]) == []
+    # With counters in the loop of program 18, XLA would add up a sum of it in a different order.
+    assert seeds_with_other_results([5, 18]) == []
 
 
 @pytest.mark.slow
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("first", range(0, 30, 10))
-def test_results_of_most_random_programs_are_bit_equal_under_all_optimizations(first):
-    # Why the program of seed 18 differs, in a loop, is not known.
-    assert set(seeds_with_other_results(range(first, first + 10))) <= {18}
+def test_results_of_random_programs_are_bit_equal_under_all_optimizations(first):
+    assert seeds_with_other_results(range(first, first + 10)) == []
 
 
 @pytest.mark.parametrize("histogram", [False, True], ids=["counts", "histogram"])

@@ -21,12 +21,12 @@ def program(x):
     return jnp.where(x < 0, powers / powers.sum(), small), jnp.log(-x)
 
 
-FOUND = profile(program)(X)
+FOUND = profile(program, histogram=True)(X)
 
 
 @pytest.fixture(scope="module")
 def page():
-    return profile_page({"<program>": FOUND, "again": profile(jnp.sin)(X)})
+    return profile_page({"<program>": FOUND, "again": profile(jnp.sin, histogram=True)(X)})
 
 
 def test_a_page_has_totals_rows_source_and_ranges(page):
@@ -49,7 +49,7 @@ def test_a_page_has_totals_rows_source_and_ranges(page):
 
 def test_a_page_without_profiles_or_histograms_says_so():
     assert "No jitted function was called." in profile_page({})
-    page = profile_page({"f": profile(jnp.exp, histogram=False)(X)})
+    page = profile_page({"f": profile(jnp.exp)(X)})
     assert "<title>Profile of f</title>" in page
     assert "<svg" not in page
 
@@ -74,7 +74,7 @@ def test_the_picture_is_an_svg_of_the_rows_that_suffer_most():
 
 
 def test_a_picture_needs_histograms_and_a_number_of_rows():
-    without = profile(jnp.exp, histogram=False)(X)
+    without = profile(jnp.exp)(X)
     with pytest.raises(OperandError, match="histogram=True"):
         without.to_svg()
     assert "<svg" not in without._repr_html_()
@@ -85,7 +85,7 @@ def test_a_picture_needs_histograms_and_a_number_of_rows():
 def test_a_notebook_shows_picture_and_table():
     shown = FOUND._repr_html_()
     assert shown.index("<svg") < shown.index("<table")
-    nothing = profile(lambda x: x * 0.0)(X)._repr_html_()  # no value has an exponent
+    nothing = profile(lambda x: x * 0.0, histogram=True)(X)._repr_html_()  # no value has an exponent
     assert "<svg" not in nothing
 
 

@@ -73,7 +73,7 @@ def profile(
 
     def profiled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
         given = function if device is None else numerics.on(device, function)
-        return numerics.profile(given, **settings)(*args, **kwargs)
+        return numerics.profile(given, **settings, histogram=True)(*args, **kwargs)
 
     check_target(target, args)
     is_printed = output in (None, STANDARD_OUTPUT)

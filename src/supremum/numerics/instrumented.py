@@ -58,6 +58,7 @@ class Instrument(Generic[S, R]):
         width: the number of lanes.
         lanes: the lanes of a constant of the program: its variable and its value are given.
         is_lifted: whether a literal is to be treated like a constant.
+        is_apart: whether loops and branches of the first lane run apart from those of the others, as they are.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Instrument(Generic[S, R]):
     width: int = 1
     lanes: Callable[[Var, Any], Lanes] = lambda _, value: (value,)
     is_lifted: Callable[[Literal], bool] = lambda _: False
+    is_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,7 +242,7 @@ def evaluate(
     for step in plan.steps:
         given = [read(atom) for atom in step.equation.invars]
         if step.inner:
-            results, found = _ENTERED[step.equation.primitive.name].run(step, given, instrument, iterations)
+            results, found = _entered(plan, step, given, instrument, iterations)
             records += found
         else:
             results = list(zip(*(_evaluated(plan, step, given, lane) for lane in range(instrument.width)), strict=True))
@@ -249,6 +251,27 @@ def evaluate(
                 records += found
         values.update(zip(step.equation.outvars, results, strict=True))
     return [read(atom) for atom in plan.results], records
+
+
+def _entered(
+    plan: Plan[S],
+    step: Step[S],
+    operands: Sequence[Lanes],
+    instrument: Instrument[S, R],
+    iterations: tuple[Any, ...],
+) -> _Measured[R]:
+    """Run an equation that calls functions, and measure in these."""
+    name = step.equation.primitive.name
+    if not instrument.is_apart or name not in _LOOPS_AND_BRANCHES:
+        return _ENTERED[name].run(step, operands, instrument, iterations)
+    first = _evaluated(plan, step, operands, 0)
+
+    def lanes_inside(variable: Var, value: Any) -> Lanes:
+        return instrument.lanes(variable, value)[1:]
+
+    inside = replace(instrument, width=instrument.width - 1, lanes=lanes_inside, is_apart=False)
+    others, records = _ENTERED[name].run(step, [each[1:] for each in operands], inside, iterations)
+    return [(one, *rest) for one, rest in zip(first, others, strict=True)], records
 
 
 def _evaluated(plan: Plan[S], step: Step[S], operands: Sequence[Lanes], lane: int) -> list[Any]:
@@ -394,6 +417,7 @@ class _Entry:
     run: Callable[[Step[Any], Sequence[Lanes], Instrument[Any, Any], tuple[Any, ...]], _Measured[Any]]
 
 
+_LOOPS_AND_BRANCHES = frozenset({p.scan_p.name, p.while_p.name, p.cond_p.name})
 _ENTERED: Mapping[str, _Entry] = {
     **{
         name: _Entry((function,), _run_call) for name, function in {**CALLS, **WITH_RULE}.items() if name != "shard_map"

@@ -30,7 +30,7 @@ def profile_page(profiles: Mapping[str, Profile]) -> str:
     """Make a self-contained page of profiles, to sort and filter, in light and dark; it needs no network.
 
     Args:
-        profiles: the profiles by the names of the functions.
+        profiles: the profiles by the names of the functions; those made with `histogram=True` show histograms.
 
     Returns:
         The page as HTML.

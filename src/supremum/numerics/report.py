@@ -269,7 +269,13 @@ class Profile:
             rows: the most operations to draw; those that suffer most come first.
 
         Raises:
-            OperandError: if the profile was made with `histogram=False`.
+            OperandError: if the profile was made without `histogram=True`.
+
+        >>> import jax.numpy as jnp
+        >>> from supremum.numerics import profile
+        >>> found = profile(jnp.exp, histogram=True)(jnp.array([1.0, 12.0]))
+        >>> found.to_svg().splitlines()[1]
+        '<title>1 operation, float16, bfloat16, float8_e4m3fn, float8_e5m2</title>'
         """
         shown = self.rows[: whole_number("rows", rows, 1, _MOST_DRAWN)]
         if shown and any(row.values.exponents is None for row in shown):

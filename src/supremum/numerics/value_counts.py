@@ -81,7 +81,7 @@ class ValueCounts:
         infinities: the number of infinities.
         formats: what each format would do to the values, by its name.
         exponents: the number of finite values by their binary exponent, lowest first; values from `2**e` on up to
-            `2**(e + 1)` have the exponent `e`, and zeros have none. None if they were not counted.
+            `2**(e + 1)` have the exponent `e`, and zeros have none. None without `profile(histogram=True)`.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
