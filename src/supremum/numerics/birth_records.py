@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -74,8 +75,11 @@ def is_bad_literal(literal: Literal) -> bool:
     return not bool(np.isfinite(np.asarray(literal.val).astype("complex128")).all())
 
 
-def _floating(lanes: Sequence[Lanes], lane: int = 0) -> list[Any]:
-    return [each[lane] for each in lanes if is_floating(each[lane])]
+def _floating(equation: JaxprEqn, operands: Sequence[Lanes], lane: int) -> list[Any]:
+    """The floating operands of an equation, as arrays; literals are Python's or JAX's own numbers."""
+    types = map(aval_of, equation.invars)
+    pairs = [(each[lane], aval) for each, aval in zip(operands, types, strict=True) if is_floating(aval)]
+    return [value if isinstance(value, jax.Array) else jnp.asarray(value, aval.dtype) for value, aval in pairs]
 
 
 RUNS, CODE, FIRST_ITERATION = range(3)
@@ -113,8 +117,9 @@ def finding(loops: int) -> Instrument[BirthSlot, Any]:
         _: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
         iterations: tuple[Any, ...],
     ) -> tuple[Sequence[Lanes], list[Any]]:  # fmt: skip
-        given = _floating(operands)
-        made = [joined_codes(born(equation, given, result)[0]) for result in _floating(results)]
+        given = _floating(equation, operands, 0)
+        values = [value for (value,) in results if is_floating(value)]
+        made = [joined_codes(born(equation, given, value)[0]) for value in values]
         return results, [_Fresh(functools.reduce(lax.bitwise_or, made), iterations)]
 
     def packed(records: list[Any]) -> list[Any]:
@@ -239,7 +244,7 @@ def tracing_one(
         iterations: tuple[Any, ...],
     ) -> tuple[Sequence[Lanes], list[Any]]:  # fmt: skip
         (slot,) = slots
-        given, clean = _floating(operands), _floating(operands, 1)
+        given, clean = _floating(equation, operands, 0), _floating(equation, operands, 1)
         is_target = target.index == np.int32(candidates[slot]) if slot in candidates else None
         changed, made = [*results], []
         for place, result in enumerate(results):

@@ -115,14 +115,14 @@ class Births(Sequence[Birth]):
         fates: Fates | None,
         slots: tuple[BirthSlot, ...],
         source_slots: tuple[SourceSlot, ...],
-        followed: Any,
+        followed: tuple[int, ...] | None,
     ) -> None:
         self.outputs = outputs
         self._found = found
         self._fates = fates
         self._slots = slots
         self._source_slots = source_slots
-        self._followed = None if followed is None else tuple(int(index) for index in followed)
+        self._followed = followed
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The arrays, and what is not an array; for JAX."""

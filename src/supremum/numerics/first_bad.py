@@ -115,18 +115,19 @@ def _found(fn: Callable[..., Any], call: TracedCall) -> Births:
     with jax.debug_nans(False), jax.debug_infs(False):
         results, records = jax.jit(find)(plan.constants, call.arrays)
         fates, candidates = None, _candidates(records)
-        if candidates is None or candidates.size:
+        if candidates != ():
             follow = jax.jit(partial(_fates, plan, candidates, named, neutral))
             fates = follow(plan.constants, call.arrays, records)
     return Births(call.put_back(results), records, fates, slots, source_slots, candidates)
 
 
-def _candidates(found: Found) -> Any:
+def _candidates(found: Found) -> tuple[int, ...] | None:
     """The indices of operations and sources that made bad values; None while JAX traces, if any may have."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(found)):
         return None
     born = np.asarray(found.records)[0, :, RUNS] != 0
-    return np.flatnonzero(np.concatenate([born, np.asarray(found.sources)[0].any(axis=-1)]))
+    bad = np.concatenate([born, np.asarray(found.sources)[0].any(axis=-1)])
+    return tuple(int(index) for index in np.flatnonzero(bad))
 
 
 def _only_floating(values: Sequence[Any]) -> list[Any]:
@@ -154,7 +155,7 @@ def _name_of(path: tuple[Any, ...], names: list[str]) -> str:
 
 def _fates(
     plan: Plan[BirthSlot],
-    chosen: Any,
+    chosen: tuple[int, ...] | None,
     named: Sequence[Var],
     neutral: Collection[Var],
     constants: tuple[Any, ...],
@@ -176,8 +177,8 @@ def _fates(
     inputs = sum(map(is_floating, operands))
     first_source = len(slots)
     if chosen is None:
-        chosen = np.arange(first_source + inputs + len(named))
-    candidates = {slots[index]: int(index) for index in chosen if index < first_source}
+        chosen = tuple(range(first_source + inputs + len(named)))
+    candidates = {slots[index]: index for index in chosen if index < first_source}
     integers, shape = common_integers(candidates), (rows_of(candidates), RANGE)
     sources = Sources({variable: first_source + inputs + place for place, variable in enumerate(named)}, neutral)
     records, given = found.records[0], found.sources[0]

@@ -137,7 +137,7 @@ class Profile:
     ) -> None:
         self.outputs = outputs
         self.formats = formats
-        self._tallies = tuple(tallies)
+        self._tallies = tallies
         self._slots = slots
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
