@@ -209,6 +209,8 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "pairs": list, "Dense.__call__.args": (ones(1, 3),), "Model.__call__.args": (ones(1, 3),),
         "settings": lambda: mixed_precision.autocast(jnp.sin)._settings,
         "judge": lambda: lambda site, operands: None,
+        "Profile.tallies": (), "Profile.formats": (), "Births.found": (), "Births.fates": (),
+        "slots": (), "source_slots": (), "followed": (), "outputs": (),
         "Model.load_weights.path": saved_weights, "Model.load_state.path": saved_state,
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
-from supremum.numerics import profile
+from supremum.numerics import profile, profile_page
 from supremum.render import (
     side_by_side_to_html,
     side_by_side_to_svg,
@@ -55,6 +55,7 @@ def documents(tmp_path_factory):
     spec.loader.exec_module(module)
     x = jnp.ones(2, "bfloat16")
     report = casts(module.f)(x)
+    found = profile(module.f, histogram=True)(x)
     rules = RuleSet.from_lattice(NAME, EDGES, summary=NAME)
     other = RuleSet.from_lattice(NAME + "2", EDGES | {"uint8": ["float32"]}, summary=NAME)
     types = "int8,int16,uint8,float32"
@@ -70,7 +71,9 @@ def documents(tmp_path_factory):
     return {
         "CastReport.to_html": report.to_html(),
         "CastReport._repr_html_": report._repr_html_(),
-        "Profile._repr_html_": profile(module.f)(x)._repr_html_(),
+        "Profile._repr_html_": found._repr_html_(),
+        "Profile.to_svg": found.to_svg(),
+        "profile_page": profile_page({NAME: found}),
         "Explanation._repr_html_": report.explain(0)._repr_html_(),
         "_written": command.stdout,
         "Decision._repr_html_": explain("int8", "uint8", rules=rules)._repr_html_(),
@@ -107,6 +110,7 @@ def document_functions():
 # Functions that make parts of the documents above, or receive finished documents.
 PARTS = {
     "document.columns_to_html", "document.document_to_html", "hasse.hasse_to_svg", "columns.to_html", "table._markdown",
+    "exponents.exponents_to_html", "exponents.legend_to_html",
 }  # fmt: skip
 
 
@@ -120,7 +124,8 @@ def html_of(documents, name):
 
 
 NAMES = [
-    "CastReport.to_html", "CastReport._repr_html_", "Profile._repr_html_", "Explanation._repr_html_", "_written",
+    "CastReport.to_html", "CastReport._repr_html_", "Profile._repr_html_", "Profile.to_svg", "profile_page",
+    "Explanation._repr_html_", "_written",
     "Decision._repr_html_", "Decision._repr_html_ of a refusal", "CastOutcome._repr_html_",
     "Summary._repr_html_", "Summary.to_markdown",
     "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",

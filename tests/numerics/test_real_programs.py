@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from optional_packages import import_or_skip
 from supremum.mixed_precision import autocast
 from supremum.numerics import profile
 
@@ -61,6 +62,99 @@ def test_linen_scopes_are_those_of_the_layers():
     found = check(lambda variables, x: model.apply(variables, x), variables, X)
     assert {"Sequential/layers_0", "Sequential/layers_2"} <= set(found.by("scope"))
     assert {row.scope for row in found.matching("Sequential/layers_0").rows} == {"Sequential/layers_0"}
+
+
+def test_equinox_rnn():
+    eqx = pytest.importorskip("equinox")
+    cell = eqx.nn.GRUCell(4, 8, key=jax.random.key(0))
+    arrays, static = eqx.partition(cell, eqx.is_array)
+
+    def loss(arrays, xs):
+        cell = eqx.combine(arrays, static)
+        state, _ = lax.scan(lambda state, x: (cell(x, state), None), jnp.zeros(8), xs)
+        return jnp.sum(state**2)
+
+    found = check(jax.value_and_grad(loss), arrays, X)
+    products = [row for row in found.rows if row.primitive == "dot_general"]
+    assert {row.values.runs for row in products} == {3}  # the length of the scan
+    assert {row.backward for row in products} == {False, True}
+
+
+def test_linen_resnet_block_with_batch_statistics():
+    linen = pytest.importorskip("flax.linen")
+
+    class Block(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            y = linen.Conv(4, (3, 3), use_bias=False)(x)
+            y = linen.relu(linen.BatchNorm(use_running_average=False)(y))
+            return linen.relu(x + linen.BatchNorm(use_running_average=False)(linen.Conv(4, (3, 3), use_bias=False)(y)))
+
+    x = jax.random.normal(jax.random.key(0), (2, 6, 6, 4))
+    variables = Block().init(jax.random.key(1), x)
+
+    def loss(params, statistics, x):
+        y, updated = Block().apply({"params": params, "batch_stats": statistics}, x, mutable=["batch_stats"])
+        return jnp.mean(y**2), updated
+
+    found = check(jax.grad(loss, has_aux=True), variables["params"], variables["batch_stats"], x)
+    assert {row.values.runs for row in found.matching("*/Conv_0").rows} == {1}
+    assert any("conv_general_dilated" in row.primitive and row.backward for row in found.rows)
+
+
+def test_keras_on_jax():
+    keras = import_or_skip("keras")
+    if keras.backend.backend() != "jax":
+        pytest.skip("Keras runs on another backend: set KERAS_BACKEND=jax")
+    inputs = keras.Input((5, 6))
+    hidden = keras.layers.LayerNormalization()(keras.layers.Dense(8, activation="gelu")(inputs))
+    model = keras.Model(inputs, keras.layers.Dense(3)(keras.layers.GRU(4)(hidden)))
+    weights = [variable.value for variable in model.trainable_variables]
+    rest = [variable.value for variable in model.non_trainable_variables]
+
+    def loss(weights, x):
+        return jnp.mean(model.stateless_call(weights, rest, x)[0] ** 2)
+
+    found = check(jax.value_and_grad(loss), weights, jnp.ones((2, 5, 6)))
+    assert {5} <= {row.values.runs for row in found.rows}  # the steps of the recurrence
+
+
+def test_diffrax_solve():
+    diffrax = import_or_skip("diffrax")
+
+    def solve(rate, start):
+        term = diffrax.ODETerm(lambda t, y, rate: -rate * y)
+        solved = diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 1.0, 0.1, start, args=rate, max_steps=64)
+        return jnp.sum(solved.ys)
+
+    found = check(solve, jnp.float32(2.0), X[0])
+    assert max(row.values.runs for row in found.rows) >= 10
+
+
+def test_nnx_transformer_block_with_dropout_and_its_gradient():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Block(nnx.Module):
+        def __init__(self, rngs):
+            self.attention = nnx.MultiHeadAttention(2, 8, decode=False, rngs=rngs)
+            self.norm, self.dense = nnx.LayerNorm(8, rngs=rngs), nnx.Linear(8, 8, rngs=rngs)
+            self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x):
+            x = x + self.dropout(self.attention(self.norm(x)))
+            return x + self.dropout(nnx.gelu(self.dense(x)))
+
+    def gradient(block, x):
+        return nnx.grad(lambda block: jnp.sum(block(x) ** 2))(block)
+
+    x = jax.random.normal(jax.random.key(0), (2, 3, 8))
+    plain, profiled = Block(nnx.Rngs(0)), Block(nnx.Rngs(0))
+    expected, found = nnx.jit(gradient)(plain, x), profile(gradient)(profiled, x)
+    for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found.outputs), strict=True):
+        # The gradient of the keys' bias is zero but for rounding.
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+    assert plain.dropout.rngs.count[...] == profiled.dropout.rngs.count[...]
+    assert sum(row.primitive == "dot_general" and row.backward for row in found.rows) >= 10
 
 
 def test_nnx_gradient_with_dropout():
@@ -140,3 +234,29 @@ def test_narrow_arguments(dtype):
     x = X.astype(dtype)
     found = profile(lambda x: (x.astype("float32") * 1e3).astype(dtype))(x)
     assert {row.types[0].partition("[")[0] for row in found.rows} == {"float32", dtype}
+
+
+def test_shard_map_around_counts_the_values_of_each_device():
+    mesh = jax.make_mesh((4,), ("i",), devices=jax.devices()[:4])
+    spec = jax.sharding.PartitionSpec("i")
+
+    def function(x):
+        def step(carry, row):
+            return carry + jnp.exp(row), None
+
+        return lax.scan(step, 0 * x[0], x)[0] @ jnp.ones((3, 3))
+
+    x = jax.device_put(jnp.arange(24.0).reshape(8, 3), jax.sharding.NamedSharding(mesh, spec))
+    sharded = jax.shard_map(
+        lambda x: jax.tree.map(lambda leaf: leaf[None], profile(function, histogram=True)(x)),
+        mesh=mesh,
+        in_specs=spec,
+        out_specs=spec,
+    )
+    for found in (sharded(x), jax.jit(sharded)(x)):
+        rows = {row.primitive: row.values for row in found.rows}
+        assert (rows["exp"].runs, rows["exp"].values, sum(rows["exp"].exponents.values())) == (8, 24, 24)
+        assert rows["exp"].formats["float16"].overflow == int((np.exp(np.arange(24.0)) >= 65520).sum())
+        np.testing.assert_allclose(
+            found.outputs, [function(part) for part in np.arange(24, dtype="float32").reshape(4, 2, 3)], rtol=1e-6
+        )

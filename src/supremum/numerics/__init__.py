@@ -1,11 +1,17 @@
-"""What number formats and devices would do to the values that a JAX function computes."""
+"""Numbers in a JAX function: what formats and devices do to them, and where NaNs and infinities are born."""
 
 from supremum.extras import require
 
 require(__name__, "jax")
 
+from supremum.numerics.birth_causes import OperandRange
+from supremum.numerics.birth_rows import BadSource, Birth
+from supremum.numerics.births import Births
+from supremum.numerics.births_page import births_page
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on
+from supremum.numerics.first_bad import first_nonfinite
+from supremum.numerics.page import profile_page
 from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
@@ -13,8 +19,9 @@ from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.public_names import public_names
 
 __all__ = [
-    "DEVICES", "Arithmetic", "Device", "FormatCounts", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts",
-    "on", "products", "profile",
+    "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "OperandRange", "ProductRow",
+    "Products", "Profile", "ProfileRow", "ValueCounts", "births_page", "first_nonfinite", "on", "products", "profile",
+    "profile_page",
 ]  # fmt: skip
 
 
