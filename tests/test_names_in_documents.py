@@ -18,7 +18,7 @@ from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
-from supremum.numerics import profile, profile_page
+from supremum.numerics import births_page, first_nonfinite, profile, profile_page
 from supremum.render import (
     side_by_side_to_html,
     side_by_side_to_svg,
@@ -56,6 +56,7 @@ def documents(tmp_path_factory):
     x = jnp.ones(2, "bfloat16")
     report = casts(module.f)(x)
     found = profile(module.f, histogram=True)(x)
+    births = first_nonfinite(module.f)(x * jnp.inf)
     rules = RuleSet.from_lattice(NAME, EDGES, summary=NAME)
     other = RuleSet.from_lattice(NAME + "2", EDGES | {"uint8": ["float32"]}, summary=NAME)
     types = "int8,int16,uint8,float32"
@@ -74,6 +75,8 @@ def documents(tmp_path_factory):
         "Profile._repr_html_": found._repr_html_(),
         "Profile.to_svg": found.to_svg(),
         "profile_page": profile_page({NAME: found}),
+        "Births._repr_html_": births._repr_html_(),
+        "births_page": births_page({NAME: births}),
         "Explanation._repr_html_": report.explain(0)._repr_html_(),
         "_written": command.stdout,
         "Decision._repr_html_": explain("int8", "uint8", rules=rules)._repr_html_(),

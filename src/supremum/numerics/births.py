@@ -232,7 +232,7 @@ class Births(Sequence[Birth]):
 
     @property
     def first(self) -> Birth | None:
-        """The birth that matters: the first that reached the results, otherwise the first; None if there is none."""
+        """The first birth that reached the results, or, if none did, the first one; None if there is none."""
         return next((birth for birth in self.births if birth.reached_output), next(iter(self.births), None))
 
     @property
