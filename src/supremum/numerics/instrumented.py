@@ -6,7 +6,7 @@ through the loop, so memory grows with the number of operations, not with that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -51,7 +51,7 @@ class Step:
 
     Args:
         equation: the equation.
-        slots: its results that are counted.
+        slots: its own results that are counted.
         inner: the plans of the functions that it calls, if it is entered; else none.
     """
 
@@ -101,27 +101,49 @@ def _called(equation: JaxprEqn) -> Iterator[tuple[Callee, Jaxpr | ClosedJaxpr]]:
 Measure: TypeAlias = Callable[[Any, Slot], Tally]
 """Makes the tally of a result of one run."""
 
+Choose: TypeAlias = Callable[[Site, bool], Iterable[int]]
+"""Chooses the results of an equation to count, by their indices; it gets the site and whether anything depends on it."""
 
-def plan_of(program: ClosedJaxpr, formats: tuple[Format, ...]) -> Plan:
+
+def every_operation(site: Site, used: bool) -> Iterable[int]:
+    """Choose the results of all operations that make values and that the results of the program depend on.
+
+    Raises:
+        ArgumentError: for a `shard_map`.
+    """
+    equation = site.equation
+    if equation.primitive.name == "shard_map":
+        raise ArgumentError(
+            f"profile cannot look inside of a shard_map ({line_of(equation)}): profile the function that it maps"
+        )
+    if equation.primitive.name in _ENTERED or not used or _only_moves(equation):
+        return ()
+    return range(len(equation.outvars))
+
+
+def plan_of(program: ClosedJaxpr, formats: tuple[Format, ...], choose: Choose = every_operation) -> Plan:
     """Decide what to count in a program.
 
     Args:
         program: the program.
         formats: the formats that its values may be converted to.
+        choose: chooses the results to count; those that are not floating are left out.
 
     Raises:
-        ArgumentError: for a `shard_map` and for arrays of at least 2**32 elements.
+        ArgumentError: for a `shard_map`, if all operations are to be counted, and for arrays of at least 2**32
+            elements.
     """
-    return _Planner(program, formats).plan(program)
+    return _Planner(program, formats, choose).plan(program)
 
 
 class _Planner:
     """Follows the sites of a program, in the order of `walk`."""
 
-    def __init__(self, program: ClosedJaxpr, formats: tuple[Format, ...]) -> None:
+    def __init__(self, program: ClosedJaxpr, formats: tuple[Format, ...], choose: Choose) -> None:
         self._sites: Iterator[Site] = walk(program)
         self._liveness = Liveness()
         self._formats = formats
+        self._choose = choose
 
     def plan(self, function: Jaxpr | ClosedJaxpr) -> Plan:
         jaxpr = open_jaxpr(function)
@@ -131,22 +153,17 @@ class _Planner:
 
     def _step(self, site: Site) -> Step:
         equation = site.equation
-        if equation.primitive.name == "shard_map":
-            raise ArgumentError(
-                f"profile cannot look inside of a shard_map ({line_of(equation)}): profile the function that it maps"
-            )
-        used = self._liveness.used(site)
+        slots = tuple(self._slots(site, self._choose(site, self._liveness.used(site))))
         plans = [(callee.parameter, self.plan(function)) for callee, function in _called(equation)]
         if equation.primitive.name in _ENTERED:
             names = _ENTERED[equation.primitive.name].functions
             inner = tuple(plan for name in names for parameter, plan in plans if parameter == name)
-            return Step(equation, (), inner if any(plan.slots for plan in inner) else ())
-        makes = used and not _only_moves(equation)
-        return Step(equation, tuple(self._slots(site)) if makes else (), ())
+            return Step(equation, slots, inner if any(plan.slots for plan in inner) else ())
+        return Step(equation, slots, ())
 
-    def _slots(self, site: Site) -> Iterator[Slot]:
-        for index, result in enumerate(site.equation.outvars):
-            aval = aval_of(result)
+    def _slots(self, site: Site, chosen: Iterable[int]) -> Iterator[Slot]:
+        for index in chosen:
+            aval = aval_of(site.equation.outvars[index])
             if not is_floating(aval):
                 continue
             if aval.size >= 2**32:
@@ -190,12 +207,12 @@ def evaluate(plan: Plan, operands: Sequence[Any], measure: Measure) -> tuple[lis
 
     for step in plan.steps:
         given = [read(atom) for atom in step.equation.invars]
+        found: list[Tally] = []
         if step.inner:
             results, found = _ENTERED[step.equation.primitive.name].run(step, given, measure)
-            tallies += found
         else:
             results = evaluate_equation(plan.jaxpr, step.equation, given)
-            tallies += [measure(results[slot.result], slot) for slot in step.slots]
+        tallies += [*(measure(results[slot.result], slot) for slot in step.slots), *found]
         values.update(zip(step.equation.outvars, results, strict=True))
     return [read(atom) for atom in plan.jaxpr.outvars], tallies
 

@@ -16,15 +16,16 @@ import numpy as np
 from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import Donation, UninitializedError, has_weights, split_variables
 from supremum.optimizers import Optimizer
-from supremum.training.callbacks import CallbackList, History
+from supremum.training.callbacks import CallbackList, History, NumericsMonitor
 from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimizer, load_resumable
 from supremum.training.data import Batch, Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.interrupts import Interrupts
+from supremum.training.measured_step import StepMeasurement
 from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
-from supremum.training.step_execution import DonatedCarry, Execution
+from supremum.training.step_execution import DonatedCarry, Execution, Look
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
 _PICKLED = ("_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
@@ -86,6 +87,7 @@ class Trainer:
 
     def _compiled_step(self) -> Execution:
         step = step_of(self._model, self.evaluator.loss, self.optimizer, self.evaluator.metrics, self.distribution)
+        self._measurement = StepMeasurement(self._model, self.evaluator.loss, self.optimizer, self.distribution)
 
         def run(state: TrainState, _: None, batch: Batch) -> tuple[TrainState, None]:
             return step(state, batch), None
@@ -336,7 +338,22 @@ class Trainer:
             callbacks.call("on_train_batch_begin", taken)
             return self.optimizer.trace_key
 
-        for steps, _ in self._training.over(data, self._carry, None, key_of_dispatch, shuffler, to_come):
+        monitors = callbacks.of_class(NumericsMonitor)
+        first = int(self.count) if monitors else 0
+
+        def watch(count: int, version: int) -> Look | None:
+            step = first + taken
+            due = [each for each in monitors if each.is_due(step, count)]
+
+            def look(state: TrainState, batch: Batch) -> None:
+                for each in due:
+                    each.add(self._measurement.measure(state, batch, version, step, each.formats))
+
+            return look if due else None
+
+        for steps, _ in self._training.over(
+            data, self._carry, None, key_of_dispatch, shuffler, to_come, watch if monitors else None
+        ):
             taken += steps
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())

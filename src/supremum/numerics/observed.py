@@ -1,0 +1,96 @@
+"""Programs that also count chosen values: those with a name, and those that leave a named scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, Jaxpr, Var
+
+from supremum.formats import Format
+from supremum.jaxprs import Site, aval_of, is_backward, scopes_of
+from supremum.numerics.instrumented import Slot, evaluate, plan_of
+from supremum.numerics.named_tallies import NamedTallies, row_of
+from supremum.numerics.tallies import Tally, measure
+
+NAMED = "name"
+"""The primitive that `jax.ad_checkpoint.checkpoint_name` binds; its parameter `name` is the name."""
+
+
+def name_at(site: Site) -> str | None:
+    """The name that `jax.ad_checkpoint.checkpoint_name` gives the result of an equation; None if it gives none."""
+    equation = site.equation
+    return str(equation.params["name"]) if equation.primitive.name == NAMED else None
+
+
+class ScopeBoundaries:
+    """Tells which values leave the named scope that made them.
+
+    A value leaves its scope if an equation outside of the scope uses it, or if it is a result of the program. What a
+    backward pass makes in the scope of a layer belongs to the same scope.
+    """
+
+    def __init__(self) -> None:
+        # Keeping the functions alive keeps their ids unique.
+        self._users: dict[int, tuple[Jaxpr, dict[Var, list[tuple[str, ...]]]]] = {}
+
+    def leaving(self, site: Site) -> list[int]:
+        """The results of an equation that leave its scope, by their indices; none outside of all scopes."""
+        if not site.scopes:
+            return []
+        outer = () if site.caller is None else site.caller.scopes
+        users = self._users_in(site.function)
+        found: list[int] = []
+        for index, result in enumerate(site.equation.outvars):
+            around = [(*outer, *scopes) for scopes in users.get(result, [])]
+            if result in site.function.outvars:
+                around.append(outer)
+            if any(scopes[: len(site.scopes)] != site.scopes for scopes in around):
+                found.append(index)
+        return found
+
+    def _users_in(self, jaxpr: Jaxpr) -> dict[Var, list[tuple[str, ...]]]:
+        if id(jaxpr) not in self._users:
+            users: dict[Var, list[tuple[str, ...]]] = {}
+            for equation in jaxpr.eqns:
+                scopes = scopes_of(equation)
+                for atom in equation.invars:
+                    if isinstance(atom, Var):
+                        users.setdefault(atom, []).append(scopes)
+            self._users[id(jaxpr)] = jaxpr, users
+        return self._users[id(jaxpr)][1]
+
+
+def in_backward_pass(site: Site) -> bool:
+    """Whether an equation, or one that calls its function, belongs to a backward pass."""
+    return is_backward(site.equation) or any(is_backward(caller) for caller in site.callers)
+
+
+def observed(
+    program: ClosedJaxpr,
+    operands: Sequence[Any],
+    formats: tuple[Format, ...],
+    choose: Callable[[Site, bool], Iterable[int]],
+    name_of: Callable[[Site], tuple[str, str]],
+) -> tuple[list[Any], NamedTallies]:
+    """Run a program while JAX traces, and count the values of chosen results.
+
+    Args:
+        program: the program.
+        operands: its operands.
+        formats: the formats to answer for.
+        choose: chooses the results of an equation, as for `plan_of`.
+        name_of: returns the kind and the name of the results of an equation.
+
+    Returns:
+        The results of the program, and the tallies.
+    """
+    plan = plan_of(program, formats, choose)
+    results, tallies = evaluate(plan, operands, _measured)
+    avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in plan.slots]
+    rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(plan.slots, avals, strict=True)]
+    return results, NamedTallies(tallies, rows)
+
+
+def _measured(value: Any, slot: Slot) -> Tally:
+    return measure(value, slot.source, slot.levels)
