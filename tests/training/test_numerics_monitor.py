@@ -263,7 +263,7 @@ def test_lost_gradients_are_zeros_that_grow_as_the_scale_falls():
         monitor = NumericsMonitor(formats=["float16"])
         model = Sequential([nn.Dense(8), nn.Dense(3)], dtype="mixed_float16")
         optimizer = LossScaleOptimizer(SGD(0.1), FixedLossScale(scale))
-        fitted(model, monitor, optimizer=optimizer, loss=lambda y, found: 1e-6 * LOSS(y, found))
+        fitted(model, monitor, optimizer=optimizer, loss=lambda y, found: 1e-7 * LOSS(y, found))
         numbers = monitor.history.numbers
         return numbers("gradients", "zeros")["dense"][0], numbers("unscaled_gradients", "float16/flushed")["dense"][0]
 
