@@ -34,12 +34,14 @@ class TracedCall:
     Args:
         program: the program; its operands and results are arrays.
         arrays: the operands of the call.
+        paths: the path of each operand in `(args, kwargs)`, as in `jax.tree_util`.
         put_back: builds the function's result from the results of the program. It also updates the arguments that the
             function changes in place, such as modules of Flax nnx.
     """
 
     program: ClosedJaxpr
     arrays: list[Any]
+    paths: list[tuple[Any, ...]]
     put_back: Callable[[Sequence[Any]], Any]
 
 
@@ -60,8 +62,10 @@ def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     lift = lifted(function, args, kwargs)
     if lift is not None:
         function, args, kwargs = lift.function, lift.args, lift.kwargs
-    leaves, tree = jax.tree.flatten((args, kwargs))
+    with_paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
+    leaves = [leaf for _, leaf in with_paths]
     arrays, with_arrays = _split(leaves)
+    paths = [path for path, leaf in with_paths if _is_operand(leaf)]
     with_results: Any = None
     structure: Any = None
 
@@ -77,7 +81,7 @@ def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         given = jax.tree.unflatten(structure, with_results(results))
         return given if lift is None else lift.put_back(given)
 
-    return TracedCall(jax.make_jaxpr(traced)(*arrays), arrays, put_back)
+    return TracedCall(jax.make_jaxpr(traced)(*arrays), arrays, paths, put_back)
 
 
 def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any, under: str) -> None:
@@ -91,8 +95,7 @@ def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any, under: str) ->
 
 def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Separate the arrays among leaves, and return them with a function that puts other arrays in their places."""
-    # A report takes shapes without values.
-    given = [is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves]
+    given = [_is_operand(leaf) for leaf in leaves]
     others = [None if array else leaf for leaf, array in zip(leaves, given, strict=True)]  # keeps no tracer alive
 
     def put(arrays: Sequence[Any]) -> list[Any]:
@@ -100,6 +103,11 @@ def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], 
         return [next(rest) if array else other for other, array in zip(others, given, strict=True)]
 
     return [_canonical(leaf) for leaf, array in zip(leaves, given, strict=True) if array], put
+
+
+def _is_operand(leaf: Any) -> bool:
+    # A report takes shapes without values.
+    return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _canonical(leaf: Any) -> Any:

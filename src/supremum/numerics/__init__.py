@@ -1,15 +1,22 @@
-"""What number formats would do to the values that a JAX function computes."""
+"""Numbers in a JAX function: what formats and devices do to them, and where NaNs and infinities are born."""
 
 from supremum.extras import require
 
 require(__name__, "jax")
 
+from supremum.numerics.birth_causes import OperandRange
+from supremum.numerics.births import BadSource, Birth, Births
+from supremum.numerics.devices import DEVICES, Arithmetic, Device
+from supremum.numerics.emulation import on
+from supremum.numerics.first_bad import first_nonfinite
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.history_plot import save_figure as save_figure
 from supremum.numerics.named_tallies import NamedTallies as NamedTallies
 from supremum.numerics.named_tallies import tallies_of as tallies_of
 from supremum.numerics.observed import name_at as name_at
 from supremum.numerics.observed import observed as observed
+from supremum.numerics.page import profile_page
+from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import as_formats as as_formats
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
@@ -21,8 +28,9 @@ from supremum.numerics.watching import Watched, watch
 from supremum.public_names import public_names
 
 __all__ = [
-    "FormatCounts", "NumericsHistory", "NumericsRecord", "Profile", "ProfileRow", "ValueCounts", "Watched", "profile",
-    "watch",
+    "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "NumericsHistory",
+    "NumericsRecord", "OperandRange", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "Watched",
+    "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from supremum.errors import ArgumentError
 from supremum.formats import Format, as_format
-from supremum.numerics.tallies import Level, Tally, counted_format, levels_of, measure
+from supremum.numerics.tallies import Questions, Tally, counted_format, measure, questions_of
 from supremum.numerics.value_counts import ValueCounts, counted, together
 
 
@@ -23,7 +23,7 @@ class Counted:
         kind: the kind of the values, such as `"gradients"`.
         name: the name.
         source: the format that the values are counted in.
-        levels: the levels that are counted.
+        questions: what is counted.
         formats: the formats to answer for.
         elements: the number of values of one run; the parts of a complex number are two.
     """
@@ -31,7 +31,7 @@ class Counted:
     kind: str
     name: str
     source: Format
-    levels: tuple[Level, ...]
+    questions: Questions
     formats: tuple[Format, ...]
     elements: int
 
@@ -74,7 +74,7 @@ class NamedTallies:
         found: dict[str, dict[str, list[ValueCounts]]] = {}
         for row, tally in zip(self._rows, jax.device_get(self._tallies), strict=True):
             arrays = Tally(*map(np.asarray, tally))
-            read = counted(arrays, row.source, row.levels, row.formats, row.elements)
+            read = counted(arrays, row.source, row.questions, row.formats, row.elements)
             found.setdefault(row.kind, {}).setdefault(row.name, []).append(read)
         return {kind: {name: together(counts) for name, counts in named.items()} for kind, named in found.items()}
 
@@ -93,7 +93,7 @@ def tallies_of(
     rows: list[Counted] = []
     for name, value in named.items() if isinstance(named, Mapping) else named:
         row = row_of(kind, name, value, formats)
-        tallies.append(measure(value, row.source, row.levels))
+        tallies.append(measure(value, row.source, row.questions))
         rows.append(row)
     return NamedTallies(tallies, rows)
 
@@ -114,4 +114,4 @@ def row_of(kind: str, name: str, value: Any, formats: tuple[Format, ...]) -> Cou
         raise ArgumentError(f"{kind} are counted in arrays of less than 2**32 elements, got {value.shape} at {name}")
     source = counted_format(value.dtype)
     parts = 1 if as_format(value.dtype).category != "complex" else 2
-    return Counted(kind, name, source, levels_of(source, formats), formats, value.size * parts)
+    return Counted(kind, name, source, questions_of(source, formats), formats, value.size * parts)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 
 from supremum.formats import Format
 from supremum.jaxprs import Site, aval_of, is_backward, scopes_of
-from supremum.numerics.instrumented import Slot, evaluate, plan_of
+from supremum.numerics.instrumented import Instrument, Lanes, evaluate, is_floating, plan_of
 from supremum.numerics.named_tallies import NamedTallies, row_of
-from supremum.numerics.tallies import Tally, measure
+from supremum.numerics.tallied_results import Slot
+from supremum.numerics.tallies import Tally, added, counted_format, empty, measure, questions_of
 
 NAMED = "name"
 """The primitive that `jax.ad_checkpoint.checkpoint_name` binds; its parameter `name` is the name."""
@@ -70,7 +71,7 @@ def observed(
     program: ClosedJaxpr,
     operands: Sequence[Any],
     formats: tuple[Format, ...],
-    choose: Callable[[Site, bool], Iterable[int]],
+    choose: Callable[[Site], Iterable[int]],
     name_of: Callable[[Site], tuple[str, str]],
 ) -> tuple[list[Any], NamedTallies]:
     """Run a program while JAX traces, and count the values of chosen results.
@@ -79,18 +80,37 @@ def observed(
         program: the program.
         operands: its operands.
         formats: the formats to answer for.
-        choose: chooses the results of an equation, as for `plan_of`.
+        choose: chooses the results of an equation to count, by their indices; those that are not floating are
+            left out.
         name_of: returns the kind and the name of the results of an equation.
 
     Returns:
         The results of the program, and the tallies.
     """
-    plan = plan_of(program, formats, choose)
-    results, tallies = evaluate(plan, operands, _measured)
+    instrument = _counting(formats, choose)
+    plan = plan_of(program, instrument)
+    results, tallies = evaluate(plan, [(operand,) for operand in operands], instrument)
     avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in plan.slots]
     rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(plan.slots, avals, strict=True)]
-    return results, NamedTallies(tallies, rows)
+    return [result for (result,) in results], NamedTallies(tallies, rows)
 
 
-def _measured(value: Any, slot: Slot) -> Tally:
-    return measure(value, slot.source, slot.levels)
+def _counting(
+    formats: tuple[Format, ...], choose: Callable[[Site], Iterable[int]]
+) -> Instrument[Slot, Tally]:
+    def slots(site: Site) -> Iterator[Slot]:
+        for index in choose(site):
+            aval = aval_of(site.equation.outvars[index])
+            if is_floating(aval):
+                source = counted_format(aval.dtype)
+                yield Slot(site, index, source, questions_of(source, formats))
+
+    def tallies(
+        slots: tuple[Slot, ...], _: JaxprEqn, __: Sequence[Lanes], results: Sequence[Lanes], ___: tuple[Any, ...]
+    ) -> tuple[Sequence[Lanes], list[Tally]]:
+        return results, [measure(results[slot.result][0], slot.source, slot.questions) for slot in slots]
+
+    def nothing(slots: Sequence[Slot]) -> list[Tally]:
+        return [empty(slot.source, slot.questions) for slot in slots]
+
+    return Instrument("watch", slots, tallies, nothing, added, everywhere=True)

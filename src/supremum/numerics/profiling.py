@@ -8,18 +8,21 @@ from typing import Any
 
 import jax
 
-from supremum.argument_checks import function, iterable
+from supremum.argument_checks import flag, function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import is_array, lifted, traced_call
-from supremum.numerics.instrumented import Slot, evaluate, is_floating, plan_of
+from supremum.numerics.calls import checked_call
+from supremum.numerics.instrumented import evaluate, plan_of
 from supremum.numerics.report import Profile
-from supremum.numerics.tallies import Tally, measure
+from supremum.numerics.tallied_results import counting
+from supremum.numerics.tallies import Tally
 
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
-def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callable[..., Profile]:
+def profile(
+    fn: Callable[..., Any], formats: Iterable[Any] = FORMATS, *, histogram: bool = True
+) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
     The function is compiled and run once, with counters after each operation that makes floating-point values. Its
@@ -33,6 +36,7 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
             updated as by a call. Arguments that are not arrays, such as Python numbers, are passed on as they are.
         formats: the floating-point formats to answer for.
+        histogram: whether to count the binary exponents of the values too, for `Profile.to_svg` and the page.
 
     Returns:
         A function that takes the same arguments and returns a `Profile`.
@@ -58,10 +62,11 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     """
     function("fn", fn, "jnp.exp")
     rows = as_formats(formats)
+    flag("histogram", histogram)
 
     @wraps(fn, updated=())
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        return _profile(fn, rows, args, kwargs)
+        return _profile(fn, rows, histogram, args, kwargs)
 
     return profiled
 
@@ -80,23 +85,21 @@ def as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
 
 
 def _profile(
-    fn: Callable[..., Any], formats: tuple[Format, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., Any],
+    formats: tuple[Format, ...],
+    histogram: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Profile:
-    _check_arguments(fn, args, kwargs)
-    call = traced_call(fn, args, kwargs, "profile")
-    program = call.program
-    if program.effects:
-        effects = ", ".join(sorted({str(effect) for effect in program.effects}))
-        raise ArgumentError(f"profile needs a function without side effects, got one with {effects}; remove them")
-    if not any(map(is_floating, program.out_avals)):
-        types = ", ".join(map(str, program.out_avals)) or "no arrays"
-        raise ArgumentError(f"profile needs a function with a floating-point result, got one that returns {types}")
-    plan = plan_of(program, formats)
+    call = checked_call(fn, args, kwargs, "profile")
+    instrument = counting(formats, histogram)
+    plan = plan_of(call.program, instrument)
     slots = plan.slots
 
     @jax.custom_jvp
     def run(constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], list[Tally]]:
-        return evaluate(plan.with_constants(constants), operands, _measure)
+        results, tallies = evaluate(plan.with_constants(constants), [(value,) for value in operands], instrument)
+        return [value for (value,) in results], tallies
 
     @run.defjvp
     def refuse(*_: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
@@ -106,17 +109,3 @@ def _profile(
     with jax.debug_nans(False), jax.debug_infs(False):
         results, tallies = jax.jit(run)(plan.constants, call.arrays)
     return Profile(call.put_back(results), tallies, slots, formats)
-
-
-def _measure(value: Any, slot: Slot) -> Tally:
-    return measure(value, slot.source, slot.levels)
-
-
-def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"profile needs an array among the arguments of the function, got {kinds}; use jnp.asarray")

@@ -265,7 +265,7 @@ class _Program:
 
         program, boundaries = jax.make_jaxpr(step)(*arrays), ScopeBoundaries()
 
-        def choose(site: Site, _: bool) -> Iterable[int]:
+        def choose(site: Site) -> Iterable[int]:
             return boundaries.leaving(site) if name_at(site) is None else (0,)
 
         results, inside = observed(program, arrays, self._formats, choose, _kind_and_name)

@@ -95,7 +95,7 @@ class StepMeasurement:
 
 
 def _with_activations(program: ClosedJaxpr, operands: list[Any]) -> tuple[list[Any], NamedTallies]:
-    def choose(site: Site, _: bool) -> Iterable[int]:
+    def choose(site: Site) -> Iterable[int]:
         name = name_at(site)
         return (0,) if name is not None and name.startswith(OUTPUT) else ()
 

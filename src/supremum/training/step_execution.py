@@ -165,6 +165,11 @@ class Execution:
         """How many steps are sent at once; None until `"auto"` has chosen."""
         return self._last.chosen if self._given is None else self._given
 
+    @property
+    def sends_several(self) -> bool:
+        """Whether several steps are always sent at once."""
+        return self._given is not None and self._given > 1
+
     def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], key: Hashable) -> tuple[Any, Any]:
         if len(batches) == 1:
             return self._once(carry, constant, batches[0])

@@ -23,6 +23,7 @@ from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.interrupts import Interrupts
+from supremum.training.last_finite import LastFinite
 from supremum.training.measured_step import StepMeasurement
 from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
 from supremum.training.step_execution import DonatedCarry, Execution, Look
@@ -68,6 +69,7 @@ class Trainer:
         self._log = self._empty_log()
         self._gathered = self.evaluator.nothing_gathered()
         self._loans: tuple[Donation, Donation] | None = None
+        self._last_finite: LastFinite | None = None
         self.interrupts: Interrupts = Interrupts()
         # The first lock is held while the model changes, the second only while values are read or moved.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
@@ -248,6 +250,7 @@ class Trainer:
             try:
                 self._end_loans()  # `train_on_batch` leaves its loans open
                 callbacks.call("on_train_begin")
+                self._keep_last_finite(callbacks)
                 for epoch in epochs:
                     if should_stop():
                         break
@@ -272,7 +275,22 @@ class Trainer:
             finally:
                 callbacks.is_ending = True
                 self._end_loans()
+                self._last_finite = None
                 callbacks.end_training(failure)
+
+    def _keep_last_finite(self, callbacks: CallbackList) -> None:
+        """Keep the last finite state for the monitors that explain values that are not finite."""
+        explaining = [each for each in callbacks.of_class(NumericsMonitor) if each.explains]
+        self._last_finite = None
+        if explaining and self._training.sends_several:
+            raise ArgumentError(
+                "NumericsMonitor(on_nonfinite='explain') looks at every step; compile the model with "
+                "steps_per_execution=1 or 'auto'"
+            )
+        if explaining:
+            self._last_finite = LastFinite(self._model, self.evaluator.loss, self.optimizer)
+            for each in explaining:
+                each.explain_with(self._last_finite.explain)
 
     def _end_loans(self) -> None:
         with self.interrupts.held_back(), self._values_lock:
@@ -325,7 +343,8 @@ class Trainer:
         epochs_to_come: int = 0,
     ) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
-        to_come = 0 if callbacks.need_every_batch else epochs_to_come * (data.steps or 0)
+        last_finite = self._last_finite
+        to_come = 0 if callbacks.need_every_batch or last_finite is not None else epochs_to_come * (data.steps or 0)
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
@@ -346,10 +365,12 @@ class Trainer:
             due = [each for each in monitors if each.is_due(step, count)]
 
             def look(state: TrainState, batch: Batch) -> None:
+                if last_finite is not None:
+                    last_finite.keep(state, batch)
                 for each in due:
                     each.add(self._measurement.measure(state, batch, version, step, each.formats))
 
-            return look if due else None
+            return look if due or last_finite is not None else None
 
         for steps, _ in self._training.over(
             data, self._carry, None, key_of_dispatch, shuffler, to_come, watch if monitors else None

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 
-from supremum.argument_checks import function
+from supremum.argument_checks import chosen, function
+from supremum.errors import listed, shown
+from supremum.mixed_precision import all_finite
+from supremum.nn import split_variables
 from supremum.nn.functional import positive_int
-from supremum.numerics import FORMATS, Measured, Measurements, NumericsHistory, as_formats
+from supremum.numerics import FORMATS, Births, Measured, Measurements, NumericsHistory, as_formats
 from supremum.training.callbacks.callback import Callback
+from supremum.training.default_loss_scale import scaling_optimizer
+from supremum.training.warnings import TrainingWarning
+from supremum.user_frame import warn_user
 
 
 class NumericsMonitor(Callback):
@@ -40,10 +47,21 @@ class NumericsMonitor(Callback):
         on_log: a function of a dict of numbers for any logger, such as `wandb.log`; see `NumericsRecord.numbers`. It
             has the loss scale and the number of skipped steps too. It is called for each measurement: at the next one,
             or at the end of the epoch. With several processes, only the first calls it.
+        on_nonfinite: `"explain"` to find where the first NaN or infinity was made, if training ends with weights or a
+            loss that are not finite, or with skipped steps at the floor of the loss scale. A warning then names its
+            line, its layer, and whether it belongs to the forward or the backward pass; `births` has all of them. The
+            monitor keeps a copy of the last finite state: of all weights, the optimizer's state and one batch. That is
+            as much memory again, and each step takes the time to copy it. Steps are sent one by one.
+
+    Attributes:
+        births: the operations that made NaNs and infinities, a `supremum.numerics.Births`; None if nothing was to be
+            explained.
 
     Raises:
-        ArgumentError: for `every` below 1; a `ValueError`.
+        ArgumentError: for `every` below 1, and in `fit` if `on_nonfinite="explain"` and a model compiled with several
+            `steps_per_execution` meet; a `ValueError`.
         OperandError: for a format that is not real floating; a `TypeError`.
+        UnknownNameError: for another `on_nonfinite`; a `ValueError`.
 
     >>> import numpy as np
     >>> from supremum import nn, training
@@ -64,11 +82,15 @@ class NumericsMonitor(Callback):
         formats: Iterable[Any] = FORMATS,
         *,
         on_log: Callable[[dict[str, float]], Any] | None = None,
+        on_nonfinite: str = "ignore",
     ) -> None:
         self._every = positive_int("every", every)
         self._formats = as_formats(formats)
         self._on_log = None if on_log is None else function("on_log", on_log, "print")
         self._measurements = Measurements(None)
+        self.explains: bool = chosen("on_nonfinite", on_nonfinite, ("ignore", "explain")) == "explain"
+        self._explain: Callable[[], Any] | None = None
+        self.births: Births | None = None
 
     @property
     def formats(self) -> tuple[Any, ...]:
@@ -98,8 +120,17 @@ class NumericsMonitor(Callback):
         """
         self._measurements.add(measured)
 
+    def explain_with(self, explain: Callable[[], Any]) -> None:
+        """Set how to find where the first NaN or infinity was made.
+
+        Args:
+            explain: returns an `Explanation`, or None.
+        """
+        self._explain = explain
+
     def on_train_begin(self) -> None:
         """Forget an earlier training."""
+        self.births = None
         self._measurements = Measurements(self._on_log if jax.process_index() == 0 else None)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002
@@ -107,8 +138,52 @@ class NumericsMonitor(Callback):
         self._measurements.read_all()
 
     def on_train_end(self) -> None:
-        """Read the last measurements."""
+        """Read the last measurements, and explain values that are not finite."""
+        explain, self._explain = self._explain, None  # which holds the copies
         self._measurements.read_all()
+        what = _what_is_wrong(self.model) if explain is not None else None
+        if what is None or explain is None:
+            return
+        found = explain()
+        if found is None:
+            warn_user(
+                f"NumericsMonitor: training ended with {what}, but the last step from finite weights makes no inf or "
+                "NaN when it is repeated; look for inf and NaN in x and y",
+                TrainingWarning,
+            )
+            return
+        self.births = found.births
+        warn_user(_explained(what, found.step, found.births), TrainingWarning)
 
     def __repr__(self) -> str:
         return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self._formats]})"
+
+
+def _what_is_wrong(model: Any) -> str | None:
+    """What training ended with that is not finite, in words; None if all is well."""
+    trainable, other = split_variables(model)
+    weights = trainable | other
+    bad = [] if bool(all_finite(weights)) else [path for path, value in weights.items() if not bool(all_finite(value))]
+    if bad:
+        return f"inf or NaN in {listed(bad)}"
+    scaled = scaling_optimizer(model.optimizer)
+    if scaled is not None and scaled.skips:
+        scale = scaled.loss_scale
+        is_at_floor = float(scale.state.loss_scale) <= scale.settings.bounds[0]
+        if is_at_floor and int(scale.state.num_skipped_steps) and not int(scale.state.num_good_steps):
+            return "skipped steps at the floor of the loss scale"
+    losses = [] if model.history is None else model.history.loss[-1:]
+    return f"a loss of {losses[0]}" if losses and not math.isfinite(losses[0]) else None
+
+
+def _explained(what: str, step: int, births: Births) -> str:
+    birth = next((each for each in births if each.reached_output), births[0])
+    passes = "backward" if birth.backward else "forward"
+    layer = f" of {shown(birth.scope)}" if birth.scope else ""
+    made = "a NaN" if birth.kind == "nan" else "an infinity"
+    cause = f", {birth.cause}" if birth.cause else ""
+    fix = f". {birth.fix}" if birth.fix else ""
+    return (
+        f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {made} in the "
+        f"{passes} pass{layer}, at {birth.where}, {birth.expression}{cause}{fix}. monitor.births has all of them"
+    )

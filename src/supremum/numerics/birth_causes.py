@@ -1,0 +1,405 @@
+"""Why an operation made a NaN or an infinity, and what to do about it, where that is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+
+from supremum.formats import as_format
+from supremum.jax_compat import CALLS, open_jaxpr, parameter
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs import Site, aval_of, is_backward, line_of
+from supremum.numerics.instrumented import is_floating
+
+NAN, INFINITY = "nan", "infinity"
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRange:
+    """The values of an operand in the run that made the first bad value.
+
+    Args:
+        type: its type, such as `"float32[8,128]"`.
+        least: the least finite value; None if there is none.
+        largest: the largest finite value; None if there is none.
+        smallest: the least magnitude of a finite value other than zero; None if there is none.
+        zeros: the number of zeros.
+        nans: the number of NaNs.
+        infinities: the number of infinities.
+
+    The parts of complex numbers count as values.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import first_nonfinite
+    >>> (birth,) = first_nonfinite(jnp.log)(jnp.array([0.0, 0.5, 3.0]))
+    >>> birth.operands
+    (OperandRange(type='float32[3]', least=0.0, largest=3.0, smallest=0.5, zeros=1, nans=0, infinities=0),)
+    """
+
+    type: str
+    least: float | None
+    largest: float | None
+    smallest: float | None
+    zeros: int
+    nans: int
+    infinities: int
+
+    def __str__(self) -> str:
+        if self.least is None or self.largest is None:
+            parts = ["no finite values"]
+        elif self.least == self.largest:
+            parts = [f"{self.least:.4g}"]
+        else:
+            parts = [f"{self.least:.4g} to {self.largest:.4g}"]
+        counts = (self.zeros, "zero"), (self.nans, "NaN"), (self.infinities, "infinity")
+        parts += [counted(number, word) for number, word in counts if number]
+        return f"{self.type}: {', '.join(parts)}"
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things in words, as in `3 zeros`."""
+    plurals = {"infinity": "infinities"}
+    return f"{number} {word if number == 1 else plurals.get(word, word + 's')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why an operation made a bad value.
+
+    Args:
+        text: the cause in a few words; empty if it is not certain.
+        fix: what to do about it; empty if it depends on the program.
+    """
+
+    text: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is known about the run that made the first bad value."""
+
+    site: Site
+    kind: str
+    ranges: Sequence[OperandRange]
+
+    @property
+    def equation(self) -> JaxprEqn:
+        return self.site.equation
+
+    @property
+    def operand(self) -> OperandRange:
+        return self.ranges[0]
+
+    @property
+    def are_finite(self) -> bool:
+        return not any(each.nans or each.infinities for each in self.ranges)
+
+    def has(self, *tests: Callable[[OperandRange], Any]) -> bool:
+        """Whether the operands pass a test each."""
+        return len(self.ranges) == len(tests) and all(test(each) for test, each in zip(tests, self.ranges, strict=True))
+
+
+def _zeros(operand: OperandRange) -> int:
+    return operand.zeros
+
+
+def _infinities(operand: OperandRange) -> int:
+    return operand.infinities
+
+
+def _anything(_: OperandRange) -> bool:
+    return True
+
+
+def _is_negative(operand: OperandRange) -> bool:
+    return operand.least is not None and operand.least < 0
+
+
+def cause_of(site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
+    """The cause of a birth.
+
+    Args:
+        site: the operation.
+        kind: `"nan"` or `"infinity"`.
+        ranges: the ranges of its floating operands.
+    """
+    case = _Case(site, kind, ranges)
+    for find in (_unchosen_branch, _masked_softmax, _infinite_derivative, _of_primitive):
+        found = find(case)
+        if found is not None:
+            return found
+    return Cause()
+
+
+_DOUBLE_WHERE = (
+    "choose the operand with where too, before the operation: with `safe = jnp.where(ok, x, 1.0)`, write "
+    "`jnp.where(ok, f(safe), other)` for `jnp.where(ok, f(x), other)`"
+)
+
+
+def _unchosen_branch(case: _Case) -> Cause | None:
+    """The gradient of the branch that `where` did not choose: its cotangent is zero, and its derivative infinite."""
+    if case.kind != NAN or case.equation.primitive.name not in ("mul", "div") or not _Place.of(case.site).is_backward:
+        return None
+    if not any(operand.zeros for operand in case.ranges):
+        return None
+    here = _Place.of(case.site)
+    atoms = [atom for atom in case.equation.invars if is_floating(aval_of(atom))]
+    if not any(_comes_from_where(here.at(atom), 24) for atom in atoms):
+        return None
+    what = "zero times infinity" if case.equation.primitive.name == "mul" else "zero divided by zero"
+    return Cause(f"the gradient of the branch that where did not choose is {what}", _DOUBLE_WHERE)
+
+
+def _masked_softmax(case: _Case) -> Cause | None:
+    """A row minus its maximum, which is minus infinity."""
+    if case.kind != NAN or case.equation.primitive is not p.sub_p or not case.has(_infinities, _infinities):
+        return None
+    here = _Place.of(case.site)
+    value, most = (here.at(atom).through(_SHAPES) for atom in case.equation.invars)
+    maximum = most.maker
+    if maximum is None or maximum.equation.primitive is not p.reduce_max_p:
+        return None
+    if maximum.at(maximum.equation.invars[0]).through(_SHAPES).atom is not value.atom:
+        return None
+    return Cause(
+        "infinity minus infinity: a row of the softmax is masked completely",
+        "mask with a large finite number, `jnp.finfo(x.dtype).min` instead of `-jnp.inf`; the row is then uniform, and "
+        "a where after the softmax can drop it",
+    )
+
+
+def _infinite_derivative(case: _Case) -> Cause | None:
+    """A division in the derivative of a root or a logarithm at zero."""
+    if case.kind != INFINITY or case.equation.primitive is not p.div_p or not case.has(_anything, _zeros):
+        return None
+    denominator = _Place.of(case.site).at(case.equation.invars[-1])
+    maker = denominator.through(_SHAPES).maker
+    if maker is not None and maker.equation.primitive is p.sqrt_p and _same_line(maker.equation, case.equation):
+        return Cause(
+            "the derivative of a square root at zero is infinite",
+            "keep zeros away from the root, as in `jnp.sqrt(x + 1e-12)`, or, for single zeros, " + _DOUBLE_WHERE,
+        )
+    if _Place.of(case.site).is_backward and any(
+        equation.primitive is p.log_p and equation.invars[0] is case.equation.invars[-1]
+        for equation in case.site.function.eqns
+    ):
+        return Cause(
+            "the derivative of a logarithm at zero is infinite",
+            "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`",
+        )
+    return None
+
+
+def _same_line(first: JaxprEqn, second: JaxprEqn) -> bool:
+    return line_of(first) == line_of(second)
+
+
+_POSITIVE = "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`"
+_NOT_ZERO = "keep zeros out of the denominator: divide by `jnp.where(y == 0, 1.0, y)`, and choose the result with where"
+
+
+def _of_primitive(case: _Case) -> Cause | None:
+    for kind, tests, text, fix in _CAUSES.get(case.equation.primitive.name, ()):
+        if kind == case.kind and case.has(*tests):
+            return Cause(text, fix)
+    if case.equation.primitive.name == "gather" and case.kind == NAN and case.are_finite:
+        return Cause(
+            "an index is out of bounds, and mode='fill' takes NaN for it",
+            "give the index, or use mode='clip' to take the last element",
+        )
+    if case.equation.primitive.name == "cholesky" and case.are_finite:
+        return Cause(
+            "the matrix is not positive definite", "add a small multiple of the identity, as in `a + 1e-6 * jnp.eye(n)`"
+        )
+    return _overflow(case) if case.are_finite else None
+
+
+_Tests = tuple[Callable[[OperandRange], Any], ...]
+_CAUSES: Mapping[str, tuple[tuple[str, _Tests, str, str], ...]] = {
+    "log": (
+        (INFINITY, (_zeros,), "the logarithm of zero", _POSITIVE),
+        (NAN, (_is_negative,), "the logarithm of a negative number", _POSITIVE),
+    ),
+    "log1p": ((NAN, (_is_negative,), "the logarithm of a negative number", ""),),
+    "sqrt": (
+        (
+            NAN, (_is_negative,), "the square root of a negative number",
+            "keep the operand positive, as in `jnp.sqrt(jnp.maximum(x, 0.0))`",
+        ),
+    ),
+    "rsqrt": (
+        (INFINITY, (_zeros,), "the inverse square root of zero", "add a small number, as in `lax.rsqrt(x + 1e-6)`"),
+        (NAN, (_is_negative,), "the inverse square root of a negative number", ""),
+    ),
+    "div": (
+        (NAN, (_zeros, _zeros), "zero divided by zero", _NOT_ZERO),
+        (NAN, (_infinities, _infinities), "infinity divided by infinity", ""),
+        (INFINITY, (_anything, _zeros), "a division by zero", _NOT_ZERO),
+    ),
+    "sub": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
+    "add": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
+    "add_any": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
+    "mul": (
+        (NAN, (_zeros, _infinities), "zero times infinity", ""),
+        (NAN, (_infinities, _zeros), "zero times infinity", ""),
+    ),
+    "pow": (
+        (NAN, (_is_negative, _anything), "a negative number to a power that is not whole", ""),
+        (INFINITY, (_zeros, _is_negative), "zero to a negative power", ""),
+        (NAN, (_is_negative,), "a negative number to a power that is not whole", ""),
+    ),
+    "reduce_sum": ((NAN, (_infinities,), "infinity minus infinity", ""),),
+    "cumsum": ((NAN, (_infinities,), "infinity minus infinity", ""),),
+}  # fmt: skip
+"""For each primitive: the kind of the bad value, a test of each operand, the cause and a fix."""
+_EXPONENTIALS = "exp", "exp2", "expm1"
+_GROWING = frozenset({
+    *_EXPONENTIALS, "add", "add_any", "conv_general_dilated", "convert_element_type", "cosh", "cumprod", "cumsum",
+    "div", "dot_general", "integer_pow", "mul", "pow", "reduce_precision", "reduce_prod",
+    "reduce_sum", "scatter-add", "sinh",
+    "square", "sub",
+})  # fmt: skip
+"""Primitives whose results overflow if they are bad and their operands finite, and no other cause is known."""
+
+
+def _overflow(case: _Case) -> Cause | None:
+    name = case.equation.primitive.name
+    if name not in _GROWING:
+        return None
+    if name == "integer_pow" and parameter(case.equation, "y") < 0 and case.operand.zeros:
+        return Cause("zero to a negative power", _NOT_ZERO)
+    row = as_format(next(aval.dtype for aval in map(aval_of, case.equation.outvars) if is_floating(aval)))
+    if case.kind == NAN and row.inf and name not in ("dot_general", "conv_general_dilated", "reduce_sum", "cumsum"):
+        return None  # it is not an overflow
+    limit = f"{row.name}, whose largest value is {float(row.component.max):.6g}"
+    if name in _EXPONENTIALS:
+        fix = "subtract the largest value first, as `jax.nn.softmax` and `jax.nn.logsumexp` do, or bound the operand"
+        return Cause(f"the exponential of {case.operand.largest:.4g} overflows {limit}", fix)
+    if name == "convert_element_type":
+        largest = max(abs(case.operand.least or 0.0), abs(case.operand.largest or 0.0))
+        return Cause(f"{largest:.4g} overflows {limit}", f"scale the values before the cast, {_wider(row.name)}")
+    return Cause(f"a result overflows {limit}", f"scale the operands, {_wider(row.name)}")
+
+
+def _wider(name: str) -> str:
+    return "or compute in float32" if as_format(name).component.bits < 32 else "or work with logarithms"
+
+
+_SHAPES = frozenset({
+    "broadcast_in_dim", "convert_element_type", "copy", "copy_p", "max", "reshape", "squeeze", "stop_gradient",
+    "transpose",
+})  # fmt: skip
+"""Primitives that keep values; a maximum with minus infinity is one."""
+_LINEAR = frozenset({*_SHAPES, "neg", "mul", "div", "reduce_sum", "dynamic_slice", "slice", "rev", "add_any"})
+"""Primitives through which a zero cotangent passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A value or an equation within its function, and the calls around it.
+
+    Args:
+        function: the function.
+        calls: the calls that led there, with their functions, outermost first.
+        atom: the value, if it is one.
+        equation: the equation, if it is one.
+    """
+
+    function: Jaxpr
+    calls: tuple[tuple[Jaxpr, JaxprEqn], ...]
+    atom: Any
+    equation: Any = None
+
+    @staticmethod
+    def of(site: Site) -> _Place:
+        calls: list[tuple[Jaxpr, JaxprEqn]] = []
+        caller = site.caller
+        while caller is not None:
+            calls.append((caller.function, caller.equation))
+            caller = caller.caller
+        return _Place(site.function, tuple(reversed(calls)), None, site.equation)
+
+    def at(self, atom: Any) -> _Place:
+        """A value of the same function."""
+        return _Place(self.function, self.calls, atom)
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the equation belongs to a backward pass."""
+        return any(map(is_backward, (self.equation, *(call for _, call in self.calls))))
+
+    @property
+    def maker(self) -> _Place | None:
+        """The equation that makes the value; None for literals and arguments. Calls are looked into."""
+        place = self
+        while isinstance(place.atom, Var):
+            for equation in place.function.eqns:
+                if any(place.atom is result for result in equation.outvars):
+                    break
+            else:
+                outside = place._outside()
+                if outside is None:
+                    return None
+                place = outside
+                continue
+            if equation.primitive.name not in CALLS:
+                return _Place(place.function, place.calls, None, equation)
+            inner = open_jaxpr(parameter(equation, CALLS[equation.primitive.name]))
+            index = next(at for at, result in enumerate(equation.outvars) if result is place.atom)
+            place = _Place(inner, (*place.calls, (place.function, equation)), inner.outvars[index])
+        return None
+
+    def _outside(self) -> _Place | None:
+        """The operand of the call that an argument of the function is."""
+        if not self.calls or self.calls[-1][1].primitive.name not in CALLS:
+            return None
+        (function, call), places = self.calls[-1], [id(var) for var in self.function.invars]
+        if id(self.atom) not in places:
+            return None
+        return _Place(function, self.calls[:-1], call.invars[places.index(id(self.atom))])
+
+    def through(self, names: frozenset[str]) -> _Place:
+        """The value that some primitives made this one of."""
+        place = self
+        for _ in range(24):
+            maker = place.maker
+            if maker is None or maker.equation.primitive.name not in names:
+                break
+            place = next(maker._floating(), place)
+        # An argument of a call is the operand of the call.
+        while isinstance(place.atom, Var) and place.maker is None and (outside := place._outside()) is not None:
+            place = outside
+        return place
+
+    def _floating(self) -> Iterator[_Place]:
+        """The operands of the equation that are floating variables."""
+        for atom in self.equation.invars:
+            if isinstance(atom, Var) and is_floating(aval_of(atom)):
+                yield self.at(atom)
+
+
+def _comes_from_where(place: _Place, steps: int) -> bool:
+    """Whether a cotangent was chosen by the gradient of a `where`, which takes zero for what it did not choose."""
+    maker = place.maker
+    if maker is None or steps == 0 or not maker.is_backward:
+        return False
+    if maker.equation.primitive is p.select_n_p:
+        return any(_is_zero(maker.at(atom)) for atom in maker.equation.invars[1:])
+    if maker.equation.primitive.name not in _LINEAR:
+        return False
+    return any(_comes_from_where(operand, steps - 1) for operand in maker._floating())
+
+
+def _is_zero(place: _Place) -> bool:
+    """Whether a value is a constant zero."""
+    if isinstance(place.atom, Literal):
+        return place.atom.val == 0
+    maker = place.maker
+    if maker is None or maker.equation.primitive is not p.broadcast_in_dim_p:
+        return False
+    return _is_zero(maker.at(maker.equation.invars[0]))

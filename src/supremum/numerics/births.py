@@ -1,0 +1,524 @@
+"""The births of NaNs and infinities in a function, as a sequence, text, plain data and HTML."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from supremum.errors import OperandError
+from supremum.formats import Format, as_format
+from supremum.jax_compat import open_jaxpr, parameter, type_text
+from supremum.jaxprs import Site
+from supremum.numerics.birth_causes import INFINITY, NAN, Cause, OperandRange, cause_of, counted
+from supremum.numerics.birth_records import CODE, FIRST_ITERATION, LOOPS, RUNS, BirthSlot
+from supremum.numerics.tallies import counted_format
+from supremum.numerics.thresholds import last_rank, value_of_rank
+from supremum.render import columns_to_html
+from supremum.tracing import Origins, Sources
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """An operation that made a NaN of operands without NaN, or an infinity of finite operands.
+
+    Args:
+        kind: `"nan"` or `"infinity"`; if its first bad run made both, `"nan"`.
+        file: the file of the user's expression. If no user code led there, a library's file, or empty.
+        line: the line in that file.
+        expression: the source text, on one line.
+        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`; layers of Flax open them.
+        primitive: the JAX primitive, such as `"log"`.
+        iterations: the iteration of each loop around it in its first bad run, outermost first, counted from 0. The
+            iterations of a `scan` are numbered by the place in its inputs, also where it runs in reverse.
+        operands: the ranges of its floating operands in that run.
+        nans: the number of NaNs that this run made.
+        infinities: the number of infinities that this run made.
+        runs: the number of runs that made a NaN or an infinity.
+        backward: whether it belongs to a backward pass.
+        in_custom_rule: whether it belongs to a derivative rule of `jax.custom_jvp` or `jax.custom_vjp`. JAX keeps only
+            the line where the function is called.
+        reached_output: whether the values that it made reach the results, if all other bad values are replaced by
+            finite ones; None if the second run, which tells, did not make them again.
+        cause: why, in a few words; empty if that is not certain.
+        fix: what to do about it; empty if that depends on the program.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import first_nonfinite
+    >>> (birth,) = first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(
+    ...     jnp.array([0.0, 1.0])
+    ... )
+    >>> birth.kind, birth.expression, birth.cause, birth.reached_output
+    ('infinity', 'jnp.log(x)', 'the logarithm of zero', False)
+    """
+
+    kind: str
+    file: str
+    line: int
+    expression: str
+    scope: str
+    primitive: str
+    iterations: tuple[int, ...]
+    operands: tuple[OperandRange, ...]
+    nans: int
+    infinities: int
+    runs: int
+    backward: bool
+    in_custom_rule: bool
+    reached_output: bool | None
+    cause: str
+    fix: str
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The birth as plain data for JSON."""
+        return asdict(self) | {
+            "iterations": list(self.iterations),
+            "operands": [asdict(operand) for operand in self.operands],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BadSource:
+    """An argument, constant or literal with NaNs or infinities.
+
+    Args:
+        kind: `"argument"`, or `"constant"` for one in the program, such as the `-inf` of a mask.
+        name: the argument, such as `"params['w']"`; empty for a constant.
+        type: its type, such as `"float32[8,128]"`.
+        nans: the number of NaNs.
+        infinities: the number of infinities.
+        file: the file of the first expression that uses a constant; empty for an argument.
+        line: the line in that file.
+        expression: the source text, on one line.
+        reached_output: whether its bad values reach the results, if all other bad values are replaced by finite ones.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import first_nonfinite
+    >>> found = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
+    ...     jnp.array([-1.0, 1.0])
+    ... )
+    >>> [
+    ...     (source.kind, source.infinities, source.reached_output)
+    ...     for source in found.sources
+    ... ]
+    [('constant', 1, False)]
+    """
+
+    kind: str
+    name: str
+    type: str
+    nans: int
+    infinities: int
+    file: str
+    line: int
+    expression: str
+    reached_output: bool
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The source as plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceSlot:
+    """Something that bad values can come from.
+
+    Args:
+        kind: see `BadSource`.
+        name: see `BadSource`.
+        aval: its type.
+        site: the first operation that uses a constant.
+    """
+
+    kind: str
+    name: str
+    aval: Any
+    site: Site | None
+
+
+class Found(NamedTuple):
+    """What the first run found. Each first axis is that of the devices of a `shard_map`.
+
+    Args:
+        records: uint32[1, slots, 2 + loops]; see `finding`.
+        sources: uint32[1, sources, 2]: the numbers of NaNs and infinities in each source.
+        outputs: uint32[1, 2]: those in the results.
+    """
+
+    records: Any
+    sources: Any
+    outputs: Any
+
+
+class Fates(NamedTuple):
+    """What the second run found, for each operation and each source that was followed.
+
+    Args:
+        reached: bool[1, followed]: whether its bad values reach the results.
+        ranges: integer[1, followed, operands + 1, RANGE]: what it made and the ranges of its operands; see
+            `tracing_one`.
+    """
+
+    reached: Any
+    ranges: Any
+
+
+@jax.tree_util.register_pytree_node_class
+class Births(Sequence[Birth]):
+    """The births of NaNs and infinities in a run of a function: a sequence of `Birth`, in order of execution.
+
+    It is a pytree, so that a function that returns it can be jitted; its births are known once the function returned.
+
+    Args:
+        outputs: what the function returned.
+        found: what the first run found.
+        fates: what the second run found; None if it was not needed.
+        slots: the operations.
+        source_slots: what bad values can come from.
+        followed: the indices of the slots and, behind them, of the sources that the second run followed; None for all.
+
+    Attributes:
+        outputs: what the function returned.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import first_nonfinite
+    >>> found = first_nonfinite(lambda x: jnp.sum(x / jnp.sum(x)))(jnp.zeros(3))
+    >>> found
+    Births(1 operation made a NaN or an infinity, 1 of them reached the result)
+    >>> found[0].cause, found.first is found[0], found.outputs
+    ('zero divided by zero', True, Array(nan, dtype=float32))
+    """
+
+    def __init__(
+        self,
+        outputs: Any,
+        found: Found,
+        fates: Fates | None,
+        slots: tuple[BirthSlot, ...],
+        source_slots: tuple[SourceSlot, ...],
+        followed: Any,
+    ) -> None:
+        self.outputs = outputs
+        self._found = found
+        self._fates = fates
+        self._slots = slots
+        self._source_slots = source_slots
+        self._followed = None if followed is None else tuple(int(index) for index in followed)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The arrays, and what is not an array; for JAX."""
+        return (self.outputs, self._found, self._fates), (self._slots, self._source_slots, self._followed)
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Births:
+        """Build births from the parts of `tree_flatten`; for JAX."""
+        return cls(*arrays, *static)
+
+    @cached_property
+    def births(self) -> tuple[Birth, ...]:
+        """The births, in order of execution.
+
+        Raises:
+            OperandError: while JAX traces the function that returns them.
+        """
+        found, fates = self._known()
+        origins, sources = Origins(), Sources()
+        made: list[tuple[tuple[int, ...], Birth]] = []
+        records = found.records.reshape(-1, *found.records.shape[-2:])
+        for index in np.flatnonzero(records[:, :, RUNS].any(axis=0)):
+            slot, rows = self._slots[index], records[:, index]
+            born = np.flatnonzero(rows[:, RUNS])
+            # Under vmap and on several devices, the example or device whose first bad run is the earliest.
+            place = min(born, key=lambda at: _order(slot, rows[at]))
+            kind = NAN if rows[place, CODE] & 2 else INFINITY
+            reached, ranges, nans, infinities = None, (), 0, 0
+            seen = self._fate(fates, int(index))
+            if seen is not None:
+                (nans, infinities), measured = (int(each) % 2**32 for each in seen[1][place, 0, :2]), seen[1][place, 1:]
+                if nans or infinities:
+                    reached = bool(seen[0][born].any())
+                    ranges = tuple(_range(row, aval) for row, aval in zip(measured, slot.operands, strict=False))
+            cause = cause_of(slot.site, kind, ranges) if ranges else Cause()
+            origin = origins.of(slot.site)
+            position = origin.place
+            birth = Birth(
+                kind,
+                "" if position is None else position.file,
+                0 if position is None else position.line,
+                "" if position is None else sources.text(position),
+                slot.site.path,
+                slot.site.equation.primitive.name,
+                tuple(int(each) for each in rows[place, FIRST_ITERATION:][: len(slot.loops)]),
+                ranges,
+                nans,
+                infinities,
+                int(rows[born, RUNS].astype(object).sum()),
+                origin.backward,
+                origin.in_custom_rule,
+                reached,
+                cause.text,
+                cause.fix,
+            )
+            made.append((_order(slot, rows[place]), birth))
+        return tuple(birth for _, birth in sorted(made, key=lambda pair: pair[0]))
+
+    @cached_property
+    def sources(self) -> tuple[BadSource, ...]:
+        """The arguments, constants and literals with NaNs or infinities; constants even if nothing used them yet.
+
+        Raises:
+            OperandError: while JAX traces the function that returns the births.
+        """
+        found, fates = self._known()
+        counts = found.sources.reshape(-1, len(self._source_slots), 2)
+        origins, sources = Origins(), Sources()
+        result: list[BadSource] = []
+        for index, slot in enumerate(self._source_slots):
+            # Several examples or devices have the same constants.
+            each = counts[:, index].astype(object)
+            nans, infinities = each.sum(axis=0) if slot.kind == "argument" else each.max(axis=0)
+            if not (nans or infinities):
+                continue
+            position = None if slot.site is None else origins.of(slot.site).place
+            seen = self._fate(fates, len(self._slots) + index)
+            result.append(
+                BadSource(
+                    slot.kind,
+                    slot.name,
+                    type_text(slot.aval),
+                    int(nans),
+                    int(infinities),
+                    "" if position is None else position.file,
+                    0 if position is None else position.line,
+                    "" if position is None else sources.text(position),
+                    seen is not None and bool(seen[0].any()),
+                )
+            )
+        return tuple(result)
+
+    def _fate(self, fates: Fates | None, index: int) -> tuple[Any, Any] | None:
+        """What the second run found about an operation or a source: on each device, for each example."""
+        if fates is None:
+            return None
+        place = index if self._followed is None else self._followed.index(index)
+        reached, ranges = fates
+        return reached.reshape(-1, reached.shape[-1])[:, place], ranges.reshape(-1, *ranges.shape[-3:])[:, place]
+
+    def _known(self) -> tuple[Found, Fates | None]:
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self._found, self._fates))):
+            raise OperandError("births are known after the run; return the result of first_nonfinite from the function")
+        known: Any = jax.tree.map(np.asarray, (self._found, self._fates))
+        return known
+
+    @property
+    def first(self) -> Birth | None:
+        """The birth that matters: the first that reached the results, otherwise the first; None if there is none."""
+        return next((birth for birth in self.births if birth.reached_output), next(iter(self.births), None))
+
+    @property
+    def reached(self) -> tuple[Birth, ...]:
+        """The births that reached the results."""
+        return tuple(birth for birth in self.births if birth.reached_output)
+
+    @overload
+    def __getitem__(self, index: int) -> Birth: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Birth]: ...
+    def __getitem__(self, index: int | slice) -> Birth | Sequence[Birth]:
+        return self.births[index]
+
+    def __len__(self) -> int:
+        return len(self.births)
+
+    @property
+    def bad_outputs(self) -> tuple[int, int]:
+        """The numbers of NaNs and infinities in the results."""
+        found, _ = self._known()
+        nans, infinities = found.outputs.reshape(-1, 2).astype(object).sum(axis=0)
+        return int(nans), int(infinities)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The births as plain data for JSON, without the outputs."""
+        nans, infinities = self.bad_outputs
+        return {
+            "births": [birth.to_dict() for birth in self.births],
+            "sources": [source.to_dict() for source in self.sources],
+            "output": {"nans": nans, "infinities": infinities},
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The births as JSON.
+
+        Args:
+            indent: as for `json.dumps`.
+        """
+        return json.dumps(self.to_dict(), indent=indent)
+
+    @property
+    def title(self) -> str:
+        """What happened, in one line."""
+        if self.births:
+            number = len(self.births)
+            made = f"{number} operation{'' if number == 1 else 's'} made a NaN or an infinity"
+            return f"{made}, {len(self.reached) or 'none'} of them reached the result"
+        if not self.sources:
+            return "no NaN and no infinity was made"
+        reached = "some of them reached the result" if any(self.bad_outputs) else "none reached the result"
+        return f"no operation made a NaN or an infinity, but non-finite values came in; {reached}"
+
+    def __repr__(self) -> str:
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self._found)):
+            return "Births(not known while JAX traces)"
+        return f"Births({self.title})"
+
+    def __str__(self) -> str:
+        width = shutil.get_terminal_size().columns
+        blocks = [textwrap.fill(f"{self.title}.", width)]
+        ordered = sorted(self.births, key=lambda birth: not birth.reached_output)
+        blocks += [_block(birth, width) for birth in ordered[:_SHOWN]]
+        if ordered[_SHOWN:]:
+            blocks.append(f"... and {len(ordered) - _SHOWN} more")
+        if self.sources:
+            lines = [_source_text(source) for source in self.sources]
+            wrapped = [textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ") for line in lines]
+            blocks.append("\n".join(["Non-finite values that came in:", *wrapped]))
+        return "\n\n".join(blocks)
+
+    def _repr_html_(self) -> str:
+        head = ("line", "expression", "made", "reached the result", "cause", "fix")
+        lines = [head, *(_html_line(birth) for birth in self.births)]
+        html = columns_to_html(f"{self.title}.", lines)
+        if not self.sources:
+            return html
+        rows = [("came in", "values", "reached the result")]
+        rows += [(_source_name(each), _made(each.nans, each.infinities), _fate(each.reached_output)) for each in
+                 self.sources]  # fmt: skip
+        return html + columns_to_html("Non-finite values that came in.", rows)
+
+
+def _order(slot: BirthSlot, record: Any) -> tuple[int, ...]:
+    """What sorts runs of operations by their order of execution."""
+    iterations = iter(int(each) for each in record[FIRST_ITERATION:])
+    sites: list[Site] = [slot.site]
+    while sites[-1].caller is not None:
+        sites.append(sites[-1].caller)
+    key: list[int] = []
+    for site, inside in zip(reversed(sites), [*reversed(sites[:-1]), None], strict=True):
+        key.append(site.index)
+        if inside is None or site.equation.primitive.name not in LOOPS:
+            continue
+        iteration = next(iterations)
+        if "cond_jaxpr" in site.equation.params:  # the condition comes before the body
+            is_body = open_jaxpr(parameter(site.equation, "cond_jaxpr")) is not inside.function
+            key += [iteration, is_body]
+        else:
+            key.append(-iteration if parameter(site.equation, "reverse") else iteration)
+    return tuple(key)
+
+
+def _range(row: Any, aval: Any) -> OperandRange:
+    source = counted_format(aval.dtype)
+    least, most, smallest, *counts = (int(each) for each in row)
+    zeros, nans, infinities = (each % 2**32 for each in counts)
+    is_empty = least > most
+    return OperandRange(
+        type_text(aval),
+        None if is_empty else _value(source, least),
+        None if is_empty else _value(source, most),
+        _value(source, smallest) if smallest <= last_rank(source) else None,
+        zeros,
+        nans,
+        infinities,
+    )
+
+
+def _value(source: Format, key: int) -> float:
+    value = float(value_of_rank(as_format(source), abs(key)))
+    return -value if key < 0 else value
+
+
+def _made(nans: int, infinities: int) -> str:
+    return " and ".join(counted(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
+
+
+def _fate(reached: bool | None) -> str:
+    return "unknown" if reached is None else "yes" if reached else "no"
+
+
+def _iterations(birth: Birth) -> str:
+    if not birth.iterations:
+        return ""
+    loops = [f"iteration {each}" for each in birth.iterations]
+    return f"first in {' of the outer loop, '.join(loops[:1])}{''.join(f', inner {each}' for each in loops[1:])}"
+
+
+def _details(birth: Birth) -> list[str]:
+    """What is known about a birth, in phrases."""
+    fates = {True: "reached the result", False: "did not reach the result", None: "it is not known if it reached it"}
+    details = [fates[birth.reached_output]]
+    if birth.iterations:
+        details.append(_iterations(birth))
+    if birth.runs > 1:
+        details.append(f"{birth.runs} runs")
+    if birth.backward:
+        details.append("in the backward pass")
+    if birth.in_custom_rule:
+        details.append("in the derivative rule of the function called here")
+    if birth.scope:
+        details.append(f"scope {birth.scope}")
+    return details
+
+
+def _block(birth: Birth, width: int) -> str:
+    head = f"{_made(birth.nans, birth.infinities)} from {birth.expression or birth.primitive}"
+    if birth.file:
+        head += f"  ({Path(birth.file).name}:{birth.line})"
+    lines = [birth.cause, "; ".join(_details(birth))]
+    lines += [f"operand {operand}" for operand in birth.operands]
+    lines += [f"Fix: {birth.fix}."] if birth.fix else []
+    wrapped = [
+        textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+        for line in lines
+        if line
+    ]
+    return "\n".join([head, *wrapped])
+
+
+def _source_name(source: BadSource) -> str:
+    if source.kind == "argument":
+        return f"argument {source.name}"
+    place = f" ({Path(source.file).name}:{source.line})" if source.file else ""
+    return f"constant in {source.expression or '-'}{place}"
+
+
+def _source_text(source: BadSource) -> str:
+    reached = "reached" if source.reached_output else "did not reach"
+    values = f"{source.type}, {_made(source.nans, source.infinities)}"
+    return f"{_source_name(source)}: {values}; {reached} the result"
+
+
+def _html_line(birth: Birth) -> tuple[str, ...]:
+    details = "; ".join([_made(birth.nans, birth.infinities), *_details(birth)[1:]])
+    place = f"{Path(birth.file).name}:{birth.line}" if birth.file else "-"
+    return place, birth.expression, details, _fate(birth.reached_output), birth.cause, birth.fix
