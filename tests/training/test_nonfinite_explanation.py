@@ -10,7 +10,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import Model, NumericsMonitor, Sequential, TrainingWarning
+from supremum.training import NumericsMonitor, Sequential, TrainingWarning
 from training.blobs import equal, values
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")

@@ -39,9 +39,7 @@ def devices(count):
 
 def fitted(model, monitor=None, *, x=X, y=Y, batch_size=16, epochs=1, **options):
     model.compile(**{"optimizer": SGD(0.1), "loss": LOSS, **options})
-    model.fit(
-        x, y, batch_size=batch_size, epochs=epochs, shuffle=False, callbacks=monitor or (), verbose=0
-    )
+    model.fit(x, y, batch_size=batch_size, epochs=epochs, shuffle=False, callbacks=monitor or (), verbose=0)
     return model
 
 
@@ -161,7 +159,7 @@ def test_counts_on_several_devices_are_those_of_the_mean_gradient(kind, policy):
 
 @pytest.mark.parametrize(("steps", "expected"), [(1, [0, 3, 6, 9]), (4, [0, 6]), ("auto", [0, 3, 6, 9])])
 def test_the_first_step_of_a_dispatch_that_is_due_is_measured(steps, expected):
-    """Six steps an epoch: for four at once, the dispatches start at 0, 4, 5, 6, 10 and 11, and 0 and 6 have those due."""
+    """Six steps an epoch. Dispatches of four start at 0, 4, 5, 6, 10 and 11; those at 0 and 6 have a step that is due."""
     monitor = NumericsMonitor(every=3)
     model = fitted(network("mixed_float16"), monitor, epochs=2, steps_per_execution=steps)
     assert monitor.history.steps == expected

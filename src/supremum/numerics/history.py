@@ -1,4 +1,4 @@
-"""What was measured while a program trained: a record for each measured step, as numbers, as a plot and as plain data."""
+"""What was measured while a program trained: a record for each measured step, as numbers, plot and plain data."""
 
 from __future__ import annotations
 

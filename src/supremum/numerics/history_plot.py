@@ -82,9 +82,7 @@ def _is_shown(numbers: Numbers, number: str) -> bool:
     return number == "largest" or any(value > 0 for values in numbers[number].values() for value in values)
 
 
-def _draw(
-    place: Any, steps: Sequence[int], kind: str, number: str, numbers: Numbers, colors: dict[str, str]
-) -> None:
+def _draw(place: Any, steps: Sequence[int], kind: str, number: str, numbers: Numbers, colors: dict[str, str]) -> None:
     from matplotlib.ticker import PercentFormatter
 
     named = numbers[number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ class NamedTallies:
 
 
 def tallies_of(
-    kind: str, named: Mapping[str, Any] | Iterable[tuple[str, Any]], formats: tuple[Format, ...]
+    kind: str, named: Mapping[str, Any] | Sequence[tuple[str, Any]], formats: tuple[Format, ...]
 ) -> NamedTallies:
     """Count the values of floating arrays; outside of `jax.jit`, arrays of one type share a compiled program.
 
@@ -91,7 +91,8 @@ def tallies_of(
     """
     tallies: list[Tally] = []
     rows: list[Counted] = []
-    for name, value in named.items() if isinstance(named, Mapping) else named:
+    pairs: Iterable[tuple[str, Any]] = named.items() if isinstance(named, Mapping) else named
+    for name, value in pairs:
         row = row_of(kind, name, value, formats)
         tallies.append(measure(value, row.source, row.questions))
         rows.append(row)

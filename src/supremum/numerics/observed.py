@@ -95,9 +95,7 @@ def observed(
     return [result for (result,) in results], NamedTallies(tallies, rows)
 
 
-def _counting(
-    formats: tuple[Format, ...], choose: Callable[[Site], Iterable[int]]
-) -> Instrument[Slot, Tally]:
+def _counting(formats: tuple[Format, ...], choose: Callable[[Site], Iterable[int]]) -> Instrument[Slot, Tally]:
     def slots(site: Site) -> Iterator[Slot]:
         for index in choose(site):
             aval = aval_of(site.equation.outvars[index])

@@ -219,7 +219,7 @@ def _key(leaves: Sequence[Any], tree: Any) -> Hashable | None:
 
 
 def _scaling_in(arguments: Any) -> tuple[jax.Array, jax.Array] | None:
-    """Copies of the loss scale and the number of skipped steps in the arguments of a step; None without loss scaling."""
+    """Copies of the loss scale and the number of skipped steps among the arguments of a step; None without one."""
     leaves = jax.tree.leaves(arguments, is_leaf=lambda node: isinstance(node, LossScaleState))
     state = next((leaf for leaf in leaves if isinstance(leaf, LossScaleState)), None)
     # The step may donate its arguments.
@@ -270,7 +270,7 @@ class _Program:
 
         results, inside = observed(program, arrays, self._formats, choose, _kind_and_name)
         inputs = tallies_of("inputs", [*_floating(args), *_floating(kwargs)], self._formats)
-        outputs = tallies_of("outputs", zip(names, results, strict=True), self._formats)
+        outputs = tallies_of("outputs", list(zip(names, results, strict=True)), self._formats)
         return inputs.and_also(inside).and_also(outputs)
 
     def _arguments(self, arrays: Sequence[Any]) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -32,13 +33,13 @@ class StepMeasurement:
         distribution: the devices; None for one.
     """
 
-    def __init__(
-        self, model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None
-    ) -> None:
+    def __init__(self, model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None) -> None:
         self._model, self._loss, self._optimizer, self._distribution = model, loss, optimizer, distribution
         self._run = jax.jit(self._measured, static_argnums=2)
 
-    def measure(self, state: TrainState, batch: Batch, version: int, step: int, formats: tuple[Format, ...]) -> Measured:
+    def measure(
+        self, state: TrainState, batch: Batch, version: int, step: int, formats: tuple[Format, ...]
+    ) -> Measured:
         """Measure the step from a state.
 
         Args:
@@ -63,11 +64,10 @@ class StepMeasurement:
 
     def _by_layer(self, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """Floating arrays with the paths of the layers that own the variables."""
-        return [
-            (path.rpartition("/")[0] or self._model.name, value) for path, value in named if is_inexact(value)
-        ]
+        return [(path.rpartition("/")[0] or self._model.name, value) for path, value in named if is_inexact(value)]
 
-    def _measured(self, state: TrainState, batch: Batch, _: int) -> tuple[NamedTallies, dict[str, Any], Any]:
+    def _measured(self, state: TrainState, batch: Batch, version: int) -> tuple[NamedTallies, dict[str, Any], Any]:
+        del version  # only a part of the cache key
         seen: list[dict[str, Any]] = []
         backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, seen.append)
         scaling = scaling_of(state.optimizer)
@@ -82,13 +82,11 @@ class StepMeasurement:
                 program, shape = jax.make_jaxpr(gradients_of, return_shape=True)(*given)
             results, activations = _with_activations(program, jax.tree.leaves(given))
             # The tallies take the place of the outputs, which are concatenated along their first axis.
-            stacked = jax.tree.map(lambda leaf: leaf[None], activations)
+            stacked = jax.tree.map(itemgetter(None), activations)
             return (), (), stacked, jax.tree.unflatten(jax.tree.structure(shape), results)
 
         run = counted if self._distribution is None else self._distribution.on_each_device(counted)
-        _, _, activations, gradients = run(
-            state.optimizer, state.trainable, state.other, batch, key_of_step(state)
-        )
+        *_, activations, gradients = run(state.optimizer, state.trainable, state.other, batch, key_of_step(state))
         if self._distribution is not None:
             activations = self._distribution.everywhere(activations)
         return activations, gradients, None if scaling is None else (scaling.loss_scale, scaling.num_skipped_steps)

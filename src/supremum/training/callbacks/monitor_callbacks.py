@@ -252,8 +252,7 @@ class ModelCheckpoint(MonitorCallback):
             warn_user(
                 f"ModelCheckpoint: {listed(bad)} {'has' if len(bad) == 1 else 'have'} inf or NaN after epoch {epoch} "
                 f"(counted from 0), so {shown(path)} stays as it was; pass allow_nonfinite=True to replace it, or "
-                "restore it with "
-                + ("model.load_weights(path)" if self._weights_only else "model.load_state(path)"),
+                "restore it with " + ("model.load_weights(path)" if self._weights_only else "model.load_state(path)"),
                 TrainingWarning,
             )
         return True

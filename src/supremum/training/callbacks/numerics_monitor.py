@@ -14,8 +14,8 @@ from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
 from supremum.nn.functional import positive_int
 from supremum.numerics import FORMATS, Births, Measured, Measurements, NumericsHistory, as_formats
+from supremum.optimizers import LossScaleOptimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
-from supremum.training.default_loss_scale import scaling_optimizer
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
 
@@ -166,9 +166,8 @@ def _what_is_wrong(model: Any) -> str | None:
     bad = [] if bool(all_finite(weights)) else [path for path, value in weights.items() if not bool(all_finite(value))]
     if bad:
         return f"inf or NaN in {listed(bad)}"
-    scaled = scaling_optimizer(model.optimizer)
-    if scaled is not None and scaled.skips:
-        scale = scaled.loss_scale
+    scaled = (each for each in optimizers_within(model.optimizer) if isinstance(each, LossScaleOptimizer))
+    for scale in (each.loss_scale for each in scaled if each.skips):
         is_at_floor = float(scale.state.loss_scale) <= scale.settings.bounds[0]
         if is_at_floor and int(scale.state.num_skipped_steps) and not int(scale.state.num_good_steps):
             return "skipped steps at the floor of the loss scale"
