@@ -14,7 +14,7 @@ from supremum.numerics.history_plot import save_figure as save_figure
 from supremum.numerics.named_tallies import NamedTallies as NamedTallies
 from supremum.numerics.named_tallies import tallies_of as tallies_of
 from supremum.numerics.observed import name_at as name_at
-from supremum.numerics.observed import observed as observed
+from supremum.numerics.observed import observe as observe
 from supremum.numerics.page import profile_page
 from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import as_formats as as_formats

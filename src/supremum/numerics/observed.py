@@ -67,7 +67,7 @@ def in_backward_pass(site: Site) -> bool:
     return is_backward(site.equation) or any(is_backward(caller) for caller in site.callers)
 
 
-def observed(
+def observe(
     program: ClosedJaxpr,
     operands: Sequence[Any],
     formats: tuple[Format, ...],

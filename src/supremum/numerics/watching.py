@@ -19,7 +19,7 @@ from supremum.jaxprs import Site, is_array, lifted
 from supremum.mixed_precision import LossScaleState, is_inexact
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.named_tallies import NamedTallies, tallies_of
-from supremum.numerics.observed import ScopeBoundaries, in_backward_pass, name_at, observed
+from supremum.numerics.observed import ScopeBoundaries, in_backward_pass, name_at, observe
 from supremum.numerics.profiling import as_formats
 
 P = ParamSpec("P")
@@ -268,7 +268,7 @@ class _Program:
         def choose(site: Site) -> Iterable[int]:
             return boundaries.leaving(site) if name_at(site) is None else (0,)
 
-        results, inside = observed(program, arrays, self._formats, choose, _kind_and_name)
+        results, inside = observe(program, arrays, self._formats, choose, _kind_and_name)
         inputs = tallies_of("inputs", [*_floating(args), *_floating(kwargs)], self._formats)
         outputs = tallies_of("outputs", list(zip(names, results, strict=True)), self._formats)
         return inputs.and_also(inside).and_also(outputs)

@@ -13,7 +13,7 @@ from supremum.formats import Format
 from supremum.jaxprs import Site
 from supremum.mixed_precision import is_inexact
 from supremum.nn import OUTPUT, Layer, marked_outputs
-from supremum.numerics import Measured, NamedTallies, name_at, observed, tallies_of
+from supremum.numerics import Measured, NamedTallies, name_at, observe, tallies_of
 from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel
@@ -100,4 +100,4 @@ def _with_activations(program: ClosedJaxpr, operands: list[Any]) -> tuple[list[A
     def kind_and_name(site: Site) -> tuple[str, str]:
         return "activations", (name_at(site) or "").removeprefix(OUTPUT)
 
-    return observed(program, operands, (), choose, kind_and_name)
+    return observe(program, operands, (), choose, kind_and_name)
