@@ -28,10 +28,10 @@ class Planted:
         function: takes the arguments and returns an array.
         arguments: the arguments.
         kind: what is planted, a name of `PLANTS`.
-        lines: the lines of this file that the birth may be named at. Where JAX keeps only the line of the call of a
-            function with a custom rule, it is that line.
+        line: the line of this file that has the birth.
+        call: the line of the call of the function with a custom rule around it. The birth is named there if it is in
+            the rule, and JAX keeps only the line of the call. 0 if there is none.
         iterations: the iteration of each loop around it, outermost first.
-        in_rule: whether it is in the backward rule of a `custom_vjp`.
         structures: the loops, branches and calls around it, outermost first.
         masked: whether a `where` drops the value immediately.
     """
@@ -39,9 +39,9 @@ class Planted:
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     kind: str
-    lines: tuple[int, ...]
+    line: int
+    call: int
     iterations: tuple[int, ...]
-    in_rule: bool
     structures: tuple[str, ...]
     masked: bool
 
@@ -309,16 +309,16 @@ def planted(seed):
     def function(value, hit):
         return run(value, hit)
 
-    in_rule = structures[-1:] == ["backward rule"]
-    calls = [_line(_custom_vjp, "# called")] if structures[-1:] == ["custom_vjp"] else []
+    calls = {"custom_vjp": (_custom_vjp, "# called"), "backward rule": (_backward_rule, "# called back")}
+    call = calls.get(structures[-1]) if structures else None
     differentiated = jax.grad(lambda value, hit: jnp.sum(jnp.cos(function(value, hit)))) if gradient else function
     return Planted(
         differentiated,
         (jnp.asarray(rng.normal(size=SIZE), "float32"), jnp.array(True)),
         kind,
-        (_line(_backward_rule, "# called back"),) if in_rule else (_line(plant, "# planted"), *calls),
+        _line(plant, "# planted"),
+        0 if call is None else _line(*call),
         iterations,
-        in_rule,
         (*(["gradient"] if gradient else []), *structures),
         masked,
     )

@@ -23,7 +23,7 @@ CLOSED_PIPE = 141
 """The exit code if the reader of standard output closed it, as of programs that SIGPIPE ends."""
 EXIT_CODES: dict[int, str] = {
     0: "success; a refusal that is explained is one",
-    FAILURE: "a file cannot be written, a program raises, a cast is forbidden",
+    FAILURE: "a file cannot be written, a program raises, a cast is forbidden, a result is not finite",
     USAGE_ERROR: "an unknown name, a wrong argument, a missing package",
     INTERRUPTED: "Ctrl-C",
     CLOSED_PIPE: "standard output was closed, as by head",

@@ -5,7 +5,9 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.numerics.birth_causes import OperandRange
-from supremum.numerics.births import BadSource, Birth, Births
+from supremum.numerics.birth_rows import BadSource, Birth
+from supremum.numerics.births import Births
+from supremum.numerics.births_page import births_page
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on
 from supremum.numerics.first_bad import first_nonfinite
@@ -30,7 +32,7 @@ from supremum.public_names import public_names
 __all__ = [
     "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "NumericsHistory",
     "NumericsRecord", "OperandRange", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "Watched",
-    "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
+    "births_page", "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
 ]  # fmt: skip
 
 

@@ -370,13 +370,13 @@ class _Place:
             maker = place.maker
             if maker is None or maker.equation.primitive.name not in names:
                 break
-            place = next(maker._floating(), place)
+            place = next(maker.operands(), place)
         # An argument of a call is the operand of the call.
         while isinstance(place.atom, Var) and place.maker is None and (outside := place._outside()) is not None:
             place = outside
         return place
 
-    def _floating(self) -> Iterator[_Place]:
+    def operands(self) -> Iterator[_Place]:
         """The operands of the equation that are floating variables."""
         for atom in self.equation.invars:
             if isinstance(atom, Var) and is_floating(aval_of(atom)):
@@ -392,7 +392,7 @@ def _comes_from_where(place: _Place, steps: int) -> bool:
         return any(_is_zero(maker.at(atom)) for atom in maker.equation.invars[1:])
     if maker.equation.primitive.name not in _LINEAR:
         return False
-    return any(_comes_from_where(operand, steps - 1) for operand in maker._floating())
+    return any(_comes_from_where(operand, steps - 1) for operand in maker.operands())
 
 
 def _is_zero(place: _Place) -> bool:

@@ -29,7 +29,7 @@ from supremum.numerics.bad_values import (
     range_of,
     replaced,
 )
-from supremum.numerics.instrumented import Instrument, Lanes, Plan, is_floating
+from supremum.numerics.instrumented import Instrument, Lanes, Plan, is_floating, on_each_device
 
 NAME = "first_nonfinite"
 LOOPS = p.scan_p.name, p.while_p.name
@@ -257,13 +257,17 @@ def tracing_one(
         for place, iteration in enumerate(iterations):
             is_first &= target.first[place] == jnp.asarray(iteration, "uint32")
 
-        def ranges(values: list[Any], made: list[Any]) -> Any:
+        def ranges() -> Any:
             numbers = [sum((count(each == code) for each in made), np.uint32(0)) for code in (BAD | NAN, BAD)]
             last = jnp.stack([lax.convert_element_type(number, integers) for number in numbers])
-            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, integers) for value in values)]
-            return jnp.stack([*rows, *[jnp.zeros(RANGE, integers)] * (size - len(rows))])
+            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, integers) for value in given)]
+            rest = [jnp.zeros(RANGE, integers)] * (size - len(rows))
+            return on_each_device(jnp.stack([*rows, *rest]))
 
-        return changed, [lax.cond(is_first, ranges, lambda *_: empty(())[0], given, made)]
+        def nothing() -> Any:
+            return on_each_device(empty(())[0])
+
+        return changed, [lax.cond(is_first, ranges, nothing)]
 
     def packed(records: list[Any]) -> list[Any]:
         return [functools.reduce(lax.bitwise_or, [empty(())[0], *records])]  # at most one of them is not zero
@@ -276,7 +280,7 @@ def tracing_one(
     def empty(_: Sequence[BirthSlot]) -> list[Any]:
         return [jnp.zeros((size, RANGE), integers)]
 
-    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, packed, lanes, is_bad_literal)
+    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, packed, 2, lanes, is_bad_literal)
 
 
 def rows_of(candidates: Iterable[BirthSlot]) -> int:

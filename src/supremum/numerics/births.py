@@ -6,9 +6,8 @@ import json
 import shutil
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import jax
@@ -19,125 +18,24 @@ from supremum.errors import OperandError
 from supremum.formats import Format, as_format
 from supremum.jax_compat import open_jaxpr, parameter, type_text
 from supremum.jaxprs import Site
-from supremum.numerics.birth_causes import INFINITY, NAN, Cause, OperandRange, cause_of, counted
+from supremum.numerics.birth_causes import INFINITY, NAN, Cause, OperandRange, cause_of
 from supremum.numerics.birth_records import CODE, FIRST_ITERATION, LOOPS, RUNS, BirthSlot
+from supremum.numerics.birth_rows import (
+    BadSource,
+    Birth,
+    block,
+    fate_text,
+    html_line,
+    made_of,
+    name_of_source,
+    source_text,
+)
 from supremum.numerics.tallies import counted_format
 from supremum.numerics.thresholds import last_rank, value_of_rank
 from supremum.render import columns_to_html
 from supremum.tracing import Origins, Sources
 
 _SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Birth:
-    """An operation that made a NaN of operands without NaN, or an infinity of finite operands.
-
-    Args:
-        kind: `"nan"` or `"infinity"`; if its first bad run made both, `"nan"`.
-        file: the file of the user's expression. If no user code led there, a library's file, or empty.
-        line: the line in that file.
-        expression: the source text, on one line.
-        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`; layers of Flax open them.
-        primitive: the JAX primitive, such as `"log"`.
-        iterations: the iteration of each loop around it in its first bad run, outermost first, counted from 0. The
-            iterations of a `scan` are numbered by the place in its inputs, also where it runs in reverse.
-        operands: the ranges of its floating operands in that run.
-        nans: the number of NaNs that this run made.
-        infinities: the number of infinities that this run made.
-        runs: the number of runs that made a NaN or an infinity.
-        backward: whether it belongs to a backward pass.
-        in_custom_rule: whether it belongs to a derivative rule of `jax.custom_jvp` or `jax.custom_vjp`. JAX keeps only
-            the line where the function is called.
-        reached_output: whether the values that it made reach the results, if all other bad values are replaced by
-            finite ones; None if the second run, which tells, did not make them again.
-        cause: why, in a few words; empty if that is not certain.
-        fix: what to do about it; empty if that depends on the program.
-
-    >>> import jax.numpy as jnp
-    >>> from supremum.numerics import first_nonfinite
-    >>> (birth,) = first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(
-    ...     jnp.array([0.0, 1.0])
-    ... )
-    >>> birth.kind, birth.expression, birth.cause, birth.reached_output
-    ('infinity', 'jnp.log(x)', 'the logarithm of zero', False)
-    """
-
-    kind: str
-    file: str
-    line: int
-    expression: str
-    scope: str
-    primitive: str
-    iterations: tuple[int, ...]
-    operands: tuple[OperandRange, ...]
-    nans: int
-    infinities: int
-    runs: int
-    backward: bool
-    in_custom_rule: bool
-    reached_output: bool | None
-    cause: str
-    fix: str
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The birth as plain data for JSON."""
-        return asdict(self) | {
-            "iterations": list(self.iterations),
-            "operands": [asdict(operand) for operand in self.operands],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class BadSource:
-    """An argument, constant or literal with NaNs or infinities.
-
-    Args:
-        kind: `"argument"`, or `"constant"` for one in the program, such as the `-inf` of a mask.
-        name: the argument, such as `"params['w']"`; empty for a constant.
-        type: its type, such as `"float32[8,128]"`.
-        nans: the number of NaNs.
-        infinities: the number of infinities.
-        file: the file of the first expression that uses a constant; empty for an argument.
-        line: the line in that file.
-        expression: the source text, on one line.
-        reached_output: whether its bad values reach the results, if all other bad values are replaced by finite ones.
-
-    >>> import jax.numpy as jnp
-    >>> from supremum.numerics import first_nonfinite
-    >>> found = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
-    ...     jnp.array([-1.0, 1.0])
-    ... )
-    >>> [
-    ...     (source.kind, source.infinities, source.reached_output)
-    ...     for source in found.sources
-    ... ]
-    [('constant', 1, False)]
-    """
-
-    kind: str
-    name: str
-    type: str
-    nans: int
-    infinities: int
-    file: str
-    line: int
-    expression: str
-    reached_output: bool
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The source as plain data for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +73,7 @@ class Fates(NamedTuple):
     """What the second run found, for each operation and each source that was followed.
 
     Args:
-        reached: bool[1, followed]: whether its bad values reach the results.
+        reached: uint32[1, followed]: other than 0 if its bad values reach the results.
         ranges: integer[1, followed, operands + 1, RANGE]: what it made and the ranges of its operands; see
             `tracing_one`.
     """
@@ -279,6 +177,7 @@ class Births(Sequence[Birth]):
                 reached,
                 cause.text,
                 cause.fix,
+                origin.path,
             )
             made.append((_order(slot, rows[place]), birth))
         return tuple(birth for _, birth in sorted(made, key=lambda pair: pair[0]))
@@ -396,23 +295,23 @@ class Births(Sequence[Birth]):
         width = shutil.get_terminal_size().columns
         blocks = [textwrap.fill(f"{self.title}.", width)]
         ordered = sorted(self.births, key=lambda birth: not birth.reached_output)
-        blocks += [_block(birth, width) for birth in ordered[:_SHOWN]]
+        blocks += [block(birth, width) for birth in ordered[:_SHOWN]]
         if ordered[_SHOWN:]:
             blocks.append(f"... and {len(ordered) - _SHOWN} more")
         if self.sources:
-            lines = [_source_text(source) for source in self.sources]
+            lines = [source_text(source) for source in self.sources]
             wrapped = [textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ") for line in lines]
             blocks.append("\n".join(["Non-finite values that came in:", *wrapped]))
         return "\n\n".join(blocks)
 
     def _repr_html_(self) -> str:
         head = ("line", "expression", "made", "reached the result", "cause", "fix")
-        lines = [head, *(_html_line(birth) for birth in self.births)]
+        lines = [head, *(html_line(birth) for birth in self.births)]
         html = columns_to_html(f"{self.title}.", lines)
         if not self.sources:
             return html
         rows = [("came in", "values", "reached the result")]
-        rows += [(_source_name(each), _made(each.nans, each.infinities), _fate(each.reached_output)) for each in
+        rows += [(name_of_source(each), made_of(each.nans, each.infinities), fate_text(each.reached_output)) for each in
                  self.sources]  # fmt: skip
         return html + columns_to_html("Non-finite values that came in.", rows)
 
@@ -456,69 +355,3 @@ def _range(row: Any, aval: Any) -> OperandRange:
 def _value(source: Format, key: int) -> float:
     value = float(value_of_rank(as_format(source), abs(key)))
     return -value if key < 0 else value
-
-
-def _made(nans: int, infinities: int) -> str:
-    return " and ".join(counted(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
-
-
-def _fate(reached: bool | None) -> str:
-    return "unknown" if reached is None else "yes" if reached else "no"
-
-
-def _iterations(birth: Birth) -> str:
-    if not birth.iterations:
-        return ""
-    loops = [f"iteration {each}" for each in birth.iterations]
-    return f"first in {' of the outer loop, '.join(loops[:1])}{''.join(f', inner {each}' for each in loops[1:])}"
-
-
-def _details(birth: Birth) -> list[str]:
-    """What is known about a birth, in phrases."""
-    fates = {True: "reached the result", False: "did not reach the result", None: "it is not known if it reached it"}
-    details = [fates[birth.reached_output]]
-    if birth.iterations:
-        details.append(_iterations(birth))
-    if birth.runs > 1:
-        details.append(f"{birth.runs} runs")
-    if birth.backward:
-        details.append("in the backward pass")
-    if birth.in_custom_rule:
-        details.append("in the derivative rule of the function called here")
-    if birth.scope:
-        details.append(f"scope {birth.scope}")
-    return details
-
-
-def _block(birth: Birth, width: int) -> str:
-    head = f"{_made(birth.nans, birth.infinities)} from {birth.expression or birth.primitive}"
-    if birth.file:
-        head += f"  ({Path(birth.file).name}:{birth.line})"
-    lines = [birth.cause, "; ".join(_details(birth))]
-    lines += [f"operand {operand}" for operand in birth.operands]
-    lines += [f"Fix: {birth.fix}."] if birth.fix else []
-    wrapped = [
-        textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
-        for line in lines
-        if line
-    ]
-    return "\n".join([head, *wrapped])
-
-
-def _source_name(source: BadSource) -> str:
-    if source.kind == "argument":
-        return f"argument {source.name}"
-    place = f" ({Path(source.file).name}:{source.line})" if source.file else ""
-    return f"constant in {source.expression or '-'}{place}"
-
-
-def _source_text(source: BadSource) -> str:
-    reached = "reached" if source.reached_output else "did not reach"
-    values = f"{source.type}, {_made(source.nans, source.infinities)}"
-    return f"{_source_name(source)}: {values}; {reached} the result"
-
-
-def _html_line(birth: Birth) -> tuple[str, ...]:
-    details = "; ".join([_made(birth.nans, birth.infinities), *_details(birth)[1:]])
-    place = f"{Path(birth.file).name}:{birth.line}" if birth.file else "-"
-    return place, birth.expression, details, _fate(birth.reached_output), birth.cause, birth.fix

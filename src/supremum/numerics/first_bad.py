@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import jax
@@ -39,7 +39,7 @@ from supremum.numerics.birth_records import (
 )  # fmt: skip
 from supremum.numerics.births import Births, Fates, Found, SourceSlot
 from supremum.numerics.calls import checked_call
-from supremum.numerics.instrumented import Plan, evaluate, is_floating, plan_of
+from supremum.numerics.instrumented import Plan, evaluate, is_floating, on_each_device, plan_of
 
 
 def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., Births]:
@@ -116,9 +116,8 @@ def _found(fn: Callable[..., Any], call: TracedCall) -> Births:
         results, records = jax.jit(find)(plan.constants, call.arrays)
         fates, candidates = None, _candidates(records)
         if candidates is None or candidates.size:
-            fates = jax.jit(lambda *given: _fates(plan, candidates, named, neutral, *given))(
-                plan.constants, call.arrays, records
-            )
+            follow = jax.jit(partial(_fates, plan, candidates, named, neutral))
+            fates = follow(plan.constants, call.arrays, records)
     return Births(call.put_back(results), records, fates, slots, source_slots, candidates)
 
 
@@ -194,11 +193,14 @@ def _fates(
             place += is_floating(value)
         results, items = evaluate(here, lanes, instrument)
         (ranges,) = instrument.packed(items)
-        return count_bad(_only_floating([each[1] for each in results])).any(), ranges
+        reached = lax.reduce_max(count_bad(_only_floating([each[1] for each in results])), (0,))
+        return on_each_device((reached, ranges))
 
     def fate(index: Any) -> tuple[Any, Any]:
-        nothing = jnp.zeros((), bool), jnp.zeros(shape, integers)
-        return lax.cond(occurred[index], follow, lambda _: nothing, index)
+        def nothing() -> tuple[Any, Any]:
+            return on_each_device((jnp.zeros((), "uint32"), jnp.zeros(shape, integers)))
+
+        return lax.cond(occurred[index], lambda: follow(index), nothing)
 
     reached, ranges = lax.map(fate, jnp.asarray(chosen, "int32"))
     return Fates(reached[None], ranges[None])

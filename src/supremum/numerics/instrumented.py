@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import jax
@@ -33,6 +34,7 @@ S = TypeVar("S")
 """What describes the place of a record, such as a result of an operation."""
 R = TypeVar("R")
 """What is known about the runs of such a place: arrays, or a tree of them."""
+T = TypeVar("T")
 Lanes: TypeAlias = tuple[Any, ...]
 """A value of the program in each of the lanes that run side by side."""
 
@@ -53,6 +55,7 @@ class Instrument(Generic[S, R]):
         empty: the records of slots that did not run, packed.
         joined: the record of all runs of two packed records, the earlier one first.
         packed: the records of the slots of a function, in the form in which loops and branches return them.
+        width: the number of lanes.
         lanes: the lanes of a constant of the program: its variable and its value are given.
         is_lifted: whether a literal is to be treated like a constant.
         everywhere: whether `slots` is asked about all operations, also those that call functions, only move values, or
@@ -68,6 +71,7 @@ class Instrument(Generic[S, R]):
     empty: Callable[[Sequence[S]], list[R]]
     joined: Callable[[R, R], R]
     packed: Callable[[list[R]], list[R]] = lambda records: records
+    width: int = 1
     lanes: Callable[[Var, Any], Lanes] = lambda _, value: (value,)
     is_lifted: Callable[[Literal], bool] = lambda _: False
     everywhere: bool = False
@@ -234,11 +238,9 @@ def evaluate(
     values: dict[Any, Lanes] = {variable: instrument.lanes(variable, value) for variable, value in constants}
     values.update(zip(plan.jaxpr.invars, operands, strict=True))
     records: list[R] = []
-    # All operands have the same number of lanes; a function without any has that of its constants.
-    lanes = max((len(each) for each in values.values()), default=1)
 
     def read(atom: Any) -> Lanes:
-        return (atom.val,) * lanes if isinstance(atom, Literal) else values[atom]
+        return (atom.val,) * instrument.width if isinstance(atom, Literal) else values[atom]
 
     for step in plan.steps:
         given = [read(atom) for atom in step.equation.invars]
@@ -246,7 +248,7 @@ def evaluate(
         if step.inner:
             results, inside = _ENTERED[step.equation.primitive.name].run(step, given, instrument, iterations)
         else:
-            results = list(zip(*(_evaluated(plan, step, given, lane) for lane in range(lanes)), strict=True))
+            results = list(zip(*(_evaluated(plan, step, given, lane) for lane in range(instrument.width)), strict=True))
         if step.slots:
             results, found = instrument.measure(step.slots, step.site.equation, given, results, iterations)
             records += found
@@ -316,13 +318,13 @@ def _run_while(
 
     def asked(carry: Sequence[Lanes], index: Any) -> tuple[Any, list[R]]:
         (going_on,), found = evaluate(condition, [*of_condition, *carry], instrument, (*iterations, index))
-        return going_on[0], instrument.packed(found)
+        return going_on[0], on_each_device(instrument.packed(found))
 
     def run(state: Any) -> Any:
         index, going_on, carry, of_asking, of_running = state
         results, found = evaluate(body, [*constants, *carry], instrument, (*iterations, index))
         if going_on.ndim:
-            results = jax.tree.map(lambda new, old: _chosen(going_on, new, old), results, carry)
+            results = jax.tree.map(partial(_chosen, going_on), results, carry)
         index = index + np.uint32(1)
         next_going_on, found_asking = asked(results, index)
         of_asking = _joined(instrument, of_asking, found_asking)
@@ -353,7 +355,7 @@ def _run_cond(
         def run(*values: Any) -> Any:
             results, found = evaluate(step.inner[place], values, instrument, iterations)
             others = [_nothing(each, instrument) for each in step.inner]
-            others[place] = instrument.packed(found)
+            others[place] = on_each_device(instrument.packed(found))
             return results, [record for each in others for record in each]
 
         return run
@@ -362,7 +364,23 @@ def _run_cond(
 
 
 def _nothing(plan: Plan[S], instrument: Instrument[S, R]) -> list[R]:
-    return instrument.empty(plan.slots)
+    return on_each_device(instrument.empty(plan.slots))
+
+
+def on_each_device(records: T) -> T:
+    """Tell JAX that arrays of integers may differ on the devices of the `shard_map` around the call, if there is one.
+
+    The types of what loops carry and of what branches return must agree in this, too.
+    """
+    names = jax.sharding.get_abstract_mesh().manual_axes
+    if not names:
+        return records
+    zero = lax.axis_index(names) & 0
+
+    def different(leaf: Any) -> Any:
+        return leaf | lax.convert_element_type(zero, leaf.dtype)
+
+    return jax.tree.map(different, records)
 
 
 def _joined(instrument: Instrument[S, R], left: Sequence[R], right: Sequence[R]) -> list[R]:

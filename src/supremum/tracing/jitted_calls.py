@@ -53,7 +53,7 @@ def described(name: str, types: Sequence[str]) -> str:
 
 
 @contextmanager
-def watch_jitted(seen: Callable[[JittedCall], None]) -> Generator[None]:
+def watch_jitted(seen: Callable[[JittedCall], None], *, every: bool = False) -> Generator[None]:
     """Tell of the functions that are jitted and called in a block.
 
     The block replaces `jax.jit`, so use it only to run a whole program that has not been imported before. A function
@@ -62,6 +62,7 @@ def watch_jitted(seen: Callable[[JittedCall], None]) -> Generator[None]:
 
     Args:
         seen: gets the first call of each program, before it runs. Functions that it jits are not watched.
+        every: whether it gets all calls.
 
     >>> import jax.numpy as jnp
     >>> found = []
@@ -82,7 +83,7 @@ def watch_jitted(seen: Callable[[JittedCall], None]) -> Generator[None]:
     def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         if function is None:  # @jax.jit(static_argnames="n")
             return functools.partial(jit, **options)
-        return _Watched(original(function, **options), tell)
+        return _Watched(original(function, **options), tell, every)
 
     jax.jit = jit
     try:
@@ -92,19 +93,20 @@ def watch_jitted(seen: Callable[[JittedCall], None]) -> Generator[None]:
 
 
 class _Watched:
-    """A jitted function that tells of each of its programs once, before it runs."""
+    """A jitted function that tells of each of its programs once, or of each call, before it runs."""
 
-    def __init__(self, function: Any, tell: Callable[[JittedCall], None]) -> None:
+    def __init__(self, function: Any, tell: Callable[[JittedCall], None], every: bool) -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._tell = tell
+        self._every = every
         self._seen: dict[int, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
             program = self._function.trace(*args, **kwargs).jaxpr
             # JAX returns the same program for the same types. Keeping it alive keeps its id unique.
-            if id(program) not in self._seen:
+            if self._every or id(program) not in self._seen:
                 self._seen[id(program)] = program
                 name = getattr(self._function, "__name__", "function")
                 types = tuple(type_text(var.aval) for var in program.jaxpr.invars)

@@ -1,0 +1,197 @@
+"""A birth, a source of bad values, and how they read."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from supremum.jaxprs import Position
+from supremum.numerics.birth_causes import OperandRange, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """An operation that made a NaN of operands without NaN, or an infinity of finite operands.
+
+    Args:
+        kind: `"nan"` or `"infinity"`; if its first bad run made both, `"nan"`.
+        file: the file of the user's expression. If no user code led there, a library's file, or empty.
+        line: the line in that file.
+        expression: the source text, on one line.
+        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`; layers of Flax open them.
+        primitive: the JAX primitive, such as `"log"`.
+        iterations: the iteration of each loop around it in its first bad run, outermost first, counted from 0. The
+            iterations of a `scan` are numbered by the place in its inputs, also where it runs in reverse.
+        operands: the ranges of its floating operands in that run.
+        nans: the number of NaNs that this run made.
+        infinities: the number of infinities that this run made.
+        runs: the number of runs that made a NaN or an infinity.
+        backward: whether it belongs to a backward pass.
+        in_custom_rule: whether it belongs to a derivative rule of `jax.custom_jvp` or `jax.custom_vjp`. JAX keeps only
+            the line where the function is called.
+        reached_output: whether the values that it made reach the results, if all other bad values are replaced by
+            finite ones; None if the second run, which tells, did not make them again.
+        cause: why, in a few words; empty if that is not certain.
+        fix: what to do about it; empty if that depends on the program.
+        path: the user's calls that led there, outermost first. The last one is the expression.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import first_nonfinite
+    >>> (birth,) = first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(
+    ...     jnp.array([0.0, 1.0])
+    ... )
+    >>> birth.kind, birth.expression, birth.cause, birth.reached_output
+    ('infinity', 'jnp.log(x)', 'the logarithm of zero', False)
+    """
+
+    kind: str
+    file: str
+    line: int
+    expression: str
+    scope: str
+    primitive: str
+    iterations: tuple[int, ...]
+    operands: tuple[OperandRange, ...]
+    nans: int
+    infinities: int
+    runs: int
+    backward: bool
+    in_custom_rule: bool
+    reached_output: bool | None
+    cause: str
+    fix: str
+    path: tuple[Position, ...]
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The birth as plain data for JSON."""
+        return asdict(self) | {
+            "iterations": list(self.iterations),
+            "operands": [asdict(operand) for operand in self.operands],
+            "path": [f"{at.file}:{at.line} {at.function}" for at in self.path],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BadSource:
+    """An argument, constant or literal with NaNs or infinities.
+
+    Args:
+        kind: `"argument"`, or `"constant"` for one in the program, such as the `-inf` of a mask.
+        name: the argument, such as `"params['w']"`; empty for a constant.
+        type: its type, such as `"float32[8,128]"`.
+        nans: the number of NaNs.
+        infinities: the number of infinities.
+        file: the file of the first expression that uses a constant; empty for an argument.
+        line: the line in that file.
+        expression: the source text, on one line.
+        reached_output: whether its bad values reach the results, if all other bad values are replaced by finite ones.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import first_nonfinite
+    >>> found = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
+    ...     jnp.array([-1.0, 1.0])
+    ... )
+    >>> [
+    ...     (source.kind, source.infinities, source.reached_output)
+    ...     for source in found.sources
+    ... ]
+    [('constant', 1, False)]
+    """
+
+    kind: str
+    name: str
+    type: str
+    nans: int
+    infinities: int
+    file: str
+    line: int
+    expression: str
+    reached_output: bool
+
+    @property
+    def where(self) -> str:
+        """The user's line, as `file:line`; `"-"` if there is none."""
+        return f"{self.file}:{self.line}" if self.file else "-"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The source as plain data for JSON."""
+        return asdict(self)
+
+
+def made_of(nans: int, infinities: int) -> str:
+    """Numbers of NaNs and infinities in words."""
+    return " and ".join(counted(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
+
+
+def fate_text(reached: bool | None) -> str:
+    """Whether something reached the results, in a word."""
+    return "unknown" if reached is None else "yes" if reached else "no"
+
+
+def _iterations(birth: Birth) -> str:
+    if not birth.iterations:
+        return ""
+    loops = [f"iteration {each}" for each in birth.iterations]
+    return f"first in {' of the outer loop, '.join(loops[:1])}{''.join(f', inner {each}' for each in loops[1:])}"
+
+
+def details_of(birth: Birth) -> list[str]:
+    """What is known about a birth, in phrases."""
+    fates = {True: "reached the result", False: "did not reach the result", None: "it is not known if it reached it"}
+    details = [fates[birth.reached_output]]
+    if birth.iterations:
+        details.append(_iterations(birth))
+    if birth.runs > 1:
+        details.append(f"{birth.runs} runs")
+    if birth.backward:
+        details.append("in the backward pass")
+    if birth.in_custom_rule:
+        details.append("in the derivative rule of the function called here")
+    if birth.scope:
+        details.append(f"scope {birth.scope}")
+    return details
+
+
+def block(birth: Birth, width: int) -> str:
+    """A birth as lines of text."""
+    head = f"{made_of(birth.nans, birth.infinities)} from {birth.expression or birth.primitive}"
+    if birth.file:
+        head += f"  ({Path(birth.file).name}:{birth.line})"
+    lines = [birth.cause, "; ".join(details_of(birth))]
+    lines += [f"operand {operand}" for operand in birth.operands]
+    lines += [f"Fix: {birth.fix}."] if birth.fix else []
+    wrapped = [
+        textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+        for line in lines
+        if line
+    ]
+    return "\n".join([head, *wrapped])
+
+
+def name_of_source(source: BadSource) -> str:
+    """What bad values come from, in words."""
+    if source.kind == "argument":
+        return f"argument {source.name}"
+    place = f" ({Path(source.file).name}:{source.line})" if source.file else ""
+    return f"constant in {source.expression or '-'}{place}"
+
+
+def source_text(source: BadSource) -> str:
+    """A source in one line."""
+    reached = "reached" if source.reached_output else "did not reach"
+    values = f"{source.type}, {made_of(source.nans, source.infinities)}"
+    return f"{name_of_source(source)}: {values}; {reached} the result"
+
+
+def html_line(birth: Birth) -> tuple[str, ...]:
+    """The cells of a row: line, expression, what was made, fate, cause and fix."""
+    details = "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])
+    place = f"{Path(birth.file).name}:{birth.line}" if birth.file else "-"
+    return place, birth.expression, details, fate_text(birth.reached_output), birth.cause, birth.fix

@@ -1,0 +1,419 @@
+"""Births have line, iteration, fate and cause; sources are listed; what cannot be looked into is refused."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import supremum
+from supremum.numerics import Births, first_nonfinite
+
+X = jnp.array([0.0, 1.0, 4.0])
+MODES = pytest.mark.parametrize("mode", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+
+
+def told(found):
+    return [(birth.kind, birth.primitive, birth.reached_output) for birth in found]
+
+
+@MODES
+def test_births_are_in_order_of_execution(mode):
+    found = mode(first_nonfinite(lambda p: -jnp.sum(p * jnp.log(p))))(X)
+    assert told(found) == [("infinity", "log", True), ("nan", "mul", True)]
+    assert [birth.cause for birth in found] == ["the logarithm of zero", "zero times infinity"]
+    assert found.first is found[0]
+    assert found.bad_outputs == (1, 0)
+    assert np.isnan(found.outputs)
+
+
+@MODES
+def test_a_birth_that_where_masks_does_not_reach_the_result(mode):
+    found = mode(first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0).sum() + jnp.sum(1 / x[1:])))(X)
+    assert told(found) == [("infinity", "log", False)]
+    assert found.bad_outputs == (0, 0)
+    assert found.reached == ()
+
+
+def test_each_of_two_births_reaches_the_result_though_the_other_does_too():
+    found = first_nonfinite(lambda x: (jnp.log(x) + x / x).sum())(X)
+    assert told(found) == [("infinity", "log", True), ("nan", "div", True)]
+
+
+def test_no_birth_is_said_in_words():
+    found = first_nonfinite(jnp.exp)(X)
+    assert (list(found), found.first, str(found)) == ([], None, "no NaN and no infinity was made.")
+    assert not found
+
+
+def test_an_element_with_a_bad_operand_does_not_hide_the_birth_beside_it():
+    found = first_nonfinite(lambda x: jnp.log(x))(jnp.array([jnp.nan, 0.0, 1.0]))
+    assert [(birth.kind, birth.infinities, birth.nans) for birth in found] == [("infinity", 1, 0)]
+    assert [(source.name, source.nans, source.reached_output) for source in found.sources] == [("x", 1, True)]
+
+
+@MODES
+def test_iterations_of_nested_loops(mode):
+    def function(x):
+        def inner(j, c):
+            return c + jnp.log(jnp.where(j == 2, x[0], 1.0)) * (c < 0)
+
+        def step(c, i):
+            return lax.fori_loop(0, 4, inner, jnp.where(i == 3, -1.0, 1.0)), i
+
+        return lax.scan(step, 1.0, jnp.arange(5))[0]
+
+    found = mode(first_nonfinite(function))(X)
+    assert (found[0].primitive, found[0].iterations, found[0].runs) == ("log", (0, 2), 5)
+
+
+@MODES
+def test_iterations_of_a_while_loop_and_its_condition(mode):
+    def function(x):
+        return lax.while_loop(lambda c: 1.0 / c[1] < 1e9, lambda c: (c[0] + 1, c[1] - 1.0), (0, x[2]))
+
+    found = mode(first_nonfinite(function))(X)
+    assert [(birth.iterations, birth.cause, birth.reached_output) for birth in found] == [
+        ((4,), "a division by zero", False)
+    ]
+    assert found.outputs[0] == 4
+
+
+def test_iterations_of_a_backward_pass_are_those_of_the_forward_pass():
+    def loss(x):
+        return lax.scan(lambda c, row: (c + jnp.sqrt(row), None), 0.0, x)[0]
+
+    found = first_nonfinite(jax.grad(loss))(jnp.array([1.0, 4.0, 0.0, 9.0]))
+    assert {birth.iterations for birth in found} == {(2,)}
+
+
+@MODES
+def test_only_the_branch_that_runs_is_looked_into(mode):
+    def function(x):
+        return lax.cond(x[1] > 0, lambda x: x * 2, lambda x: jnp.log(x), x)
+
+    assert told(mode(first_nonfinite(function))(X)) == []
+    assert told(mode(first_nonfinite(function))(-X)) == [("nan", "log", True)]
+
+
+def test_a_fully_masked_softmax_is_named_with_its_source():
+    def function(x, mask):
+        return jax.jit(lambda x: jax.nn.softmax(jnp.where(mask, x, -jnp.inf)))(x)
+
+    found = first_nonfinite(function)(jnp.ones((2, 3)), jnp.array([[True] * 3, [False] * 3]))
+    assert found[0].cause == "infinity minus infinity: a row of the softmax is masked completely"
+    assert (found[0].nans, found[0].line) == (3, function.__code__.co_firstlineno + 1)
+    (source,) = found.sources
+    assert (source.kind, source.infinities, source.reached_output) == ("constant", 1, True)
+    assert "-jnp.inf" in source.expression
+
+
+def test_constants_and_literals_are_sources_unless_they_are_neutral():
+    table = jnp.array([1.0, jnp.inf])
+    found = first_nonfinite(lambda x: jax.jit(lambda x: jnp.sum(x * table))(x) + jnp.max(x, initial=-jnp.inf))(X[:2])
+    assert [(source.type, source.infinities) for source in found.sources] == [("float32[2]", 1)]
+    assert told(found) == []
+    assert "no operation made a NaN or an infinity, but non-finite values came in" in " ".join(str(found).split())
+
+
+def test_arguments_are_named_by_their_path():
+    found = first_nonfinite(lambda params, *rest, scale: params["w"] * scale + rest[0])(
+        {"w": X}, jnp.array([jnp.nan, 0, 0]), scale=jnp.inf * jnp.ones(3)
+    )
+    assert {source.name for source in found.sources} == {"args[1]", "scale"} or {
+        source.name for source in found.sources
+    } == {"rest", "scale"}
+    assert told(found) == [("nan", "mul", True)]
+
+
+def test_the_classic_trap_is_said_in_words_and_its_fix_works():
+    cases = {
+        "log": jnp.log, "sqrt": jnp.sqrt, "reciprocal": lambda x: 1.0 / x, "root": lambda x: x**0.5,
+        "norm": lambda x: jnp.sqrt(x * x),
+    }  # fmt: skip
+    for name, f in cases.items():
+        found = first_nonfinite(jax.grad(lambda x, f=f: jnp.where(x > 0, f(x), 0.0).sum()))(X)
+        (birth,) = (birth for birth in found if "branch that where did not choose" in birth.cause)
+        assert birth.reached_output, name
+        assert birth.backward, name
+        assert "`jnp.where(ok, f(safe), other)`" in birth.fix
+
+        def repaired(x, f=f):
+            ok = x > 0
+            safe = jnp.where(ok, x, 1.0)
+            return jnp.where(ok, f(safe), 0.0).sum()
+
+        assert np.isfinite(jax.grad(repaired)(X)).all(), name
+        assert not first_nonfinite(jax.grad(repaired))(X), name
+
+
+def test_a_gradient_without_where_is_no_trap():
+    found = first_nonfinite(jax.grad(lambda x: (jnp.log(x) * 0.0).sum()))(X)
+    assert not any("where" in birth.cause for birth in found)
+
+
+OVERFLOW = "overflows {}, whose largest value is {}"
+CAUSES = {
+    "log": (jnp.log, X, "the logarithm of zero"),
+    "negative log": (jnp.log, -X - 1, "the logarithm of a negative number"),
+    "zero by zero": (lambda x: x / x, X, "zero divided by zero"),
+    "one by zero": (lambda x: 1 / x, X, "a division by zero"),
+    "inf - inf": (lambda x: x - x, X.at[0].set(jnp.inf), "infinity minus infinity"),
+    "root": (jnp.sqrt, -X, "the square root of a negative number"),
+    "root's gradient": (jax.grad(lambda x: jnp.sqrt(x).sum()), X, "the derivative of a square root at zero"),
+    "log's gradient": (jax.grad(lambda x: jnp.log(x).sum()), X, "the derivative of a logarithm at zero is infinite"),
+    "rsqrt": (lax.rsqrt, X, "the inverse square root of zero"),
+    "exp": (jnp.exp, X * 100, "the exponential of 400 " + OVERFLOW.format("float32", "3.40282e+38")),
+    "float16": (lambda x: x.astype("float16"), X * 1e5, "4e+05 " + OVERFLOW.format("float16", "65504")),
+    "float16 product": (lambda x: x * x, X.astype("float16") * 99, "a result " + OVERFLOW.format("float16", "65504")),
+    "float8": (lambda x: x.astype("float8_e4m3fn"), X * 1e3, "4000 " + OVERFLOW.format("float8_e4m3fn", "448")),
+    "bfloat16": (lambda x: x * x, (X * 1e30).astype("bfloat16"), "a result " + OVERFLOW.format("bfloat16", "3.38")),
+    "sum": (lambda x: x.sum(), jnp.full(3, 2e38), "a result overflows float32"),
+    "power": (lambda x: lax.integer_pow(x, -2), X, "zero to a negative power"),
+    "index": (lambda x: x.at[jnp.array([7])].get(mode="fill"), X, "an index is out of bounds"),
+    "cholesky": (lambda x: jnp.linalg.cholesky(-jnp.eye(3) * x), X + 1, "the matrix is not positive definite"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CAUSES)
+def test_causes_are_named(case):
+    function, x, cause = CAUSES[case]
+    found = first_nonfinite(function)(x)
+    assert found.first.cause.startswith(cause)
+    assert found.first.reached_output
+
+
+FIXES = {
+    "log": lambda x: jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny)),
+    "log's gradient": jax.grad(lambda x: jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny)).sum()),
+    "root": lambda x: jnp.sqrt(jnp.maximum(x, 0.0)),
+    "root's gradient": jax.grad(lambda x: jnp.sqrt(x + 1e-12).sum()),
+    "rsqrt": lambda x: lax.rsqrt(x + 1e-6),
+    "one by zero": lambda x: 1 / jnp.where(x == 0, 1.0, x),
+    "exp": lambda x: jax.nn.softmax(x),
+    "index": lambda x: x.at[jnp.array([7])].get(mode="clip"),
+    "softmax": lambda x: jax.nn.softmax(jnp.where(x > 9, x, jnp.finfo(x.dtype).min)),
+}
+
+
+@pytest.mark.parametrize("case", FIXES)
+def test_the_fix_works(case):
+    found = first_nonfinite(FIXES[case])(CAUSES[case][1] if case in CAUSES else X)
+    assert not found
+    assert found.bad_outputs == (0, 0)
+
+
+def test_a_rule_of_a_custom_vjp_has_the_line_of_the_call_and_says_so():
+    @jax.custom_vjp
+    def scaled(x):
+        return jnp.sum(x)
+
+    scaled.defvjp(lambda x: (scaled(x), x), lambda x, cotangent: (cotangent / x,))
+
+    def loss(x):
+        return scaled(x)
+
+    found = first_nonfinite(jax.grad(loss))(X)
+    assert [(birth.line, birth.in_custom_rule, birth.backward) for birth in found] == [
+        (loss.__code__.co_firstlineno + 1, True, True)
+    ]
+    assert "in the derivative rule of the function called here" in " ".join(str(found).split())
+
+
+def test_remat_custom_jvp_and_vmap_inside():
+    @jax.custom_jvp
+    def log(x):
+        return jnp.log(x)
+
+    log.defjvp(lambda primals, tangents: (log(*primals), tangents[0] / jnp.maximum(primals[0], 1e-3)))
+
+    def loss(x):
+        return jnp.sum(jax.vmap(jax.checkpoint(lambda row: jnp.where(row > 0, log(row), 0.0)))(x))
+
+    found = first_nonfinite(jax.value_and_grad(loss))(X)
+    assert {(birth.primitive, birth.reached_output) for birth in found} == {("log", False)}
+
+
+def test_vmap_around_finds_the_births_of_all_examples():
+    found = jax.vmap(first_nonfinite(lambda x: jnp.log(x) + lax.cond(x > 2, jnp.sqrt, lambda x: 0 / x, x)))(X)
+    assert told(found) == [("infinity", "log", True), ("nan", "div", True)]
+    assert (found[0].runs, found[0].operands[0].largest) == (1, 0.0)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_shard_map_around(check):
+    mesh, spec = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("i",)), jax.sharding.PartitionSpec("i")
+    looked = first_nonfinite(
+        lambda x: lax.scan(
+            lambda c, _: (lax.cond(c[0] < 0, jnp.abs, lambda c: c * 0.5, c), None), jnp.log(x), length=2
+        )[0]
+    )
+    found = jax.jit(jax.shard_map(looked, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check))(X[:2])
+    assert told(found) == [("infinity", "log", True)]
+    assert found.outputs.tolist() == [np.inf, 0.0]
+
+
+FORMATS = ["float16", "bfloat16", "float8_e5m2", "float8_e4m3fn", "complex64"]
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_formats(dtype):
+    found = first_nonfinite(lambda x: x.astype(dtype) * jnp.ones((), dtype))(jnp.array([1.0, jnp.inf]))
+    is_finite_format = dtype == "float8_e4m3fn"
+    assert [source.infinities for source in found.sources] == [1]
+    if not is_finite_format:
+        assert not found or found[0].kind == "nan"
+    found = first_nonfinite(lambda x: x / (x - x))(jnp.ones(2, dtype))
+    assert len(found) == 1
+    assert found[0].operands[0].largest == 1.0
+
+
+def test_float64():
+    with jax.enable_x64(True):
+        found = first_nonfinite(lambda x: (x * x, jnp.float32(1e30) * x.astype("float32") ** 2))(
+            jnp.array([1e200, 5e-324])
+        )
+        assert next((b.kind, b.operands[0].largest, b.operands[0].smallest) for b in found) == (
+            "infinity",
+            1e200,
+            5e-324,
+        )
+        assert "float64, whose largest value is 1.79769e+308" in found[0].cause
+
+
+def test_ranges_have_subnormal_numbers():
+    (birth,) = first_nonfinite(lambda x: 1e30 / x)(jnp.array([1e-40, -2.0, 0.0], "float32"))
+    operand = birth.operands[1]
+    assert (operand.least, operand.largest, operand.zeros) == (-2.0, float(np.float32(1e-40)), 1)
+    assert operand.smallest == float(np.float32(1e-40))
+
+
+def test_modules_of_flax_nnx_are_updated_as_by_a_call():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Block(nnx.Module):
+        def __init__(self, rngs):
+            self.dense, self.dropout = nnx.Linear(3, 3, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x):
+            return jnp.log(self.dropout(self.dense(x)) * 0)
+
+    plain, looked = Block(nnx.Rngs(0)), Block(nnx.Rngs(0))
+    expected = plain(X[None])
+    found = first_nonfinite(lambda block, x: block(x))(looked, X[None])
+    np.testing.assert_array_equal(found.outputs, expected)
+    assert plain.dropout.rngs.count[...] == looked.dropout.rngs.count[...]
+    assert told(found) == [("infinity", "log", True)]
+
+
+def test_births_are_not_known_while_jax_traces():
+    with pytest.raises(supremum.OperandError, match="return the result of first_nonfinite"):
+        jax.jit(lambda x: len(first_nonfinite(jnp.log)(x)))(X)
+
+
+@pytest.mark.parametrize("transformed", [jax.grad, lambda f: jax.jit(jax.grad(f))])
+def test_a_derivative_is_refused(transformed):
+    with pytest.raises(supremum.errors.ArgumentError, match=r"first_nonfinite\(jax.grad\(function\)\)"):
+        transformed(lambda x: first_nonfinite(jnp.exp)(x).outputs)(1.0)
+
+
+def impure(x):
+    jax.debug.print("{}", x)
+    return x
+
+
+def sharded(x):
+    mesh = jax.make_mesh((1,), ("i",), devices=jax.devices()[:1])
+    spec = jax.sharding.PartitionSpec()
+    return jax.shard_map(jnp.sin, mesh=mesh, in_specs=spec, out_specs=spec)(x)
+
+
+REFUSED = {
+    "no function": (lambda: first_nonfinite(3), "fn must be a function, got 3"),
+    "nothing floating": (lambda: first_nonfinite(jnp.argmax)(X), "a floating-point result"),
+    "side effects": (lambda: first_nonfinite(impure)(X), "first_nonfinite needs a function without side effects"),
+    "no arrays": (lambda: first_nonfinite(jnp.exp)("x", len), "an array among the arguments of the function"),
+    "a shape": (lambda: first_nonfinite(jnp.exp)(jax.ShapeDtypeStruct((2,), "float32")), "got a ShapeDtypeStruct"),
+    "shard_map": (lambda: first_nonfinite(sharded)(X), r"inside of a shard_map \(.*test_births.py"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_input_gets_one_clear_error(case):
+    call, message = REFUSED[case]
+    with pytest.raises(supremum.SupremumError, match=message):
+        call()
+
+
+def test_nothing_stays_on_and_flags_of_the_user_do_not_stop_it():
+    before = dict(jax.config.values)
+    for call, _ in REFUSED.values():
+        with pytest.raises(supremum.SupremumError):
+            call()
+    with jax.debug_nans(True), jax.debug_infs(True):
+        assert len(first_nonfinite(jnp.log)(X)) == 1
+        assert jax.config.jax_debug_nans
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        assert len(first_nonfinite(jnp.log)(X)) == 1
+    assert dict(jax.config.values) == before
+
+
+def test_the_births_are_a_pytree_and_plain_data(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    found = first_nonfinite(lambda x: lax.scan(lambda c, r: (c + jnp.log(r), None), 0.0, x)[0])(X)
+    again = jax.tree.map(lambda leaf: leaf, found)
+    assert isinstance(again, Births)
+    assert json.loads(found.to_json()) == found.to_dict() == again.to_dict()
+    assert found.to_dict()["births"][0]["iterations"] == [0]
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "first in iteration 0" in text
+    assert "&lt;" in first_nonfinite(lambda x: jnp.log(x * (x < 0)))(X)._repr_html_()
+
+
+def test_a_masked_attention_of_flax_nnx_is_named():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Block(nnx.Module):
+        def __init__(self, rngs):
+            self.norm, self.dense = nnx.LayerNorm(8, rngs=rngs), nnx.Linear(8, 8, rngs=rngs)
+
+        def __call__(self, x, mask):
+            q = self.dense(self.norm(x))
+            scores = jnp.where(mask, q @ q.T, -jnp.inf)
+            return x + jax.nn.softmax(scores) @ q
+
+    def loss(block, x, mask):
+        return jnp.sum(block(x, mask)[:2] ** 2)
+
+    mask = jnp.tril(jnp.ones((4, 4), bool)).at[3].set(False)
+    x = jax.random.normal(jax.random.key(0), (4, 8))
+    found = first_nonfinite(nnx.value_and_grad(loss))(Block(nnx.Rngs(0)), x, mask)
+    first = found[0]
+    assert first.cause == "infinity minus infinity: a row of the softmax is masked completely"
+    assert (first.nans, first.expression) == (4, "jax.nn.softmax(scores)")
+    assert np.isfinite(found.outputs[0])  # the loss leaves the masked row out, but its gradient does not
+    assert first.reached_output
+    assert not np.isfinite(jax.tree.leaves(found.outputs[1])[0]).all()
+
+
+def test_equinox_and_an_optax_step():
+    eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
+    model = eqx.nn.MLP(3, 3, 4, 1, key=jax.random.key(0))
+    arrays, static = eqx.partition(model, eqx.is_array)
+    optimizer = optax.adam(1e-3)
+
+    def loss(arrays, x):
+        return -jnp.mean(jnp.log(jax.vmap(eqx.combine(arrays, static))(x) * 0.0))
+
+    def step(arrays, state, x):
+        updates, state = optimizer.update(jax.grad(loss)(arrays, x), state, arrays)
+        return optax.apply_updates(arrays, updates), state
+
+    found = first_nonfinite(step)(arrays, optimizer.init(arrays), jnp.ones((2, 3)))
+    assert "the derivative of a logarithm at zero is infinite" in {birth.cause for birth in found}
+    assert {birth.line for birth in found.reached} >= {loss.__code__.co_firstlineno + 1}
+    whole = first_nonfinite(lambda model, x: jnp.log(model(x) * 0.0))(model, jnp.ones(3))
+    assert told(whole) == [("infinity", "log", True)]

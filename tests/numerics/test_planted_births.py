@@ -1,0 +1,61 @@
+"""Births that are planted in random programs are found: by name, line, iteration and fate."""
+
+import jax
+import numpy as np
+import pytest
+
+from numerics.eager_births import eager_births
+from numerics.planted_births import PLANTS, STRUCTURES, planted
+from supremum.numerics import first_nonfinite
+
+PROGRAMS = 200
+GROUPS = 20
+
+
+def misses(seed):
+    """What is wrong about the first birth of a program, by the judge of eager execution."""
+    made = planted(seed)
+    seen, reaches = eager_births(made.function, made.arguments)
+    found = first_nonfinite(made.function)(*made.arguments)
+    expected = (made.iterations, seen[0].kind, reaches(0))
+    if not found:
+        return [f"{seed}: nothing was found"]
+    birth = found[0]
+    told = (birth.iterations, birth.kind, birth.reached_output)
+    line = made.call if birth.in_custom_rule else made.line
+    wrong = [] if birth.line == line else [f"{seed}: line {birth.line} instead of {line}"]
+    return wrong + ([] if told == expected else [f"{seed} {made.kind} {made.structures}: {told} != {expected}"])
+
+
+def test_the_judge_sees_the_planted_birth_first():
+    for seed in range(4):
+        made = planted(seed)
+        seen, _ = eager_births(made.function, made.arguments)
+        assert seen[0].iterations == made.iterations
+        assert seen[0].line in (made.line, made.call)
+
+
+def test_without_the_birth_the_programs_are_finite():
+    for seed in range(4, 8):
+        made = planted(seed)
+        assert np.isfinite(jax.jit(made.function)(made.arguments[0], jax.numpy.array(False))).all()
+
+
+def test_the_programs_cover_kinds_structures_and_masks():
+    made = [planted(seed) for seed in range(PROGRAMS)]
+    assert {each.kind for each in made} == set(PLANTS)
+    assert {name for each in made for name in each.structures} == {*STRUCTURES, "custom_vjp", "backward rule"}
+    assert 80 < sum(each.masked for each in made) < 120
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_planted_births_are_found(seed):
+    assert misses(seed) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_planted_births_are_found_in_many_programs(group):
+    wrong = [miss for seed in range(group, PROGRAMS, GROUPS) for miss in misses(seed)]
+    # Of all programs, 99 % are to be right.
+    assert len(wrong) == 0, wrong
