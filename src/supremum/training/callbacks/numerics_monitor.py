@@ -8,11 +8,11 @@ from typing import Any
 
 import jax
 
-from supremum.argument_checks import chosen, function
+from supremum.argument_checks import chosen, function, instance, whole_number
 from supremum.errors import listed, shown
 from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
-from supremum.nn.functional import positive_int
+from supremum.nn.functional import MOST, positive_int
 from supremum.numerics import FORMATS, Births, Measured, Measurements, NumericsHistory, as_formats
 from supremum.optimizers import LossScaleOptimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
@@ -110,6 +110,8 @@ class NumericsMonitor(Callback):
             step: the number of its first step.
             count: how many steps it has.
         """
+        whole_number("step", step, 0, MOST)
+        positive_int("count", count)
         return (step + count - 1) // self._every > (step - 1) // self._every
 
     def add(self, measured: Measured) -> None:
@@ -118,7 +120,7 @@ class NumericsMonitor(Callback):
         Args:
             measured: the measurement.
         """
-        self._measurements.add(measured)
+        self._measurements.add(instance("measured", measured, Measured, "a measured step"))
 
     def explain_with(self, explain: Callable[[], Any]) -> None:
         """Set how to find where the first NaN or infinity was made.
@@ -126,7 +128,7 @@ class NumericsMonitor(Callback):
         Args:
             explain: returns an `Explanation`, or None.
         """
-        self._explain = explain
+        self._explain = function("explain", explain, "lambda: None")
 
     def on_train_begin(self) -> None:
         """Forget an earlier training."""
