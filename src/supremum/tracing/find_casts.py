@@ -118,6 +118,7 @@ def casts_of(program: ClosedJaxpr | Jaxpr, *, cost: bool = False) -> CastReport:
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
+    flag("cost", cost)
     classifier, liveness, flow = CastClassifier(), Liveness(), WideningFlow()
     found: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
