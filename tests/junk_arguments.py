@@ -153,6 +153,8 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "register_operation.name": "sin", "scale_loss.loss": jnp.float32(1),
         "loss_fn": lambda: lambda p: (p["a"] ** 2).sum(), "pred": jnp.bool_(True), "on_true": {"a": ones(2)},
         "on_false": {"a": ones(2)}, "cell": lambda: nn.SimpleRNNCell(2), "function": lambda: jnp.tanh,
+        "numerics.watch.step": lambda: jnp.tanh, "numerics.Watched.step": lambda: jnp.tanh, "count": 1, "every": 2,
+        "on_log": lambda: print, "explain": lambda: lambda: None, "on_nonfinite": "ignore",
         "window": (2, 2), "forward": lambda: nn.RNN(nn.SimpleRNNCell(2)), "filters": 2, "kernel_size": (2, 2),
         "units": 2, "features": 2, "rate": 0.5, "Einsum.equation": "ab,bc->ac", "Einsum.shape": (3, 2),
         "num_embeddings": 4, "Input.shape": (3,), "num_heads": 2, "dims": (2, 1), "target_shape": (3, 1),

@@ -40,6 +40,8 @@ from supremum.nn.losses import collected_losses
 from supremum.nn.module_tree import snake_case as snake_case
 from supremum.nn.network import Input, Network, SymbolicTensor
 from supremum.nn.regularizers import L1, L1L2, L2, Regularizer
+from supremum.nn.scopes import OUTPUT as OUTPUT
+from supremum.nn.scopes import marked_outputs as marked_outputs
 from supremum.nn.scopes import next_random_key as next_random_key
 from supremum.nn.scopes import overlay as overlay
 from supremum.nn.scopes import random_key

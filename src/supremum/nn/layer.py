@@ -8,11 +8,13 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypedDict, TypeVar, cast, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 from jax.core import Tracer
 
 from supremum.argument_checks import instance, mapping
@@ -20,18 +22,19 @@ from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, warn_if_it_gains_nothing
-from supremum.nn.call_stack import CallFrame, call_scope, running_layers, with_layer
+from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, is_inexact, warn_if_it_gains_nothing
+from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
 from supremum.nn.inputs import InputSpecs, as_given_shape, cast_inputs, cast_inputs_of_layer, check_inputs
 from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
+from supremum.nn.logits_registry import carry
 from supremum.nn.losses import OwnLosses, activity_losses, added_loss, current_collector, weight_losses
 from supremum.nn.module_tree import Module, Snapshot, snake_case
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-from supremum.nn.scopes import current_overlay, is_declaring, is_declaring_again, next_random_key
+from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, is_declaring_again, marks_outputs, next_random_key
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import SymbolicValue, call_symbolically, common_spec, is_spec, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
@@ -293,6 +296,8 @@ class Layer(Module["Layer"], Configurable, ABC):
             self.output_spec = found
         else:
             self._add_call_losses(outputs, frame)
+            if marks_outputs():
+                outputs = jax.tree.map(partial(_marked, OUTPUT + running_path()), outputs)
         return outputs
 
     def _autocast_dtype(self) -> DType | None:
@@ -517,6 +522,10 @@ class Layer(Module["Layer"], Configurable, ABC):
         if "_policy" not in vars(self):
             return object.__repr__(self)
         return f"{type(self).__name__}(dtype={self._policy.name!r})"
+
+
+def _marked(name: str, leaf: Any) -> Any:
+    return carry(leaf, checkpoint_name(leaf, name)) if isinstance(leaf, Tracer) and is_inexact(leaf) else leaf
 
 
 def _shape_dtype(leaf: Any) -> Any:

@@ -90,6 +90,26 @@ def declaring(*, again: bool = False) -> Generator[None]:
         _declaring.reset(token)
 
 
+_marks: BlockValue[bool] = BlockValue("marks", False, lambda _: "end nn.marked_outputs() before the `await`")
+OUTPUT = "supremum output of "
+"""How the names of marked outputs begin, before the path of the layer."""
+
+
+@contextmanager
+def marked_outputs() -> Generator[None]:
+    """Mark the outputs of layers in the programs that JAX traces in a block, with `OUTPUT` and their paths.
+
+    The marks are equations of `jax.ad_checkpoint.checkpoint_name`, which change no value.
+    """
+    with _marks.holding(True, True):
+        yield
+
+
+def marks_outputs() -> bool:
+    """Whether layers mark their outputs."""
+    return _marks.value
+
+
 _keys: BlockValue[Iterator[jax.Array] | None] = BlockValue("keys", None)
 
 

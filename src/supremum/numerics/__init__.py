@@ -11,17 +11,28 @@ from supremum.numerics.births_page import births_page
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on
 from supremum.numerics.first_bad import first_nonfinite
+from supremum.numerics.history import NumericsHistory, NumericsRecord
+from supremum.numerics.history_plot import save_figure as save_figure
+from supremum.numerics.named_tallies import NamedTallies as NamedTallies
+from supremum.numerics.named_tallies import tallies_of as tallies_of
+from supremum.numerics.observed import name_at as name_at
+from supremum.numerics.observed import observe as observe
 from supremum.numerics.page import profile_page
 from supremum.numerics.product_report import ProductRow, Products, products
+from supremum.numerics.profiling import as_formats as as_formats
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
 from supremum.numerics.value_counts import FormatCounts, ValueCounts
+from supremum.numerics.watching import FORMATS as FORMATS
+from supremum.numerics.watching import Measured as Measured
+from supremum.numerics.watching import Measurements as Measurements
+from supremum.numerics.watching import Watched, watch
 from supremum.public_names import public_names
 
 __all__ = [
-    "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "OperandRange", "ProductRow",
-    "Products", "Profile", "ProfileRow", "ValueCounts", "births_page", "first_nonfinite", "on", "products", "profile",
-    "profile_page",
+    "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "NumericsHistory",
+    "NumericsRecord", "OperandRange", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "Watched",
+    "births_page", "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
 ]  # fmt: skip
 
 

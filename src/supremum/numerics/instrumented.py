@@ -59,6 +59,8 @@ class Instrument(Generic[S, R]):
         lanes: the lanes of a constant of the program: its variable and its value are given.
         is_lifted: whether a literal is to be treated like a constant.
         is_apart: whether loops and branches of the first lane run apart from those of the others, as they are.
+        everywhere: whether `slots` is asked about all operations, also those that call functions, only move values, or
+            make values that nothing depends on. A `shard_map` then runs as it is, instead of raising.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Instrument(Generic[S, R]):
     lanes: Callable[[Var, Any], Lanes] = lambda _, value: (value,)
     is_lifted: Callable[[Literal], bool] = lambda _: False
     is_apart: bool = False
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +178,8 @@ class _Planner(Generic[S, R]):
 
     def _step(self, site: Site, lifted: dict[Var, Any]) -> Step[S]:
         name = self._instrument.name
-        if site.equation.primitive.name == "shard_map":
+        everywhere = self._instrument.everywhere
+        if site.equation.primitive.name == "shard_map" and not everywhere:
             raise ArgumentError(
                 f"{name} cannot look inside of a shard_map ({line_of(site.equation)}): {name} the function that it maps"
             )
@@ -187,8 +191,9 @@ class _Planner(Generic[S, R]):
         if equation.primitive.name in _ENTERED:
             names = _ENTERED[equation.primitive.name].functions
             inner = tuple(plan for name in names for parameter, plan in plans if parameter == name)
-            return Step(site, equation, (), inner if any(plan.slots or plan.variables for plan in inner) else ())
-        makes = used and not only_moves(site.equation)
+            slots = tuple(self._instrument.slots(site)) if everywhere else ()
+            return Step(site, equation, slots, inner if any(plan.slots or plan.variables for plan in inner) else ())
+        makes = everywhere or (used and not only_moves(site.equation))
         if makes:
             self._check_size(site)
         return Step(site, equation, tuple(self._instrument.slots(site)) if makes else (), ())
@@ -241,14 +246,15 @@ def evaluate(
 
     for step in plan.steps:
         given = [read(atom) for atom in step.equation.invars]
+        inside: list[R] = []
         if step.inner:
-            results, found = _entered(plan, step, given, instrument, iterations)
-            records += found
+            results, inside = _entered(plan, step, given, instrument, iterations)
         else:
             results = list(zip(*(_evaluated(plan, step, given, lane) for lane in range(instrument.width)), strict=True))
-            if step.slots:
-                results, found = instrument.measure(step.slots, step.site.equation, given, results, iterations)
-                records += found
+        if step.slots:
+            results, found = instrument.measure(step.slots, step.site.equation, given, results, iterations)
+            records += found
+        records += inside
         values.update(zip(step.equation.outvars, results, strict=True))
     return [read(atom) for atom in plan.results], records
 

@@ -64,7 +64,7 @@ def profile(
     e / e.sum() div 0
     """
     function("fn", fn, "jnp.exp")
-    rows = _as_formats(formats)
+    rows = as_formats(formats)
     flag("histogram", histogram)
 
     @wraps(fn, updated=())
@@ -74,7 +74,12 @@ def profile(
     return profiled
 
 
-def _as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
+def as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
+    """Convert the argument `formats` to rows, each once.
+
+    Raises:
+        OperandError: for a format that is not real floating; a `TypeError`.
+    """
     rows = dict.fromkeys(as_format(each) for each in iterable("formats", formats, "formats"))
     for row in rows:
         if row.kind is not Kind.FLOAT:

@@ -85,6 +85,9 @@ class Cast:
         cause: the cast that widened first, from which this one follows; None if it follows from none.
         asked_for: the cast with which the user made an operand wider on purpose, so that this cast was needed.
         hides: the promotions that would be left if this cast and those that follow from it were gone.
+        extra_bytes: for a cast that widened first, in a report with `cost=True`: the bytes by which the values of the
+            forward pass that are wider because of it exceed the same values in the narrower dtype, each counted once
+            whenever it is computed. None if unknown.
 
     >>> import jax.numpy as jnp
     >>> from supremum.tracing import casts
@@ -113,6 +116,7 @@ class Cast:
     cause: Cast | None = field(default=None, repr=False, compare=False)
     asked_for: Cast | None = field(default=None, repr=False, compare=False)
     hides: tuple[HiddenPromotion, ...] = field(default=(), repr=False, compare=False)
+    extra_bytes: int | None = field(default=None, repr=False, compare=False)
 
     @property
     def bytes(self) -> int:

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from supremum.tracing.cast import DELIBERATE, OR, Cast, HiddenPromotion
-from supremum.tracing.sizes import largest_first
+from supremum.tracing.sizes import largest_first, plain, shown
 
 _LINES = 3
 _HIDDEN = 5
@@ -59,6 +59,12 @@ class Cause:
         return sum(cast.total_bytes for cast in (*self.casts, *self.follow))
 
     @property
+    def extra_bytes(self) -> int | None:
+        """The bytes by which values are wider because of the expression; None without `cost=True`."""
+        known = [cast.extra_bytes for cast in self.casts if cast.extra_bytes is not None]
+        return sum(known) if known else None
+
+    @property
     def change(self) -> str:
         """The dtypes, and how many casts follow."""
         pairs = dict.fromkeys(f"{cast.source} -> {cast.target}" for cast in self.casts)
@@ -81,6 +87,9 @@ class Cause:
         most = f", on {', '.join(line for line, _ in on[:_LINES])}" if on else ""
         rest = f" and {plural(len(on) - _LINES, 'line')} more" if len(on) > _LINES else ""
         found += _wrapped("text", "", f"{name}{first.category}, {self.change}{most}{rest}", width)
+        if self.extra_bytes is not None:
+            text = f"{shown(self.extra_bytes)} bytes more in values that are wider than in {first.source}"
+            found += _wrapped("text", "costs ", text, width)
         if first.asked_for is not None:
             asked = first.asked_for
             text = f"{places[asked.where]} asks for {asked.target}: {asked.expression}"
@@ -106,6 +115,7 @@ class Cause:
             "casts": [numbers[id(cast)] for cast in self.casts if id(cast) in numbers],
             "follow": [numbers[id(cast)] for cast in self.follow if id(cast) in numbers],
             "fixes": list(self.fixes),
+            **({} if self.extra_bytes is None else {"extra_bytes": plain(self.extra_bytes)}),
         }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +13,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
+from supremum.argument_checks import flag
 from supremum.formats import DType, as_format
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
@@ -25,7 +28,7 @@ from supremum.tracing.sizes import largest_first
 from supremum.tracing.widening import WideningFlow
 
 
-def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
+def casts(function: Callable[..., Any], *, cost: bool = False) -> Callable[..., CastReport]:
     """Find every cast that a function makes, and what caused it. Nothing is compiled or run.
 
     Casts inside `scan`, `while_loop`, `cond`, `checkpoint`, `vmap`, `shard_map`, nested `jit` and functions with custom
@@ -33,9 +36,13 @@ def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
 
     Args:
         function: any function that JAX can trace, jitted or not.
+        cost: whether to find what each cast that widened first costs: `extra_bytes`, which the report prints beside it.
 
     Returns:
         A function that takes the same arguments and returns the report. A `jax.ShapeDtypeStruct` can replace an array.
+
+    Raises:
+        OperandError: if `cost` is not a bool; a `TypeError`.
 
     >>> import jax.numpy as jnp
     >>> report = casts(lambda x, w: jnp.sum(x * w))(
@@ -46,10 +53,16 @@ def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
     ...     for cast in report
     ... ]
     [('promotion', 'bfloat16', 'float32', 'x * w')]
+    >>> report = casts(lambda x, w: jnp.tanh(x * w), cost=True)(
+    ...     jnp.ones(1000, "bfloat16"), jnp.ones(1000)
+    ... )
+    >>> report[0].extra_bytes  # of the cast, the product and the tanh
+    6000
     """
+    flag("cost", cost)
 
     def report(*args: Any, **kwargs: Any) -> CastReport:
-        return casts_of(_program_of(function, args, kwargs))
+        return casts_of(_program_of(function, args, kwargs), cost=cost)
 
     return report
 
@@ -94,29 +107,40 @@ def _is_value(leaf: Any) -> bool:
     return is_number or (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
 
 
-def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
+def casts_of(program: ClosedJaxpr | Jaxpr, *, cost: bool = False) -> CastReport:
     """Find every cast in a traced program.
 
     Args:
         program: the result of `jax.make_jaxpr`.
+        cost: as for `casts`.
 
     >>> import jax, jax.numpy as jnp
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
+    flag("cost", cost)
     classifier, liveness, flow = CastClassifier(), Liveness(), WideningFlow()
     found: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
+    extra: Counter[int] = Counter()
     for site in walk(program):
         times = site.trips if liveness.used(site) else 0
         here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
         found += here
         first = flow.visit(site, here)
+        for number, aval in flow.widened_results(site) if cost and times != 0 else ():
+            wider = found[number].target.itemsize - found[number].source.itemsize
+            extra[number] += math.prod(aval.shape) * wider * (1 if times is None else times)
         if first is not None and times != 0 and _same_category(found[first]):
             promotion = classifier.hidden(site, flow.is_widened, found[first].source)
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
-    return CastReport(_with_causes(found, flow, hidden))
+    if not cost:
+        return CastReport(_with_causes(found, flow, hidden, None))
+    of_roots: Counter[int] = Counter()
+    for number, count in extra.items():
+        of_roots[flow.cause(number)] += count
+    return CastReport(_with_causes(found, flow, hidden, of_roots))
 
 
 def _same_category(cast: Cast) -> bool:
@@ -124,7 +148,10 @@ def _same_category(cast: Cast) -> bool:
 
 
 def _with_causes(
-    found: Sequence[Cast], flow: WideningFlow, hidden: Mapping[int, Iterable[HiddenPromotion]]
+    found: Sequence[Cast],
+    flow: WideningFlow,
+    hidden: Mapping[int, Iterable[HiddenPromotion]],
+    extra: Mapping[int, int] | None,
 ) -> tuple[Cast, ...]:
     """The casts, those that move the most bytes first, each with the cast that it follows from."""
     causes = [flow.cause(number) for number in range(len(found))]
@@ -136,7 +163,13 @@ def _with_causes(
         fix = cast.fix
         if not fix and number in elsewhere and cast.expression and _same_category(cast):
             fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
-        roots[number] = replace(cast, fix=fix, asked_for=asked.get(number), hides=tuple(hidden.get(number, ())))
+        roots[number] = replace(
+            cast,
+            fix=fix,
+            asked_for=asked.get(number),
+            hides=tuple(hidden.get(number, ())),
+            extra_bytes=None if extra is None else extra.get(number, 0),
+        )
     casts = [
         roots[number] if number == cause else replace(found[number], cause=roots[cause])
         for number, cause in enumerate(causes)

@@ -109,6 +109,22 @@ class WideningFlow:
             number = self._causes[number]
         return number
 
+    def widened_results(self, site: Site) -> Iterator[tuple[int, Any]]:
+        """The results of an equation that was just visited and that are wider because of a cast.
+
+        Yields:
+            The number of the cast, and the type of the result. Results of calls are those of the called function, and
+            what the user widened on purpose does not count.
+        """
+        if callees(site.equation):
+            return
+        for out in site.equation.outvars:
+            number = self._frames[-1].widths.get(out, _OF_NUMBER).cast
+            if number is None or self._is_deliberate(number):
+                continue
+            if getattr(aval_of(out), "dtype", None) == self._casts[number].target:
+                yield number, aval_of(out)
+
     def is_widened(self, atom: Any) -> bool:
         """Whether a value that is in use now was widened by a cast."""
         return isinstance(atom, Var) and self._width(atom).cast is not None

@@ -13,6 +13,7 @@ from supremum.training.callbacks import (
     LambdaCallback,
     LearningRateScheduler,
     ModelCheckpoint,
+    NumericsMonitor,
     ReduceLROnPlateau,
     TensorBoard,
     TerminateOnNaN,
@@ -68,11 +69,11 @@ __all__ = [
     "CheckpointFolder", "CheckpointWarning", "CosineSimilarity", "DataParallel", "EarlyStopping",
     "FullyShardedDataParallel", "FunctionLoss", "FunctionMetric", "History", "Huber", "IterableData", "KLDivergence",
     "LambdaCallback", "LearningRateScheduler", "LoadReport", "Loss", "LossFunction", "Mean", "MeanAbsoluteError",
-    "MeanSquaredError", "Metric", "MismatchError", "MissingCheckpointError", "Model", "ModelCheckpoint", "Poisson",
-    "ReduceLROnPlateau", "Sequential", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "StepLog",
-    "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy", "TrainState", "TrainStep", "TrainingWarning",
-    "as_loss", "as_metric", "init_state", "initialize_processes", "load_arrays", "load_weights", "save_arrays",
-    "save_weights", "train_step",
+    "MeanSquaredError", "Metric", "MismatchError", "MissingCheckpointError", "Model", "ModelCheckpoint",
+    "NumericsMonitor", "Poisson", "ReduceLROnPlateau", "Sequential", "SparseCategoricalAccuracy",
+    "SparseCategoricalCrossentropy", "StepLog", "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy",
+    "TrainState", "TrainStep", "TrainingWarning", "as_loss", "as_metric", "init_state", "initialize_processes",
+    "load_arrays", "load_weights", "save_arrays", "save_weights", "train_step",
 ]  # fmt: skip
 
 

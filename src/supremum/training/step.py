@@ -216,12 +216,12 @@ def step_of(
     distribution: DataParallel | None,
 ) -> TrainStep:
     """Create a step function as `train_step` does, with a loss that receives the whole `Batch`."""
-    backward = _backward(model, loss, optimizer, distribution)
+    backward = backward_of(model, loss, optimizer, distribution)
     if distribution is not None:
         backward = distribution.on_each_device(backward)
 
     def step(state: TrainState, batch: Batch) -> TrainState:
-        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
+        key = key_of_step(state)
         losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
         mean, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
         updated = optimizer.update(gradients, state.optimizer, state.trainable, after=other, before=state.other)
@@ -236,10 +236,27 @@ def step_of(
     return step
 
 
-def _backward(
-    model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None
+def key_of_step(state: TrainState) -> jax.Array:
+    """Return the key of the random numbers of the step that starts from a state."""
+    return jax.random.fold_in(jax.random.wrap_key_data(state.key), state.count)
+
+
+def backward_of(
+    model: Layer,
+    loss: BatchLoss,
+    optimizer: Optimizer,
+    distribution: DataParallel | None,
+    see: Callable[[dict[str, Any]], None] | None = None,
 ) -> Callable[..., Any]:
-    """Return a function for losses, other values, outputs and gradients of a batch or one device's part of it."""
+    """Return a function for losses, other values, outputs and gradients of a batch or one device's part of it.
+
+    Args:
+        model: the model.
+        loss: the loss of a batch.
+        optimizer: the optimizer, which scales the loss and unscales the gradients.
+        distribution: the devices; None for one.
+        see: called, while JAX traces, with the averaged gradients before they are unscaled, by path.
+    """
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
         batch = without_left_out(batch)
@@ -256,11 +273,24 @@ def _backward(
             return part, (losses, {path: values[path] for path in other}, outputs)
 
         aggregate = None if distribution is None else distribution.aggregate(reduce_dtype, shapes)
+        if see is not None:
+            aggregate = _seen(see, aggregate)
         differentiate = optimizer.value_and_grad(loss_of, has_aux=True, aggregate=aggregate)
         (_, (losses, after, outputs)), gradients = differentiate(state, trainable, other)
         return losses, after, outputs, gradients
 
     return backward
+
+
+def _seen(
+    see: Callable[[dict[str, Any]], None], aggregate: Callable[[Any], Any] | None
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def aggregated(gradients: dict[str, Any]) -> dict[str, Any]:
+        found = gradients if aggregate is None else aggregate(gradients)
+        see(found)
+        return found
+
+    return aggregated
 
 
 def placed(distribution: DataParallel, state: TrainState) -> TrainState:

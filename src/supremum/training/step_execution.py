@@ -108,6 +108,12 @@ class DonatedCarry:
 
 Carry: TypeAlias = KeptCarry | DonatedCarry
 
+Look: TypeAlias = Callable[[Any, Batch], None]
+"""A function of the values before a dispatch and its first batch, which may change neither."""
+Watch: TypeAlias = Callable[[int, int], Look | None]
+"""A function of the number of steps in a dispatch, and of the version of everything else that the compiled step depends
+on, called before the dispatch. It returns a function to call with the values, or None."""
+
 
 class Execution:
     """A compiled step: a function of a carry, constants, and a batch.
@@ -159,6 +165,11 @@ class Execution:
         """How many steps are sent at once; None until `"auto"` has chosen."""
         return self._last.chosen if self._given is None else self._given
 
+    @property
+    def sends_several(self) -> bool:
+        """Whether several steps are always sent at once."""
+        return self._given is not None and self._given > 1
+
     def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], key: Hashable) -> tuple[Any, Any]:
         if len(batches) == 1:
             return self._once(carry, constant, batches[0])
@@ -178,8 +189,7 @@ class Execution:
         self, carry: Any, constant: Any, selection: Selection, count: int, _: Hashable
     ) -> tuple[Any, jax.Array, Any]:
         def one(carry: Any, position: jax.Array) -> tuple[Any, Any]:
-            batch = jax.tree.map(partial(_taken, selection.order[position]), selection.data)
-            return self._step(carry, constant, batch)
+            return self._step(carry, constant, _batch_at(selection, position))
 
         if count == 1:
             carry, kept = one(carry, selection.position)
@@ -196,6 +206,7 @@ class Execution:
         key: Callable[[], Hashable],
         shuffler: np.random.Generator | None,
         to_come: int = 0,
+        watch: Watch | None = None,
     ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
 
@@ -206,6 +217,7 @@ class Execution:
             key: called before each dispatch; returns everything else that the compiled step depends on.
             shuffler: the generator to shuffle with; None for the order of the data.
             to_come: how many steps are left, in this epoch and later ones, if `"auto"` may send several; otherwise 0.
+            watch: called before each dispatch; None for nothing.
 
         Yields:
             How many steps were sent at once, and the kept results of each, stacked.
@@ -217,13 +229,16 @@ class Execution:
         def send(batches: list[Batch]) -> tuple[int, Any]:
             nonlocal done
             with _note_batches(done, len(batches), batches[0]):
-                results = carry.step(self._separate, constant, batches, self._version(key()))
+                version = self._version(key())
+                if watch is not None and (look := watch(len(batches), version)) is not None:
+                    _show(look, carry, batches[0])
+                results = carry.step(self._separate, constant, batches, version)
             done += len(batches)
             return len(batches), results[1]
 
         for part in data.epoch(shuffler, on_host=self._distribution is not None):
             if isinstance(part, (Selection, Rows)):
-                yield from self._over_many(part, carry, constant, key, done, to_come)
+                yield from self._over_many(part, carry, constant, key, done, to_come, watch)
                 done += part.order.shape[0]
                 continue
             part = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
@@ -244,6 +259,7 @@ class Execution:
         key: Callable[[], Hashable],
         before: int,
         to_come: int,
+        watch: Watch | None,
     ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
         shapes = part.order.shape[1], _shapes(part.data)
@@ -259,7 +275,11 @@ class Execution:
             start = time.perf_counter()
             with _note_batches(before + done, count, part):
                 run, args = self._dispatch(part, done, count)
-                results = carry.step(run, constant, *args, self._version(key()))
+                version = self._version(key())
+                if watch is not None and (look := watch(count, version)) is not None:
+                    _show(look, carry, self._first_batch(part, done))
+                    start = time.perf_counter()
+                results = carry.step(run, constant, *args, version)
             if isinstance(part, Selection):
                 part = part._replace(position=results[1])
             if may_try and count == 1:
@@ -276,6 +296,11 @@ class Execution:
         if isinstance(part, Selection):
             return self._selected, (part, count)
         return self._in_rows, (keep_64_bits(self._block(part, done, count)),)
+
+    def _first_batch(self, part: Selection | Rows, done: int) -> Batch:
+        if isinstance(part, Selection):
+            return _selected_batch(part)
+        return jax.tree.map(itemgetter(0), keep_64_bits(self._block(part, done, 1)))
 
     def _automatic_of(self, shapes: Hashable) -> AutomaticSteps:
         self._last = self._automatic.setdefault((shapes, self._changes), AutomaticSteps())
@@ -333,6 +358,25 @@ def _spec_in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
 def _stacked_once(kept: Any) -> Any:
     """Stack the kept results of one step, like those of several."""
     return jax.tree.map(itemgetter(None), kept)
+
+
+def _show(look: Look, carry: Carry, batch: Batch) -> None:
+    """Show the values of a carry to a function, and keep them."""
+
+    def shown(values: Any) -> tuple[Any]:
+        look(values, batch)
+        return (values,)
+
+    carry.step(shown)
+
+
+@jax.jit
+def _selected_batch(selection: Selection) -> Batch:
+    return _batch_at(selection, selection.position)
+
+
+def _batch_at(selection: Selection, position: jax.Array) -> Batch:
+    return jax.tree.map(partial(_taken, selection.order[position]), selection.data)
 
 
 def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:

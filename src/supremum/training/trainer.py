@@ -16,15 +16,17 @@ import numpy as np
 from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import Donation, UninitializedError, has_weights, split_variables
 from supremum.optimizers import Optimizer
-from supremum.training.callbacks import CallbackList, History
+from supremum.training.callbacks import CallbackList, History, NumericsMonitor
 from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimizer, load_resumable
 from supremum.training.data import Batch, Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.interrupts import Interrupts
+from supremum.training.last_finite import LastFinite
+from supremum.training.measured_step import StepMeasurement
 from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
-from supremum.training.step_execution import DonatedCarry, Execution
+from supremum.training.step_execution import DonatedCarry, Execution, Look
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
 _PICKLED = ("_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
@@ -67,6 +69,7 @@ class Trainer:
         self._log = self._empty_log()
         self._gathered = self.evaluator.nothing_gathered()
         self._loans: tuple[Donation, Donation] | None = None
+        self._last_finite: LastFinite | None = None
         self.interrupts: Interrupts = Interrupts()
         # The first lock is held while the model changes, the second only while values are read or moved.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
@@ -86,6 +89,7 @@ class Trainer:
 
     def _compiled_step(self) -> Execution:
         step = step_of(self._model, self.evaluator.loss, self.optimizer, self.evaluator.metrics, self.distribution)
+        self._measurement = StepMeasurement(self._model, self.evaluator.loss, self.optimizer, self.distribution)
 
         def run(state: TrainState, _: None, batch: Batch) -> tuple[TrainState, None]:
             return step(state, batch), None
@@ -246,6 +250,7 @@ class Trainer:
             try:
                 self._end_loans()  # `train_on_batch` leaves its loans open
                 callbacks.call("on_train_begin")
+                self._keep_last_finite(callbacks)
                 for epoch in epochs:
                     if should_stop():
                         break
@@ -270,7 +275,22 @@ class Trainer:
             finally:
                 callbacks.is_ending = True
                 self._end_loans()
+                self._last_finite = None
                 callbacks.end_training(failure)
+
+    def _keep_last_finite(self, callbacks: CallbackList) -> None:
+        """Keep the last finite state for the monitors that explain values that are not finite."""
+        explaining = [each for each in callbacks.of_class(NumericsMonitor) if each.explains]
+        self._last_finite = None
+        if explaining and self._training.sends_several:
+            raise ArgumentError(
+                "NumericsMonitor(on_nonfinite='explain') looks at every step; compile the model with "
+                "steps_per_execution=1 or 'auto'"
+            )
+        if explaining:
+            self._last_finite = LastFinite(self._model, self.evaluator.loss, self.optimizer)
+            for each in explaining:
+                each.explain_with(self._last_finite.explain)
 
     def _end_loans(self) -> None:
         with self.interrupts.held_back(), self._values_lock:
@@ -323,7 +343,8 @@ class Trainer:
         epochs_to_come: int = 0,
     ) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
-        to_come = 0 if callbacks.need_every_batch else epochs_to_come * (data.steps or 0)
+        last_finite = self._last_finite
+        to_come = 0 if callbacks.need_every_batch or last_finite is not None else epochs_to_come * (data.steps or 0)
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
@@ -336,7 +357,24 @@ class Trainer:
             callbacks.call("on_train_batch_begin", taken)
             return self.optimizer.trace_key
 
-        for steps, _ in self._training.over(data, self._carry, None, key_of_dispatch, shuffler, to_come):
+        monitors = callbacks.of_class(NumericsMonitor)
+        first = int(self.count) if monitors else 0
+
+        def watch(count: int, version: int) -> Look | None:
+            step = first + taken
+            due = [each for each in monitors if each.is_due(step, count)]
+
+            def look(state: TrainState, batch: Batch) -> None:
+                if last_finite is not None:
+                    last_finite.keep(state, batch)
+                for each in due:
+                    each.add(self._measurement.measure(state, batch, version, step, each.formats))
+
+            return look if due or last_finite is not None else None
+
+        for steps, _ in self._training.over(
+            data, self._carry, None, key_of_dispatch, shuffler, to_come, watch if monitors else None
+        ):
             taken += steps
             if taken - fetched + self._training.most_at_once > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from supremum.errors import ArgumentError, OperandError, shown
 
@@ -130,6 +130,9 @@ class Callback:
         return f"{type(self).__name__}()"
 
 
+C = TypeVar("C", bound=Callback)
+
+
 class LambdaCallback(Callback):
     """Call a function after each epoch.
 
@@ -229,6 +232,14 @@ class CallbackList:
         """Whether any callback needs a dispatch for each batch of training."""
         events = ("on_train_batch_begin", "on_train_batch_end")
         return any(each.needs_every_batch and _overrides(each, event) for each in self._callbacks for event in events)
+
+    def of_class(self, kind: type[C]) -> list[C]:
+        """Return the callbacks of a class.
+
+        Args:
+            kind: the class.
+        """
+        return [each for each in self._callbacks if isinstance(each, kind)]
 
     def call(self, event: str, *values: Any) -> None:
         """Call a method of each callback.

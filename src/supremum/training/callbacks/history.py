@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from supremum.atomic_files import as_path, whole_file, writing_error
-from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.atomic_files import as_path, writing_error
+from supremum.errors import ArgumentError, shown
 from supremum.extras import require
+from supremum.numerics import save_figure
 from supremum.training.callbacks.callback import Callback
 
 _NOT_METRICS = ("loss_scale", "skipped_steps")
@@ -98,7 +99,7 @@ class History:
             raise ArgumentError("there is nothing to plot, because no epoch was trained")
         figure = _drawn(self)
         if path is not None:
-            _save(figure, as_path(path))
+            save_figure(figure, as_path(path))
         return figure
 
 
@@ -205,15 +206,3 @@ def _draw_scale(panel: Any, loss_scale: Sequence[float], skipped: Sequence[bool]
     panel.set_yscale("log", base=2)
     panel.set(title="loss scale", xlabel="step")
     panel.grid(alpha=0.3)
-
-
-def _save(figure: Any, path: Path) -> None:
-    formats = figure.canvas.get_supported_filetypes()
-    ending = path.suffix.removeprefix(".").lower() or "png"
-    if ending not in formats:
-        raise UnknownNameError("format of a picture", ending, formats)
-    try:
-        with whole_file(path) as temporary:
-            figure.savefig(temporary, format=ending)
-    except OSError as error:
-        raise writing_error(path, error) from error

@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from supremum.argument_checks import chosen, real_number, real_within, text, whole_number
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from supremum.argument_checks import chosen, flag, real_number, real_within, text, whole_number
 from supremum.atomic_files import as_path
-from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.errors import ArgumentError, UnknownNameError, listed, shown
+from supremum.mixed_precision import all_finite
 from supremum.nn import load_variables, split_variables
 from supremum.nn.functional import MOST, positive_int
 from supremum.training.callbacks.callback import Callback
@@ -164,6 +169,9 @@ class EarlyStopping(MonitorCallback):
 class ModelCheckpoint(MonitorCallback):
     """Save the model after epochs.
 
+    Weights that are inf or NaN never replace an existing checkpoint, unless `allow_nonfinite` says so: the checkpoint
+    stays, and a warning names the weights. Files with `{epoch}` in their names are new, and are written.
+
     Args:
         path: a file, or an orbax folder; `{epoch}` and log names in braces are filled in, as in
             `"weights-{epoch:02d}-{val_loss:.3f}"`.
@@ -175,6 +183,7 @@ class ModelCheckpoint(MonitorCallback):
         mode: `"min"` or `"max"`, whether lower or higher is better; `"auto"` decides by the name.
         every: how many epochs there are between saves; 1 saves after each.
         format: `"safetensors"` for files, the default, or `"orbax"` for folders, which may hold sharded arrays.
+        allow_nonfinite: whether weights that are inf or NaN may replace an existing checkpoint.
 
     >>> import tempfile
     >>> import numpy as np
@@ -199,6 +208,7 @@ class ModelCheckpoint(MonitorCallback):
         mode: str = "auto",
         every: int = 1,
         format: str | None = None,  # noqa: A002
+        allow_nonfinite: bool = False,
     ) -> None:
         super().__init__(monitor, mode, 0.0)
         self._format = checked_format(format)
@@ -206,13 +216,17 @@ class ModelCheckpoint(MonitorCallback):
         self._best_only = save_best_only
         self._weights_only = save_weights_only
         self._every = positive_int("every", every)
+        self._allows_nonfinite = flag("allow_nonfinite", allow_nonfinite)
+        self._has_warned = False
 
     def on_train_begin(self) -> None:
         """Check that the path can be written."""
+        self._has_warned = False
         check_savable(Path(self._path), self._format)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Save the model if this epoch is due, and the best so far if required."""
+        best = self.best
         if (epoch + 1) % self._every or (self._best_only and not self.is_better(logs)):
             return
         try:
@@ -221,9 +235,43 @@ class ModelCheckpoint(MonitorCallback):
             raise UnknownNameError("number in the path", str(error).strip("'"), ["epoch", *logs], self._path) from None
         except (ValueError, TypeError, AttributeError) as error:
             raise ArgumentError(f"{shown(self._path)} cannot be filled in: {error}") from None
+        if not self._allows_nonfinite and self._would_spoil(path, epoch):
+            self.best = best
+            return
         (self.model.save_weights if self._weights_only else self.model.save_state)(path, format=self._format)
+
+    def _would_spoil(self, path: str, epoch: int) -> bool:
+        """Whether weights that are not finite would replace a checkpoint; warn of the first ones."""
+        trainable, other = split_variables(self.model)
+        weights = trainable | other
+        if _all_finite(weights) or not _exists(as_path(path)):
+            return False
+        if not self._has_warned:
+            self._has_warned = True
+            bad = [name for name, value in weights.items() if not _all_finite([value])]
+            warn_user(
+                f"ModelCheckpoint: {listed(bad)} {'has' if len(bad) == 1 else 'have'} inf or NaN after epoch {epoch} "
+                f"(counted from 0), so {shown(path)} stays as it was; pass allow_nonfinite=True to replace it, or "
+                "restore it with " + ("model.load_weights(path)" if self._weights_only else "model.load_state(path)"),
+                TrainingWarning,
+            )
+        return True
 
     def on_train_end(self) -> None:
         """Warn if there was no best epoch to save."""
         if self._best_only:
             self.warn_if_never_finite("nothing was saved")
+
+
+_jitted = jax.jit(all_finite)
+
+
+def _all_finite(weights: Any) -> bool:
+    return bool(_jitted(weights))
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is a checkpoint, as the first process sees it, so that all processes save or none does."""
+    if jax.process_count() == 1:
+        return path.exists()
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(path.exists())))

@@ -1,0 +1,114 @@
+"""Programs that also count chosen values: those with a name, and those that leave a named scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+
+from supremum.formats import Format
+from supremum.jaxprs import Site, aval_of, is_backward, scopes_of
+from supremum.numerics.instrumented import Instrument, Lanes, evaluate, is_floating, plan_of
+from supremum.numerics.named_tallies import NamedTallies, row_of
+from supremum.numerics.tallied_results import Slot
+from supremum.numerics.tallies import Tally, added, counted_format, empty, measure, questions_of
+
+NAMED = "name"
+"""The primitive that `jax.ad_checkpoint.checkpoint_name` binds; its parameter `name` is the name."""
+
+
+def name_at(site: Site) -> str | None:
+    """The name that `jax.ad_checkpoint.checkpoint_name` gives the result of an equation; None if it gives none."""
+    equation = site.equation
+    return str(equation.params["name"]) if equation.primitive.name == NAMED else None
+
+
+class ScopeBoundaries:
+    """Tells which values leave the named scope that made them.
+
+    A value leaves its scope if an equation outside of the scope uses it, or if it is a result of the program. What a
+    backward pass makes in the scope of a layer belongs to the same scope.
+    """
+
+    def __init__(self) -> None:
+        # Keeping the functions alive keeps their ids unique.
+        self._users: dict[int, tuple[Jaxpr, dict[Var, list[tuple[str, ...]]]]] = {}
+
+    def leaving(self, site: Site) -> list[int]:
+        """The results of an equation that leave its scope, by their indices; none outside of all scopes."""
+        if not site.scopes:
+            return []
+        outer = () if site.caller is None else site.caller.scopes
+        users = self._users_in(site.function)
+        found: list[int] = []
+        for index, result in enumerate(site.equation.outvars):
+            around = [(*outer, *scopes) for scopes in users.get(result, [])]
+            if result in site.function.outvars:
+                around.append(outer)
+            if any(scopes[: len(site.scopes)] != site.scopes for scopes in around):
+                found.append(index)
+        return found
+
+    def _users_in(self, jaxpr: Jaxpr) -> dict[Var, list[tuple[str, ...]]]:
+        if id(jaxpr) not in self._users:
+            users: dict[Var, list[tuple[str, ...]]] = {}
+            for equation in jaxpr.eqns:
+                scopes = scopes_of(equation)
+                for atom in equation.invars:
+                    if isinstance(atom, Var):
+                        users.setdefault(atom, []).append(scopes)
+            self._users[id(jaxpr)] = jaxpr, users
+        return self._users[id(jaxpr)][1]
+
+
+def in_backward_pass(site: Site) -> bool:
+    """Whether an equation, or one that calls its function, belongs to a backward pass."""
+    return is_backward(site.equation) or any(is_backward(caller) for caller in site.callers)
+
+
+def observe(
+    program: ClosedJaxpr,
+    operands: Sequence[Any],
+    formats: tuple[Format, ...],
+    choose: Callable[[Site], Iterable[int]],
+    name_of: Callable[[Site], tuple[str, str]],
+) -> tuple[list[Any], NamedTallies]:
+    """Run a program while JAX traces, and count the values of chosen results.
+
+    Args:
+        program: the program.
+        operands: its operands.
+        formats: the formats to answer for.
+        choose: chooses the results of an equation to count, by their indices; those that are not floating are
+            left out.
+        name_of: returns the kind and the name of the results of an equation.
+
+    Returns:
+        The results of the program, and the tallies.
+    """
+    instrument = _counting(formats, choose)
+    plan = plan_of(program, instrument)
+    results, tallies = evaluate(plan, [(operand,) for operand in operands], instrument)
+    avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in plan.slots]
+    rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(plan.slots, avals, strict=True)]
+    return [result for (result,) in results], NamedTallies(tallies, rows)
+
+
+def _counting(formats: tuple[Format, ...], choose: Callable[[Site], Iterable[int]]) -> Instrument[Slot, Tally]:
+    def slots(site: Site) -> Iterator[Slot]:
+        for index in choose(site):
+            aval = aval_of(site.equation.outvars[index])
+            if is_floating(aval):
+                source = counted_format(aval.dtype)
+                yield Slot(site, index, source, questions_of(source, formats))
+
+    def tallies(
+        slots: tuple[Slot, ...], _: JaxprEqn, __: Sequence[Lanes], results: Sequence[Lanes], ___: tuple[Any, ...]
+    ) -> tuple[Sequence[Lanes], list[Tally]]:
+        return results, [measure(results[slot.result][0], slot.source, slot.questions) for slot in slots]
+
+    def nothing(slots: Sequence[Slot]) -> list[Tally]:
+        return [empty(slot.source, slot.questions) for slot in slots]
+
+    return Instrument("watch", slots, tallies, nothing, added, everywhere=True)
