@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
@@ -30,6 +31,7 @@ from supremum.optimizers.gradients import (
     register,
 )
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
+from supremum.optimizers.narrow_values import NarrowValues
 from supremum.optimizers.settings import CHECKS, hashable
 from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
 from supremum.optimizers.weight_averages import assign_averages, with_average
@@ -65,6 +67,8 @@ class Optimizer:
         ema_overwrite_frequency: after how many steps the variables are replaced by the averages; None for never.
         gradient_accumulation_steps: how many gradients are averaged for a step; None for 1. Gradients that a loss scale
             skips do not count.
+        weights: how variables narrower than float32 keep small updates: `"stochastic"`, `"kahan"` or `"master"`, as in
+            `mixed_precision.narrow_weights`; None to round to nearest.
         injected_hyperparameters: numbers that replace injected ones, by name.
 
     Raises:
@@ -87,7 +91,7 @@ class Optimizer:
     # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
     _settings: ClassVar[tuple[str, ...]] = (
         "gradient_transformers", "gradient_aggregator", "use_ema", "ema_momentum", "ema_overwrite_frequency",
-        "gradient_accumulation_steps",
+        "gradient_accumulation_steps", "weights",
     )  # fmt: skip
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}
 
@@ -104,6 +108,7 @@ class Optimizer:
         ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None,
         gradient_accumulation_steps: int | None = None,
+        weights: str | None = None,
         **injected_hyperparameters: Hyper,
     ) -> None:
         self._hyper = Hyperparameters()
@@ -122,6 +127,7 @@ class Optimizer:
         self.ema_momentum = ema_momentum
         self.ema_overwrite_frequency = ema_overwrite_frequency
         self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.weights = weights
         self.transformation: Any = None
         if type(self).make_transformation is Optimizer.make_transformation:
             if isinstance(transformation, Optimizer):
@@ -283,6 +289,7 @@ class Optimizer:
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
         name = type(self).__name__
         slots = transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, name)
+        slots = NarrowValues(self.weights, values).first_slots(slots)
         return slots if self.gradient_accumulation_steps is None else (no_gradients(values), slots)
 
     def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
@@ -376,6 +383,7 @@ class Optimizer:
         del before  # only for optimizers that skip steps
         keys = frozenset(self._key_of.values() or values)
         given = given_gradients(gradients, keys & values.keys())
+        narrow = NarrowValues(self.weights, values)
         aggregator = self.gradient_aggregator if aggregate_gradients else None
 
         def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
@@ -385,11 +393,14 @@ class Optimizer:
                 transformation = self._whole_transformation(numbers)
             if not processed:
                 raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
-            new_values, slots = transformations.take_step(
-                transformation, processed, state.slots, values, keys, numbers, type(self).__name__
+            slots, extra = narrow.split_slots(state.slots)
+            wide, slots = transformations.take_step(
+                transformation, processed, slots, narrow.wide(extra), keys, numbers, type(self).__name__
             )
-            changed = {key: new_values[key] for key in processed}
-            new_values |= constrain(changed, self.built_for)
+            new_values, extra = narrow.stored(
+                wide, extra, partial(constrain, variables=self.built_for), state.iterations
+            )
+            slots = narrow.merged_slots(slots, extra)
             return new_values, OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
 
         steps = self.gradient_accumulation_steps
