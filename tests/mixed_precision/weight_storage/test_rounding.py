@@ -7,7 +7,7 @@ import pytest
 
 from supremum.formats import FORMATS, as_format
 from supremum.mixed_precision.weight_storage.counter_hash import random_bits, step_key
-from supremum.mixed_precision.weight_storage.rounding import is_roundable, rounded, widened
+from supremum.mixed_precision.weight_storage.rounding import is_roundable, rounded, split, widened, with_rest
 
 ROWS = [row for row in FORMATS if is_roundable(row)]
 every_format = pytest.mark.parametrize("row", ROWS, ids=str)
@@ -49,6 +49,7 @@ def test_the_formats_are_those_with_zero_sign_and_nan():
     assert not names & {"float32", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "complex32"}
 
 
+@pytest.mark.one_in(3)
 @every_format
 def test_rounding_to_nearest_agrees_with_ml_dtypes(row):
     values = values_around(row)
@@ -71,6 +72,7 @@ def test_stochastic_rounding_keeps_exact_values_infinities_and_nan(row):
     assert np.isnan(np.float32(rounded(jnp.float32(np.uint32(0x7F800001).view(np.float32)), row, LARGEST_NOISE)))
 
 
+@pytest.mark.one_in(3)
 @every_format
 def test_the_mean_is_exact_within_4_standard_errors(row):
     """For every exponent of the format, its subnormals, and below; both signs."""
@@ -105,6 +107,7 @@ def test_the_mean_is_exact_within_4_standard_errors(row):
     assert len(values) > 2 * (row.max_exponent - row.min_exponent)
 
 
+@pytest.mark.one_in(3)
 @every_format
 def test_values_past_the_largest_round_to_nearest(row):
     step = row.eps * 2.0**row.max_exponent
@@ -119,6 +122,25 @@ def test_values_past_the_largest_round_to_nearest(row):
 def test_widening_is_exact(row):
     codes = np.arange(2**row.bits).astype(f"u{row.bits // 8}").view(row.dtype)
     np.testing.assert_array_equal(np.asarray(widened(jnp.asarray(codes))), codes.astype(np.float32))
+
+
+def test_bfloat16_and_its_rest_are_float32():
+    row = as_format("bfloat16")
+    values = values_around(row)
+    made = with_rest(*split(jnp.asarray(values), row))
+    np.testing.assert_array_equal(
+        np.asarray(made).view(np.uint32)[~np.isnan(values)], values.view(np.uint32)[~np.isnan(values)]
+    )
+    assert np.isnan(np.asarray(made)[np.isnan(values)]).all()
+
+
+def test_a_rest_of_another_number_keeps_zero_infinity_and_nan():
+    narrow = jnp.asarray([0.0, -0.0, np.inf, -np.inf, np.nan], "bfloat16")
+    for rest in (-32768, -1, 0, 1, 32767):
+        made = np.asarray(with_rest(narrow, jnp.full(5, rest, jnp.int16)))
+        assert (np.abs(made[:2]) < 1e-38).all()
+        assert made[2] > 3e38 > -3e38 > made[3]
+        assert np.isnan(made[4])
 
 
 def test_halves_round_up_for_the_upper_half_of_the_noise():

@@ -126,6 +126,45 @@ def widened(values: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type(code << layout.dropped, jnp.float32)
 
 
+def has_bits_of_float32(row: Format) -> bool:
+    """Whether the bits of a format are the upper 16 bits of float32."""
+    return row.bits == _WIDE.bits // 2 and row.exponent == _WIDE.exponent
+
+
+def split(values: jax.Array, row: Format) -> tuple[jax.Array, jax.Array]:
+    """Split float32 values into numbers of 16 bits and the rest.
+
+    Args:
+        values: float32.
+        row: a format for which `has_bits_of_float32`.
+
+    Returns:
+        The values rounded to nearest, with halves away from zero, and what was taken from them, int16 in units of
+        float32's last place. `with_rest` of both is the values again, to the last bit.
+
+    >>> value = jnp.float32([0.1, -0.1])
+    >>> narrow, rest = split(value, as_format("bfloat16"))
+    >>> rest, with_rest(narrow, rest) == value
+    (Array([-13107, -13107], dtype=int16), Array([ True,  True], dtype=bool))
+    """
+    # A half that is rounded down would have a rest of 2**15, which is too large for int16.
+    narrow = rounded(values, row, jnp.uint32(2**31))
+    whole, part = (
+        (jax.lax.bitcast_convert_type(each, jnp.uint32) & _MAGNITUDE).astype(jnp.int32)
+        for each in (values, widened(narrow))
+    )
+    return narrow, jnp.where(whole > np.int32(_INFINITY), 0, whole - part).astype(jnp.int16)
+
+
+def with_rest(narrow: jax.Array, rest: jax.Array) -> jax.Array:
+    """Join what `split` returned; if the narrow numbers have changed since, an infinity stays, and so do signs."""
+    bits = jax.lax.bitcast_convert_type(widened(narrow), jnp.uint32)
+    part = (bits & _MAGNITUDE).astype(jnp.int32)
+    whole = jnp.clip(part + rest.astype(jnp.int32), 0, np.int32(_INFINITY))
+    whole = jnp.where(part > np.int32(_INFINITY), part, whole).astype(jnp.uint32)
+    return jax.lax.bitcast_convert_type(whole | (bits & ~_MAGNITUDE), jnp.float32)
+
+
 def _same_exponents(layout: _Layout, magnitude: jax.Array, noise: jax.Array | None) -> jax.Array:
     """Round by an addition that carries into the upper bits; the exponents of both formats are the same."""
     dropped = layout.dropped

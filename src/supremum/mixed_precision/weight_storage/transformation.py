@@ -141,7 +141,7 @@ class NarrowWeights:
         >>> for _ in range(4):
         ...     params, state = optimizer.step({"w": jnp.ones(1)}, state, params)
         >>> params["w"], state.extra.compensation["w"]  # 1 - 4 / 1024
-        (Array([0.996094], dtype=bfloat16), Array([0], dtype=bfloat16))
+        (Array([0.996094], dtype=bfloat16), Array([0], dtype=int16))
         """
         if not isinstance(cast("Any", state), NarrowWeightsState):
             raise OperandError(
@@ -268,7 +268,7 @@ def narrow_weights(
     | `weights` | stored | bits per bfloat16 weight |
     |---|---|---|
     | `"stochastic"` | the weight, rounded up or down at random so that its mean is exact | 16 |
-    | `"kahan"` | the weight, and what rounding took from it (Kahan, 1965) | 32 |
+    | `"kahan"` | the weight, and what rounding took from it (Kahan, 1965), which together are float32 | 32 |
     | `"master"` | the weight, and the weight in float32 | 48 |
 
     All computation is in at least float32: gradients, weights and moments are widened for the wrapped optimizer, so

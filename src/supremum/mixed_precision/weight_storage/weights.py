@@ -13,7 +13,14 @@ from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.mixed_precision.pytrees import is_floating
 from supremum.mixed_precision.weight_storage.counter_hash import random_bits
-from supremum.mixed_precision.weight_storage.rounding import is_roundable, rounded, widened
+from supremum.mixed_precision.weight_storage.rounding import (
+    has_bits_of_float32,
+    is_roundable,
+    rounded,
+    split,
+    widened,
+    with_rest,
+)
 
 Key: TypeAlias = tuple[jax.Array, jax.Array]
 """The two words that choose the random bits of a weight in a step."""
@@ -23,7 +30,9 @@ class ExtraWeights(NamedTuple):
     """What is stored beside the weights, each a tree like the parameters; None for a weight that is not narrow.
 
     Args:
-        compensation: what rounding took from each weight, in the weight's dtype; None except with `weights="kahan"`.
+        compensation: what rounding took from each weight; None except with `weights="kahan"`. Beside bfloat16 it is
+            int16, in units of float32's last place, and the two together are a float32 number. In other formats it is
+            in the weight's dtype.
         master: the weights in float32; None except with `weights="master"`.
     """
 
@@ -65,12 +74,22 @@ def _narrowed_stochastic(value: jax.Array, row: Format, key: Key) -> tuple[jax.A
     return rounded(value, row, random_bits(key, value.shape)), None
 
 
+def _rest_dtype(dtype: DType) -> DType:
+    return as_format("int16").dtype if has_bits_of_float32(as_format(dtype)) else dtype
+
+
+def _first_rest(weight: jax.Array) -> jax.Array:
+    return jnp.zeros(weight.shape, _rest_dtype(weight.dtype))
+
+
 def _wide_kahan(weight: jax.Array, rest: jax.Array) -> jax.Array:
-    return widened(weight) + widened(rest)
+    return with_rest(weight, rest) if rest.dtype != weight.dtype else widened(weight) + widened(rest)
 
 
 def _narrowed_kahan(value: jax.Array, row: Format, _: Key) -> tuple[jax.Array, jax.Array]:
     """Round to nearest, and keep the rest for the next step (Kahan, 1965)."""
+    if has_bits_of_float32(row):
+        return split(value, row)
     weight = rounded(value, row)
     rest = value - widened(weight)  # exact
     return weight, rounded(jnp.where(jnp.isfinite(rest), rest, 0.0), row)  # an infinite weight has no rest
@@ -91,7 +110,7 @@ def _narrowed_master(value: jax.Array, row: Format, _: Key) -> tuple[jax.Array, 
 
 WEIGHT_STORAGES: dict[str, WeightStorage] = {
     "stochastic": WeightStorage(None, _same_dtype, _no_first, _wide_alone, _narrowed_stochastic),
-    "kahan": WeightStorage("compensation", _same_dtype, jnp.zeros_like, _wide_kahan, _narrowed_kahan),
+    "kahan": WeightStorage("compensation", _rest_dtype, _first_rest, _wide_kahan, _narrowed_kahan),
     "master": WeightStorage("master", _float32_dtype, widened, _wide_master, _narrowed_master),
 }
 """The values of `weights=`."""
