@@ -9,6 +9,7 @@ import jax
 
 from supremum.formats import as_format
 from supremum.mixed_precision import ExtraWeights, is_narrow_weight, step_key, storage_of_weights, widen
+from supremum.optimizers.state import OptimizerState
 
 Constrain: TypeAlias = Callable[[dict[str, jax.Array]], dict[str, jax.Array]]
 """A function that applies the constraints of variables to values by key."""
@@ -38,37 +39,39 @@ class NarrowValues:
         }
         return slots, ExtraWeights() if self._storage.field is None else ExtraWeights(**{self._storage.field: first})
 
-    def split_slots(self, slots: Any) -> tuple[Any, ExtraWeights]:
-        """Split the result of `first_slots` into its parts."""
-        return (slots, ExtraWeights()) if self._storage is None else slots
+    def take_step(
+        self, step: Callable[..., tuple[dict[str, jax.Array], Any]], state: OptimizerState, constrain: Constrain
+    ) -> tuple[dict[str, jax.Array], Any]:
+        """Take a step.
 
-    def merged_slots(self, slots: Any, extra: ExtraWeights) -> Any:
-        """Join what `split_slots` returned."""
-        return slots if self._storage is None else (slots, extra)
+        Args:
+            step: a function of the slots and the wide values that returns new wide values of some of the variables, and
+                the new slots.
+            state: the state of the optimizer; its number of steps chooses random bits.
+            constrain: the constraints; they get the wide values of variables that are stored specially, and the stored
+                values of others.
 
-    def wide(self, extra: ExtraWeights) -> dict[str, jax.Array]:
-        """Return the values in at least float32."""
+        Returns:
+            The values of all variables in their own dtypes, and the slots.
+        """
+        if self._storage is None:
+            wide, slots = step(slots=state.slots, wide=self._wide(ExtraWeights()))
+            return self._stored(wide, ExtraWeights(), constrain, state.iterations)[0], slots
+        slots, extra = state.slots
+        wide, slots = step(slots=slots, wide=self._wide(extra))
+        values, extra = self._stored(wide, extra, constrain, state.iterations)
+        return values, (slots, extra)
+
+    def _wide(self, extra: ExtraWeights) -> dict[str, jax.Array]:
         beside = self._beside(extra)
         return {
             key: self._storage.wide(value, beside.get(key)) if self._storage and key in self._narrow else widen(value)
             for key, value in self._values.items()
         }
 
-    def stored(
+    def _stored(
         self, wide: Mapping[str, jax.Array], extra: ExtraWeights, constrain: Constrain, step: jax.Array
     ) -> tuple[dict[str, jax.Array], ExtraWeights]:
-        """Store new values.
-
-        Args:
-            wide: new values of some of the variables, by key, at least float32.
-            extra: the arrays beside the variables.
-            constrain: the constraints; they get wide values of variables with an array beside, and stored values of
-                others.
-            step: the number of steps taken, which chooses random bits.
-
-        Returns:
-            The values of all variables in their own dtypes, and the arrays beside them.
-        """
         storage, beside = self._storage, dict(self._beside(extra))
         narrow = {key: value for key, value in wide.items() if key in self._narrow}
         others = {key: value.astype(self._values[key].dtype) for key, value in wide.items() if key not in narrow}

@@ -13,7 +13,7 @@ import numpy as np
 
 from supremum.argument_checks import flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.formats import DType, at_least_float32
+from supremum.formats import DType
 from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import all_reduce_gradients, one_more
 from supremum.nn import Variable
@@ -285,19 +285,12 @@ class Optimizer:
         return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
-        transformation = self._whole_transformation(self._numbers(state, values))
+        transformation = self._whole_transformation(self._hyper.in_step(state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
         name = type(self).__name__
         slots = transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, name)
         slots = NarrowValues(self.weights, values).first_slots(slots)
         return slots if self.gradient_accumulation_steps is None else (no_gradients(values), slots)
-
-    def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """Return the hyperparameters of a step, in the widest dtype of its computation."""
-        dtypes = (at_least_float32(each.dtype) for each in values.values())
-        dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
-        numbers = self._hyper.at(state.hyperparameters, state.iterations)
-        return {name: None if number is None else number.astype(dtype) for name, number in numbers.items()}
 
     # Pure functions, for use inside jit
 
@@ -383,24 +376,20 @@ class Optimizer:
         del before  # only for optimizers that skip steps
         keys = frozenset(self._key_of.values() or values)
         given = given_gradients(gradients, keys & values.keys())
-        narrow = NarrowValues(self.weights, values)
+        narrow, name = NarrowValues(self.weights, values), type(self).__name__
         aggregator = self.gradient_aggregator if aggregate_gradients else None
 
         def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
             with use_state(self, state):
-                numbers = self._numbers(state, values)
+                numbers = self._hyper.in_step(state, values)
                 processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
                 transformation = self._whole_transformation(numbers)
             if not processed:
                 raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
-            slots, extra = narrow.split_slots(state.slots)
-            wide, slots = transformations.take_step(
-                transformation, processed, slots, narrow.wide(extra), keys, numbers, type(self).__name__
+            take = partial(transformations.take_step, transformation, processed, keys=keys, numbers=numbers)
+            new_values, slots = narrow.take_step(
+                partial(take, optimizer=name), state, partial(constrain, variables=self.built_for)
             )
-            new_values, extra = narrow.stored(
-                wide, extra, partial(constrain, variables=self.built_for), state.iterations
-            )
-            slots = narrow.merged_slots(slots, extra)
             return new_values, OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
 
         steps = self.gradient_accumulation_steps
@@ -505,8 +494,7 @@ class Optimizer:
         """
         arrays = checkpoint_arrays.checked(checkpoint_arrays.without_scale(saved), self.variables)
         numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
-        for name, number in numbers.items():
-            self._hyper.rules[name].check(name, number)
+        self._hyper.check(numbers)
         slots = transformations.replace_leaves(self._state.slots, arrays)
         self._state = OptimizerState(arrays["iterations"], self._state.hyperparameters, slots)
         for name, number in numbers.items():
