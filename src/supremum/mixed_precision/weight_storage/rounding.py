@@ -147,13 +147,20 @@ def split(values: jax.Array, row: Format) -> tuple[jax.Array, jax.Array]:
     >>> rest, with_rest(narrow, rest) == value
     (Array([-13107, -13107], dtype=int16), Array([ True,  True], dtype=bool))
     """
-    # A half that is rounded down would have a rest of 2**15, which is too large for int16.
-    narrow = rounded(values, row, jnp.uint32(2**31))
-    whole, part = (
-        (jax.lax.bitcast_convert_type(each, jnp.uint32) & _MAGNITUDE).astype(jnp.int32)
-        for each in (values, widened(narrow))
+    layout = _layout(row)
+    bits = jax.lax.bitcast_convert_type(values, jnp.uint32)
+    magnitude = bits & _MAGNITUDE
+    is_nan = magnitude > _INFINITY
+    # With halves away from zero, the rest is the lower bits, as a signed number. A half that is rounded down would have
+    # a rest of 2**15, which int16 does not hold. A carry makes an infinity of numbers past the largest.
+    half = np.uint32(2 ** (layout.dropped - 1))
+    code = jnp.where(is_nan, layout.nan, (magnitude + half) >> layout.dropped)
+    code |= (bits >> (_WIDE.bits - 1)) << layout.sign
+    rest = jnp.where(is_nan, np.uint32(0), magnitude).astype(layout.word)
+    return (
+        jax.lax.bitcast_convert_type(code.astype(layout.word), row.dtype),
+        jax.lax.bitcast_convert_type(rest, as_format(f"int{row.bits}").dtype),
     )
-    return narrow, jnp.where(whole > np.int32(_INFINITY), 0, whole - part).astype(jnp.int16)
 
 
 def with_rest(narrow: jax.Array, rest: jax.Array) -> jax.Array:
