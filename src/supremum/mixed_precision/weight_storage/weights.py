@@ -34,6 +34,12 @@ class ExtraWeights(NamedTuple):
             int16, in units of float32's last place, and the two together are a float32 number. In other formats it is
             in the weight's dtype.
         master: the weights in float32; None except with `weights="master"`.
+
+    >>> import optax
+    >>> from supremum.mixed_precision import narrow_weights
+    >>> params = {"kernel": jnp.ones(2, "bfloat16"), "scale": jnp.ones(2)}
+    >>> narrow_weights(optax.sgd(0.1), "kahan").init(params).extra
+    ExtraWeights(compensation={'kernel': Array([0, 0], dtype=int16), 'scale': None}, master=None)
     """
 
     compensation: Any = None
