@@ -31,6 +31,7 @@ def stepped(optimizer, variables, gradients):
     return optimizer
 
 
+@pytest.mark.one_in(3)
 @every_storage
 def test_steps_are_those_of_narrow_weights(weights):
     transformation = optax.sgd(2.0**-4, 0.5)  # powers of two: fused operations round alike
@@ -51,6 +52,7 @@ def test_steps_are_those_of_narrow_weights(weights):
     assert sum("compensation" in name or "master" in name for name in names) == (0 if field is None else len(START))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("make", [SGD, Adam, AdamW, RMSprop, Adagrad, Lion])
 def test_every_optimizer_keeps_small_steps(make):
     def moved(**options):
@@ -68,6 +70,7 @@ def test_every_optimizer_keeps_small_steps(make):
     assert abs(moved(weights="stochastic") - exact) < 2.0**-8
 
 
+@pytest.mark.one_in(3)
 @every_storage
 def test_float32_variables_are_updated_as_without(weights):
     found = []
@@ -78,6 +81,7 @@ def test_float32_variables_are_updated_as_without(weights):
     assert_equal(*found)
 
 
+@pytest.mark.one_in(3)
 @every_storage
 def test_variables_of_several_dtypes_train_together(weights):
     variables = {"a": nn.Variable(jnp.ones(300, "bfloat16"), "a"), "b": nn.Variable(jnp.ones(3), "b"),
@@ -104,6 +108,7 @@ def test_constraints_act_on_wide_values():
     assert np.float32(positive.value).max() < 1e-3
 
 
+@pytest.mark.one_in(3)
 @every_storage
 def test_a_skipped_step_leaves_everything_but_the_scale(weights):
     variables = narrow_variables()
@@ -116,6 +121,7 @@ def test_a_skipped_step_leaves_everything_but_the_scale(weights):
     assert int(optimizer.loss_scale.num_skipped_steps) == 1
 
 
+@pytest.mark.one_in(3)
 @every_storage
 def test_saved_optimizers_resume_to_the_last_bit(weights):
     options = {"weights": weights, "mu_dtype": "dynamic8", "use_ema": True, "gradient_accumulation_steps": 2}

@@ -47,7 +47,7 @@ state = optimizer.init(params)
 params, state = jax.jit(optimizer.step, donate_argnums=(1, 2))(jax.tree.map(jnp.ones_like, params), state, params)
 jax.block_until_ready(params)
 live = [array for array in jax.live_arrays() if id(array) not in before]
-found["memory"] = [sum(array.nbytes for array in live), weight_memory(params, state).bytes]
+found["memory"] = [sum(array.nbytes for array in live), weight_memory(params, state).total_bytes]
 
 print(json.dumps(found))
 """

@@ -77,6 +77,7 @@ def test_the_error_in_a_block_is_a_part_of_its_largest_element(name, signed, lar
     assert error.mean() < largest / 2
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ["dynamic8", "float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("shape", [(), (1,), (255,), (257,), (3, 200), (0,)])
 def test_blocks_of_any_shape_are_stored_and_read(name, shape):
@@ -131,12 +132,14 @@ def test_moments_are_chosen_by_field_and_by_path():
         narrow_weights(optax.adam(1e-3), moments={"mu/dense/bias": "bfloat16"}).init(PARAMS)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("moments", [
     {}, {"mu": "bfloat16"}, {"mu": "dynamic8", "nu": "dynamic8"}, {"mu": "float8_e4m3fn"},
 ], ids=["float32", "bfloat16", "dynamic8", "float8"])  # fmt: skip
 def test_training_with_narrow_moments_reaches_the_loss_of_float32(moments):
-    x = jnp.asarray(RANDOM.normal(size=(256, 32)), jnp.float32)
-    target = jnp.asarray(RANDOM.normal(size=(32, 4)), jnp.float32)
+    random = np.random.default_rng(3)
+    x = jnp.asarray(random.normal(size=(256, 32)), jnp.float32)
+    target = jnp.asarray(random.normal(size=(32, 4)), jnp.float32)
 
     def loss(params):
         return jnp.mean((x @ params["w"].astype(jnp.float32) - x @ target) ** 2)

@@ -25,7 +25,7 @@ class WeightMemoryRow:
     Args:
         name: `"weights"`, the field of a state such as `"mu"` or `"compensation"`, or `"counts and numbers"`.
         dtypes: the names of their dtypes.
-        bytes: their bytes together.
+        total_bytes: their bytes together.
         bytes_per_parameter: these bytes for each element of the weights.
 
     >>> import jax.numpy as jnp
@@ -35,7 +35,7 @@ class WeightMemoryRow:
 
     name: str
     dtypes: tuple[str, ...]
-    bytes: int
+    total_bytes: int
     bytes_per_parameter: float
 
 
@@ -49,7 +49,7 @@ class WeightMemory:
 
     >>> import jax.numpy as jnp
     >>> memory = weight_memory({"w": jnp.ones(4, "bfloat16")}, None)
-    >>> memory.bytes, memory.bytes_per_parameter
+    >>> memory.total_bytes, memory.bytes_per_parameter
     (8, 2.0)
     """
 
@@ -57,25 +57,30 @@ class WeightMemory:
     parameters: int
 
     @property
-    def bytes(self) -> int:
+    def total_bytes(self) -> int:
         """The bytes of all arrays."""
-        return sum(row.bytes for row in self.rows)
+        return sum(row.total_bytes for row in self.rows)
 
     @property
     def bytes_per_parameter(self) -> float:
         """The bytes of all arrays for each element of the weights."""
-        return self.bytes / self.parameters
+        return self.total_bytes / self.parameters
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""
-        totals = {"parameters": self.parameters, "bytes": self.bytes, "bytes_per_parameter": self.bytes_per_parameter}
+        totals = {
+            "parameters": self.parameters,
+            "total_bytes": self.total_bytes,
+            "bytes_per_parameter": self.bytes_per_parameter,
+        }
         return {"rows": [asdict(row) for row in self.rows], **totals}
 
     def __str__(self) -> str:
         lines = [
-            (row.name, ", ".join(row.dtypes), f"{row.bytes:,}", f"{row.bytes_per_parameter:.3f}") for row in self.rows
+            (row.name, ", ".join(row.dtypes), f"{row.total_bytes:,}", f"{row.bytes_per_parameter:.3f}")
+            for row in self.rows
         ]
-        total = ("together", "", f"{self.bytes:,}", f"{self.bytes_per_parameter:.3f}")
+        total = ("together", "", f"{self.total_bytes:,}", f"{self.bytes_per_parameter:.3f}")
         return aligned([("arrays", "dtypes", "bytes", "bytes per parameter"), *lines, total], right=frozenset({2, 3}))
 
     __repr__ = __str__
