@@ -107,7 +107,7 @@ def weight_memory(params: Any, state: Any) -> WeightMemory:
     weights             bfloat16        131,072                2.000
     mu                  bfloat16        131,072                2.000
     nu                  uint8, float32   66,560                1.016
-    compensation        bfloat16        131,072                2.000
+    compensation        int16           131,072                2.000
     counts and numbers  int32                 8                0.000
     together                            459,784                7.016
     """

@@ -306,8 +306,8 @@ def narrow_weights(
     >>> state = optimizer.init(params)
     >>> for _ in range(10):
     ...     params, state = optimizer.step({"w": jnp.ones(1000)}, state, params)
-    >>> f"{float(params['w'].astype('float32').mean()):.4f}", params["w"].dtype
-    ('0.9990', dtype(bfloat16))
+    >>> f"{float(params['w'].astype('float32').mean()):.3f}", params["w"].dtype
+    ('0.999', dtype(bfloat16))
     """
     import optax  # pyright: ignore[reportMissingTypeStubs] (it takes 0.2 s, and not every user of this package needs it)
 
