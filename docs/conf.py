@@ -74,6 +74,7 @@ _UNNAMED = (
     "supremum.bounded_cache.V",
     "supremum.mixed_precision.autocasting.settings.Settings",
     "supremum.mixed_precision.autocasting.transform.R",
+    "supremum.mixed_precision.weight_storage.weights.Key",
     "supremum.nn.module_tree.M",
     "supremum.nn.module_tree.Module",
     "supremum.nn.layer.LayerOptions",

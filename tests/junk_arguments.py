@@ -149,6 +149,8 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "serialize_loss_scale.scale": lambda: mixed_precision.FixedLossScale(2.0),
         "deserialize_loss_scale.data": {"class_name": "FixedLossScale", "config": {"loss_scale_value": 8.0}},
         "opt_state": lambda: mixed_precision.loss_scaled(optax.sgd(0.1), "dynamic").init({"a": ones(2)}),
+        "narrow_weights.optimizer": lambda: optax.adam(0.1), "moments": {"mu": "bfloat16"},
+        "weight_memory.params": {"a": ones(2)}, "weight_memory.state": {"mu": {"a": ones(2)}},
         "loss_scaled.optimizer": lambda: optax.sgd(0.1), "rule": "float32", "reason": "why",
         "register_operation.name": "sin", "scale_loss.loss": jnp.float32(1),
         "loss_fn": lambda: lambda p: (p["a"] ** 2).sum(), "pred": jnp.bool_(True), "on_true": {"a": ones(2)},

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import supremum
 from supremum import analysis, mixed_precision, nn, optimizers, tracing, training
@@ -53,7 +54,7 @@ def _objects():
         scale.init(),
     )
     yield from (mixed_precision.FixedLossScale(2.0), mixed_precision.use_policy("float32"))
-    yield mixed_precision.autocast(jnp.tanh)
+    yield from (mixed_precision.autocast(jnp.tanh), mixed_precision.narrow_weights(optax.sgd(1.0)))
     yield from (nn.Variable(1.0), nn.Input((3,)), nn.MaxNorm(), nn.MinMaxNorm(), nn.NonNeg(), nn.UnitNorm())
     for make in (optimizers.SGD, optimizers.Adam, optimizers.AdamW, optimizers.Lion, optimizers.RMSprop):
         yield make(1e-3)

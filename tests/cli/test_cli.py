@@ -206,9 +206,11 @@ def test_a_demo_prints_the_caption_and_writes_its_picture_and_figures(run, tmp_p
     assert 'Policy("mixed_float16")' in result.stdout
     assert (tmp_path / "out/demo/underflow.png").read_bytes().startswith(b"\x89PNG")
     data = json.loads((tmp_path / "f/d.json").read_text())
-    assert list(data) == ["underflow", "digits"]
+    assert list(data) == ["underflow", "digits", "master-weights"]
     assert 0.99 < data["underflow"]["underflowing_gradients"] < 1
     runs = [*data["underflow"]["runs"], *data["digits"]["runs"]]
+    stored = {run["run"]: run["bytes_per_parameter"] for run in data["master-weights"]["runs"]}
+    assert [round(each, 2) for each in stored.values()] == [4, 2, 2, 4, 6]
     policies = ["float32", "mixed_float16", "mixed_float16", "mixed_bfloat16", "float16", "float32", "mixed_float16"]
     assert [r["policy"] for r in runs] == policies
     assert [r["loss_scaling"] for r in runs] == [False, False, True, False, True, False, True]

@@ -40,7 +40,7 @@ def test_the_digits_have_a_fixed_split(digits):
 
 
 def test_the_remedy_is_the_policy_that_the_caption_names():
-    for case in demo.CASES.values():
+    for case in (UNDERFLOW, DIGITS):
         assert case.runs[REMEDY] == Policy("mixed_float16", SCALE)
     assert UNDERFLOW.runs[UNSCALED] == Policy("mixed_float16", None)
     assert list(DIGITS.runs) == ["float32", REMEDY]
@@ -103,3 +103,15 @@ def test_the_caption_has_the_figures_of_the_runs(underflow, gradients):
         assert f" {100 * underflow[label].test_accuracy:.0f} % " in f" {caption[label]} "
     assert f"{100 * underflow[NARROW_WEIGHTS].moved:.0f} % of the weights move" in caption[NARROW_WEIGHTS]
     assert f"{100 * demo.underflowing(gradients):.3g} % of the gradients are below 3e-8" in caption[UNSCALED]
+
+
+@pytest.mark.slow
+def test_bfloat16_weights_lose_small_steps_unless_the_optimizer_keeps_them(digits):
+    case = demo.CASES["master-weights"]
+    assert {case.runs[label].name for label in case.narrow_weights} == {"bfloat16"}
+    runs = {label: demo.train_classifier(digits, case, label, seed=0, epochs=150) for label in case.runs}
+    exact, lost, stochastic, kahan, master = runs.values()
+    assert [round(report.bytes_per_parameter, 2) for report in runs.values()] == [4, 2, 2, 4, 6]
+    assert lost.test_accuracy < exact.test_accuracy - 0.3
+    for kept in (stochastic, kahan, master):
+        assert abs(kept.test_accuracy - exact.test_accuracy) <= 0.03

@@ -161,7 +161,7 @@ def test_momentum_can_follow_a_schedule():
         (lambda: SGD(nesterov=1), TypeError, "True or False"),
         (lambda: SGD(momentun=0.5), ValueError, "unknown argument 'momentun': did you mean 'momentum'"),
         (lambda: Adam(mu_dtype="int8"), ValueError, "real floating dtype"),
-        (lambda: Adam(nu_dtype="float8_e8m0fnu"), ValueError, "with a zero"),
+        (lambda: Adam(nu_dtype="float8_e8m0fnu"), ValueError, "with zero"),
         (lambda: Adam(nu_dtype="bfloat61"), ValueError, "bfloat16"),
         (lambda: SGD(gradient_transformers=len), TypeError, "must be a list of functions"),
         (lambda: SGD(gradient_transformers=[1]), TypeError, "must be a list of functions"),

@@ -28,7 +28,7 @@ def demo(
         str | None,
         typer.Option(
             help="'underflow' shows what float16 loses and how to keep it; 'digits' trains a network in float32 and in "
-            "mixed precision. Default: both."
+            "mixed precision; 'master-weights' compares ways to keep small steps in 16-bit weights. Default: all."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Where weights and shuffling start from.")] = 0,
@@ -97,7 +97,11 @@ def _train(console: Console, digits: Digits, case: Case, seed: int, epochs: int 
 def _result_table(reports: Mapping[str, Report]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False)
     table.add_column("run", no_wrap=True)
-    for heading in ("test accuracy", "weights that moved", "bytes of variables", "steps skipped", "last loss scale"):
+    headings = (
+        "test accuracy", "weights that moved", "bytes of variables", "bytes per parameter", "steps skipped",
+        "last loss scale",
+    )  # fmt: skip
+    for heading in headings:
         table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
     for report in reports.values():
         table.add_row(
@@ -105,6 +109,7 @@ def _result_table(reports: Mapping[str, Report]) -> Table:
             f"{100 * report.test_accuracy:.1f} %",
             f"{100 * report.moved:.0f} %",
             f"{report.variable_bytes:,}",
+            f"{report.bytes_per_parameter:.2f}",
             str(report.history.skipped_steps),
             "-" if report.loss_scale is None else f"2**{math.log2(report.loss_scale):.0f}",
         )

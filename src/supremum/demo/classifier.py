@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from supremum import nn
 from supremum.demo.digits import Digits, Floats
-from supremum.mixed_precision import DynamicLossScale, HardwareWarning, Policy
-from supremum.optimizers import Adam
+from supremum.mixed_precision import DynamicLossScale, HardwareWarning, Policy, weight_memory
+from supremum.optimizers import SGD, Adam, Optimizer
 from supremum.training import History, Sequential, SparseCategoricalCrossentropy
 
 # By default the scale rises after 2,000 good steps, which is longer than a demonstration.
 SCALE = DynamicLossScale(increment_period=50)
 BATCH = 64
+
+
+def adam(learning_rate: float, loss_weight: float) -> Optimizer:
+    """Adam, whose steps do not depend on the weight of the loss if its epsilon is weighted, too."""
+    return Adam(learning_rate, epsilon=1e-7 * loss_weight)
+
+
+def sgd(learning_rate: float, loss_weight: float) -> Optimizer:
+    """Stochastic gradient descent, whose steps do not depend on the weight of the loss."""
+    return SGD(learning_rate / loss_weight)
 
 
 @dataclass(frozen=True)
@@ -29,10 +40,12 @@ class Case:
         summary: a description in a sentence.
         runs: the policies by the name of the run, in the order to run them.
         weight: the weight of the loss.
-        learning_rate: the learning rate of Adam.
+        learning_rate: the learning rate.
         epochs: the default number of epochs.
         network: makes the network.
         steps_per_execution: the number of steps to send to the device at once.
+        optimizer: makes the optimizer from the learning rate and the weight of the loss.
+        narrow_weights: how the optimizer stores narrow weights, by the name of the run; to nearest in other runs.
 
     >>> CASES["digits"].summary
     'a convolutional network in float32 and in mixed precision'
@@ -45,6 +58,8 @@ class Case:
     epochs: int
     network: Callable[[Policy], Sequential]
     steps_per_execution: int = 1
+    optimizer: Callable[[float, float], Optimizer] = adam
+    narrow_weights: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def convolutions(policy: Policy) -> Sequential:
@@ -60,8 +75,21 @@ def perceptron(policy: Policy) -> Sequential:
     return Sequential([nn.Flatten(), nn.Dense(512), nn.ReLU(), nn.Dense(10)], dtype=policy)
 
 
+def deep_perceptron(policy: Policy) -> Sequential:
+    """Two hidden layers, whose weights start at the same numbers under every policy, rounded to its dtype."""
+    hidden = [layer for _ in range(2) for layer in (nn.Dense(256, kernel_initializer=float32_kernel), nn.ReLU())]
+    return Sequential([nn.Flatten(), *hidden, nn.Dense(10, kernel_initializer=float32_kernel)], dtype=policy)
+
+
+def float32_kernel(key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Draw in float32, because JAX draws other numbers in other dtypes."""
+    return jax.nn.initializers.glorot_uniform()(key, shape, jnp.float32).astype(dtype)
+
+
 UNSCALED, REMEDY, NARROW_WEIGHTS = "float16, not scaled", "float16, loss scaled", "float16 weights too"
 """The runs of the case `"underflow"` that fail, and the one with the remedy."""
+STOCHASTIC, KAHAN, MASTER = "stochastic rounding", "Kahan sum", "float32 beside"
+"""The runs of the case `"master-weights"` whose optimizer keeps small steps."""
 CASES: dict[str, Case] = {
     # The loss is small, as those of long sequences and of one task among several are. The learning rate is common for
     # fine-tuning; a step is then smaller than half the distance between most neighbouring weights in float16.
@@ -88,11 +116,29 @@ CASES: dict[str, Case] = {
         epochs=12,
         network=convolutions,
     ),
+    # Each step moves a weight by less than half the distance to the next number of bfloat16.
+    "master-weights": Case(
+        "small steps, which bfloat16 weights round away unless the optimizer keeps them",
+        {
+            "float32 weights": Policy("mixed_bfloat16"),
+            "bfloat16 weights": Policy("bfloat16"),
+            STOCHASTIC: Policy("bfloat16"),
+            KAHAN: Policy("bfloat16"),
+            MASTER: Policy("bfloat16"),
+        },
+        weight=1.0,
+        learning_rate=5e-4,
+        epochs=700,
+        network=deep_perceptron,
+        steps_per_execution=22,
+        optimizer=sgd,
+        narrow_weights={STOCHASTIC: "stochastic", KAHAN: "kahan", MASTER: "master"},
+    ),
 }
 """The cases of `supremum demo --case`.
 
 >>> list(CASES), CASES["underflow"].weight
-(['underflow', 'digits'], 1e-06)
+(['underflow', 'digits', 'master-weights'], 1e-06)
 >>> list(CASES["underflow"].runs)
 ['float32', 'float16, not scaled', 'float16, loss scaled', 'bfloat16', 'float16 weights too']
 """
@@ -110,6 +156,7 @@ class Report:
         initial_weights: the trainable weights before the training, in one row.
         final_weights: the trainable weights after the training.
         variable_bytes: the bytes of all variables, including running statistics.
+        bytes_per_parameter: the bytes of trainable weights and of the optimizer's slots, for each weight.
         seed: the seed of weights and shuffling.
         history: the history of the training.
 
@@ -125,6 +172,7 @@ class Report:
     ...     before,
     ...     after,
     ...     8,
+    ...     4.0,
     ...     seed=0,
     ...     history=history,
     ... )
@@ -139,6 +187,7 @@ class Report:
     initial_weights: Floats
     final_weights: Floats
     variable_bytes: int
+    bytes_per_parameter: float
     seed: int
     history: History
 
@@ -158,6 +207,7 @@ class Report:
             "skipped_steps": self.history.skipped_steps,
             "loss_scale": self.loss_scale,
             "variable_bytes": self.variable_bytes,
+            "bytes_per_parameter": self.bytes_per_parameter,
             "seconds_per_epoch": self.history.seconds_per_epoch,
             "seed": self.seed,
             "epochs": len(self.history.seconds),
@@ -192,8 +242,8 @@ def train_classifier(
         on_epoch: called after every epoch with its number, from 0, and its results.
     """
     policy = case.runs[label]
-    # Adam's steps do not depend on the weight of the loss if its epsilon is weighted, too.
-    optimizer = Adam(case.learning_rate, epsilon=1e-7 * case.weight)
+    optimizer = case.optimizer(case.learning_rate, case.weight)
+    optimizer.weights = case.narrow_weights.get(label)
     with warnings.catch_warnings():
         # The demonstration compares how policies learn on any machine; their speed does not matter here.
         warnings.simplefilter("ignore", HardwareWarning)
@@ -218,6 +268,7 @@ def train_classifier(
         initial_weights=before,
         final_weights=_weights(model),
         variable_bytes=sum(variable.nbytes for variable in model.variables.values()),
+        bytes_per_parameter=weight_memory(nn.split_variables(model)[0], optimizer.state.slots).bytes_per_parameter,
         seed=seed,
         history=history,
     )

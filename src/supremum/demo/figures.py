@@ -53,6 +53,7 @@ def underflow_caption(case: Case, reports: Mapping[str, Report], gradients: Floa
     ...         weights,
     ...         weights * 2,
     ...         8,
+    ...         4.0,
     ...         seed=0,
     ...         history=history,
     ...     )
@@ -106,6 +107,7 @@ def draw_underflow(path: Path, case: Case, reports: Mapping[str, Report], gradie
     ...         weights,
     ...         weights * 2,
     ...         8,
+    ...         4.0,
     ...         seed=0,
     ...         history=history,
     ...     )

@@ -64,17 +64,35 @@ from supremum.mixed_precision.scaled_gradients import (
 from supremum.mixed_precision.scaled_gradients import apply_or_skip as apply_or_skip
 from supremum.mixed_precision.scaled_gradients import differentiate_scaled as differentiate_scaled
 from supremum.mixed_precision.scaled_gradients import split_loss as split_loss
+from supremum.mixed_precision.weight_storage.counter_hash import step_key as step_key
+from supremum.mixed_precision.weight_storage.memory import WeightMemory, WeightMemoryRow, weight_memory
+from supremum.mixed_precision.weight_storage.moments import BlockScaled
+from supremum.mixed_precision.weight_storage.moments import read_moments as read_moments
+from supremum.mixed_precision.weight_storage.moments import storage_of_moments as storage_of_moments
+from supremum.mixed_precision.weight_storage.moments import store_moments as store_moments
+from supremum.mixed_precision.weight_storage.moments import stored_moment as stored_moment
+from supremum.mixed_precision.weight_storage.transformation import (
+    NarrowStep,
+    NarrowWeights,
+    NarrowWeightsState,
+    narrow_weights,
+)
+from supremum.mixed_precision.weight_storage.weights import ExtraWeights
+from supremum.mixed_precision.weight_storage.weights import is_narrow_weight as is_narrow_weight
+from supremum.mixed_precision.weight_storage.weights import storage_of_weights as storage_of_weights
 from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 
 __all__ = [
-    "AUTOCAST_OPERATIONS", "AUTOCAST_PRESETS", "AutocastFunction", "AutocastReport", "AutocastRow", "DynamicLossScale",
-    "FixedLossScale", "HardwareWarning", "LossScale", "LossScaleState", "Narrowed", "NarrowedArray", "NarrowingReport",
-    "Policy", "PolicyMap", "PolicyWarning", "ProductCounts", "ScaledGradients", "ScaledOptimizerState",
-    "UncastFunction", "UncastProductsWarning", "UnmatchedPatternWarning", "all_finite", "all_reduce_gradients",
-    "as_loss_scale", "as_policy", "autocast", "cast_floating", "deserialize_loss_scale", "find_loss_scale_state",
-    "floatx", "global_policy", "loss_scaled", "narrow", "register_operation", "scale_loss", "scaled_value_and_grad",
-    "select_tree", "serialize_loss_scale", "set_floatx", "set_global_policy", "use_policy",
+    "AUTOCAST_OPERATIONS", "AUTOCAST_PRESETS", "AutocastFunction", "AutocastReport", "AutocastRow", "BlockScaled",
+    "DynamicLossScale", "ExtraWeights", "FixedLossScale", "HardwareWarning", "LossScale", "LossScaleState",
+    "NarrowStep", "NarrowWeights", "NarrowWeightsState", "Narrowed", "NarrowedArray", "NarrowingReport", "Policy",
+    "PolicyMap", "PolicyWarning", "ProductCounts", "ScaledGradients", "ScaledOptimizerState", "UncastFunction",
+    "UncastProductsWarning", "UnmatchedPatternWarning", "WeightMemory", "WeightMemoryRow", "all_finite",
+    "all_reduce_gradients", "as_loss_scale", "as_policy", "autocast", "cast_floating", "deserialize_loss_scale",
+    "find_loss_scale_state", "floatx", "global_policy", "loss_scaled", "narrow", "narrow_weights",
+    "register_operation", "scale_loss", "scaled_value_and_grad", "select_tree", "serialize_loss_scale", "set_floatx",
+    "set_global_policy", "use_policy", "weight_memory",
 ]  # fmt: skip
 
 

@@ -27,6 +27,7 @@ class GradientDescentOptions(TypedDict, total=False):
     ema_momentum: float
     ema_overwrite_frequency: int | None
     gradient_accumulation_steps: int | None
+    weights: str | None
 
 
 class GradientDescent(Optimizer):

@@ -12,9 +12,9 @@ import numpy as np
 
 from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
+from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array, is_floating
-from supremum.optimizers.state import Scalar, value_of
+from supremum.optimizers.state import OptimizerState, Scalar, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken, a traced integer scalar, to a number."""
@@ -171,6 +171,23 @@ class Hyperparameters:
     def at(self, numbers: Mapping[str, jax.Array], step: jax.Array) -> dict[str, jax.Array | None]:
         """Return the values of all hyperparameters at a step; None for absent ones."""
         return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
+
+    def in_step(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, jax.Array | None]:
+        """Return the values of all hyperparameters for a step, in the widest dtype of its computation.
+
+        Args:
+            state: the state of the optimizer.
+            values: the values of the variables, by key.
+        """
+        dtypes = (at_least_float32(each.dtype) for each in values.values())
+        dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
+        numbers = self.at(state.hyperparameters, state.iterations)
+        return {name: None if number is None else number.astype(dtype) for name, number in numbers.items()}
+
+    def check(self, numbers: Mapping[str, Any]) -> None:
+        """Raise if a number is out of its range."""
+        for name, number in numbers.items():
+            self.rules[name].check(name, number)
 
     def variable(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> Hyperparameter:
         """Make the variable of a hyperparameter; `read` and `write` are as for `Scalar`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 
 from supremum.argument_checks import flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.formats import DType, at_least_float32
+from supremum.formats import DType
 from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import all_reduce_gradients, one_more
 from supremum.nn import Variable
@@ -30,6 +31,7 @@ from supremum.optimizers.gradients import (
     register,
 )
 from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
+from supremum.optimizers.narrow_values import NarrowValues
 from supremum.optimizers.settings import CHECKS, hashable
 from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
 from supremum.optimizers.weight_averages import assign_averages, with_average
@@ -65,6 +67,8 @@ class Optimizer:
         ema_overwrite_frequency: after how many steps the variables are replaced by the averages; None for never.
         gradient_accumulation_steps: how many gradients are averaged for a step; None for 1. Gradients that a loss scale
             skips do not count.
+        weights: how variables narrower than float32 keep small updates: `"stochastic"`, `"kahan"` or `"master"`, as in
+            `mixed_precision.narrow_weights`; None to round to nearest.
         injected_hyperparameters: numbers that replace injected ones, by name.
 
     Raises:
@@ -87,7 +91,7 @@ class Optimizer:
     # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
     _settings: ClassVar[tuple[str, ...]] = (
         "gradient_transformers", "gradient_aggregator", "use_ema", "ema_momentum", "ema_overwrite_frequency",
-        "gradient_accumulation_steps",
+        "gradient_accumulation_steps", "weights",
     )  # fmt: skip
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}
 
@@ -104,6 +108,7 @@ class Optimizer:
         ema_momentum: float = 0.99,
         ema_overwrite_frequency: int | None = None,
         gradient_accumulation_steps: int | None = None,
+        weights: str | None = None,
         **injected_hyperparameters: Hyper,
     ) -> None:
         self._hyper = Hyperparameters()
@@ -122,6 +127,7 @@ class Optimizer:
         self.ema_momentum = ema_momentum
         self.ema_overwrite_frequency = ema_overwrite_frequency
         self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.weights = weights
         self.transformation: Any = None
         if type(self).make_transformation is Optimizer.make_transformation:
             if isinstance(transformation, Optimizer):
@@ -279,18 +285,12 @@ class Optimizer:
         return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
-        transformation = self._whole_transformation(self._numbers(state, values))
+        transformation = self._whole_transformation(self._hyper.in_step(state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
         name = type(self).__name__
         slots = transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, name)
+        slots = NarrowValues(self.weights, values).first_slots(slots)
         return slots if self.gradient_accumulation_steps is None else (no_gradients(values), slots)
-
-    def _numbers(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """Return the hyperparameters of a step, in the widest dtype of its computation."""
-        dtypes = (at_least_float32(each.dtype) for each in values.values())
-        dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
-        numbers = self._hyper.at(state.hyperparameters, state.iterations)
-        return {name: None if number is None else number.astype(dtype) for name, number in numbers.items()}
 
     # Pure functions, for use inside jit
 
@@ -376,20 +376,20 @@ class Optimizer:
         del before  # only for optimizers that skip steps
         keys = frozenset(self._key_of.values() or values)
         given = given_gradients(gradients, keys & values.keys())
+        narrow, name = NarrowValues(self.weights, values), type(self).__name__
         aggregator = self.gradient_aggregator if aggregate_gradients else None
 
         def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
             with use_state(self, state):
-                numbers = self._numbers(state, values)
+                numbers = self._hyper.in_step(state, values)
                 processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
                 transformation = self._whole_transformation(numbers)
             if not processed:
                 raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
-            new_values, slots = transformations.take_step(
-                transformation, processed, state.slots, values, keys, numbers, type(self).__name__
+            take = partial(transformations.take_step, transformation, processed, keys=keys, numbers=numbers)
+            new_values, slots = narrow.take_step(
+                partial(take, optimizer=name), state, partial(constrain, variables=self.built_for)
             )
-            changed = {key: new_values[key] for key in processed}
-            new_values |= constrain(changed, self.built_for)
             return new_values, OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
 
         steps = self.gradient_accumulation_steps
@@ -494,8 +494,7 @@ class Optimizer:
         """
         arrays = checkpoint_arrays.checked(checkpoint_arrays.without_scale(saved), self.variables)
         numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
-        for name, number in numbers.items():
-            self._hyper.rules[name].check(name, number)
+        self._hyper.check(numbers)
         slots = transformations.replace_leaves(self._state.slots, arrays)
         self._state = OptimizerState(arrays["iterations"], self._state.hyperparameters, slots)
         for name, number in numbers.items():

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from supremum.argument_checks import flag, is_iterable, real_within, whole_number
-from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import Kind, as_format
+from supremum.errors import OperandError, shown
+from supremum.mixed_precision import storage_of_moments, storage_of_weights
 from supremum.nn.functional import MOST
 
 
@@ -35,10 +35,14 @@ def _checked_aggregator(function: Any) -> Any:
 def _checked_dtype(dtype: Any) -> str | None:
     if dtype is None:
         return None
-    row = as_format(dtype)
-    if row.kind is not Kind.FLOAT or not row.zero:
-        raise ArgumentError(f"slots need a real floating dtype with a zero, got {row}: use 'bfloat16'")
-    return str(row)
+    row = storage_of_moments(dtype)
+    return dtype if row is None else str(row)
+
+
+def _checked_weights(weights: Any) -> str | None:
+    if weights is not None:
+        storage_of_weights(weights)
+    return weights
 
 
 def _checked_count(name: str, number: Any) -> int | None:
@@ -57,6 +61,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "centered": partial(flag, "centered"),
     "mu_dtype": _checked_dtype,
     "nu_dtype": _checked_dtype,
+    "weights": _checked_weights,
 }
 """Checks of attributes: each function returns the value to store, or raises."""
 

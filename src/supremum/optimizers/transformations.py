@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
-from supremum.mixed_precision import is_floating, widen
+from supremum.mixed_precision import is_floating, read_moments, store_moments, stored_moment, widen
 
 _INJECTED: Any = optax.InjectStatefulHyperparamsState
 
@@ -93,14 +93,14 @@ def replace_leaves(slots: Any, leaves: Mapping[str, Any]) -> Any:
 
 
 def carry_over(slots: Any, fresh: Any) -> Any:
-    """Copy into a fresh state every leaf of an old state with the same name and shape, in the fresh leaf's dtype."""
-    old = by_name(slots)
+    """Copy into a fresh state every leaf of an old state with the same name and shape, stored as the fresh leaf."""
+    old, wide = by_name(read_moments(slots)), read_moments(fresh)
     kept = {
         name: old[name].astype(leaf.dtype)
-        for name, leaf in by_name(fresh).items()
+        for name, leaf in by_name(wide).items()
         if name in old and old[name].shape == leaf.shape
     }
-    return replace_leaves(fresh, kept)
+    return store_moments(replace_leaves(wide, kept), fresh)
 
 
 # Hyperparameters that `optax.inject_hyperparams` stores in a state
@@ -216,8 +216,8 @@ def initial_slots(
         transformation: the optax transformation.
         values: the values of the variables, by key.
         names: the names of the hyperparameters, which are not stored in the slots.
-        dtypes: the dtype in which each field of the slots is stored, such as `"mu"`; other fields keep the dtype of the
-            computation.
+        dtypes: how each field of the slots is stored, such as `"mu"`: a dtype or `"dynamic8"`; other fields keep the
+            dtype of the computation.
         optimizer: the name of the optimizer in error messages.
 
     Raises:
@@ -232,11 +232,11 @@ def initial_slots(
             f"a flat dict with these keys: {error}"
         ) from error
 
-    def cast(path: Any, leaf: Any) -> jax.Array:
+    def cast(path: Any, leaf: Any) -> Any:
         array = jnp.asarray(leaf)
         fields = [entry.name for entry in path if isinstance(entry, jax.tree_util.GetAttrKey)]
-        dtype = next((dtypes[field] for field in fields if dtypes.get(field) is not None), array.dtype)
-        return jnp.asarray(array, dtype)
+        field = next((field for field in fields if dtypes.get(field) is not None), None)
+        return array if field is None else stored_moment(array, dtypes[field], field)
 
     return jax.tree_util.tree_map_with_path(cast, extract_numbers(slots, names)[0])
 
@@ -245,7 +245,7 @@ def take_step(
     transformation: Any,
     gradients: Mapping[str, jax.Array],
     slots: Any,
-    values: Mapping[str, jax.Array],
+    wide: Mapping[str, jax.Array],
     keys: frozenset[str],
     numbers: Mapping[str, Any],
     optimizer: str,
@@ -256,23 +256,23 @@ def take_step(
         transformation: the optax transformation.
         gradients: the gradients by key, at least float32; variables without a gradient keep their values and slots.
         slots: the slots of all variables.
-        values: the values of the variables, by key.
+        wide: the values of the variables, by key, at least float32.
         keys: the keys of the variables in the slots.
         numbers: the hyperparameters of the step, by name.
         optimizer: the name of the optimizer in error messages.
 
     Returns:
-        The new values and the new slots, in the dtypes of the old ones.
+        The new values of the variables with a gradient, at least float32, and the new slots, in the dtypes of the old.
 
     Raises:
         ArgumentError: if the transformation cannot take a step on only these variables.
     """
-    wide = {key: widen(values[key]) for key in gradients}
+    wide = {key: wide[key] for key in gradients}
     slots = insert_numbers(slots, numbers)
     part = rekey(slots, keys, {key: key for key in gradients})
     update: Any = optax.with_extra_args_support(transformation).update
     try:
-        updates, after = update(gradients, jax.tree.map(widen, part), wide)
+        updates, after = update(gradients, read_moments(part), wide)
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
             f"the transformation of {optimizer} cannot take a step on the variables {listed(wide)}. "
@@ -280,13 +280,9 @@ def take_step(
             f"loss; if a variable has no gradient, a mask must be a function of the dict: {error}"
         ) from error
 
-    def cast_like(leaf: Any, old: Any) -> jax.Array:
-        return jnp.asarray(leaf, old.dtype)
-
     # Dtypes must not change from step to step.
-    slots = merge(slots, keys, jax.tree.map(cast_like, after, part), gradients.keys())
-    changed = {key: (wide[key] + updates[key]).astype(values[key].dtype) for key in gradients}
-    return {**values, **changed}, extract_numbers(slots, numbers)[0]
+    slots = merge(slots, keys, store_moments(after, part), gradients.keys())
+    return {key: wide[key] + updates[key] for key in gradients}, extract_numbers(slots, numbers)[0]
 
 
 def setting_text(value: object) -> str:

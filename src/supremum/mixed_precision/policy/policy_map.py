@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
 import jax
 
 from supremum.argument_checks import known_keys, pytree, text
-from supremum.errors import ArgumentError, OperandError, near_names, shown
+from supremum.errors import OperandError, near_names, shown
+from supremum.mixed_precision.path_patterns import compiled, matches, scopes_of
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.user_frame import warn_user
+
+_OWNER = "a PolicyMap"
 
 
 class UnmatchedPatternWarning(UserWarning):
@@ -60,13 +61,13 @@ class PolicyMap:
         if not isinstance(cast("Any", patterns), Mapping):
             raise OperandError(f"the patterns of a PolicyMap must be a mapping to policies, got {shown(patterns)}")
         for pattern in patterns:
-            _compiled(pattern)
+            compiled(pattern, _OWNER)
         object.__setattr__(self, "patterns", tuple((key, as_policy(policy)) for key, policy in patterns.items()))
         object.__setattr__(self, "default", as_policy(default))
 
     def pattern_for(self, path: str) -> str | None:
         """Return the first pattern that matches a path; None if no pattern does."""
-        scopes = _scopes(text("path", path))
+        scopes = scopes_of(text("path", path))
         return next((pattern for pattern, _ in self.patterns if _matches(pattern, scopes)), None)
 
     def for_path(self, path: str) -> Policy:
@@ -81,7 +82,7 @@ class PolicyMap:
             paths: every path of a tree.
         """
         paths = list(paths)
-        scopes = [_scopes(path) for path in paths]
+        scopes = [scopes_of(path) for path in paths]
         dead = [pattern for pattern, _ in self.patterns if not any(_matches(pattern, each) for each in scopes)]
         if not dead:
             return
@@ -155,24 +156,8 @@ def _is_entry(pair: Any) -> bool:
     return isinstance(pair[0], str) and isinstance(pair[1], Mapping)
 
 
-@lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    if not isinstance(cast("Any", pattern), str):
-        raise OperandError(f"a pattern of a PolicyMap must be a string, got {shown(pattern)}")
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        fix = f"to match the text literally, write {re.escape(pattern)!r}"
-        raise ArgumentError(f"the pattern {shown(pattern)} is not a regular expression ({error}): {fix}") from None
-
-
-def _scopes(path: str) -> tuple[str, ...]:
-    names = path.split("/")
-    return tuple("/".join(names[:depth]) for depth in range(len(names), 0, -1))
-
-
 def _matches(pattern: str, scopes: tuple[str, ...]) -> bool:
-    return any(_compiled(pattern).fullmatch(scope) for scope in scopes)
+    return matches(pattern, scopes, _OWNER)
 
 
 def _shown(paths: Iterable[str]) -> str:

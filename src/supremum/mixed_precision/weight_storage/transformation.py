@@ -1,0 +1,322 @@
+"""Optimizers of narrow weights, around any optax transformation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+
+import jax
+import jax.numpy as jnp
+
+from supremum.argument_checks import pytree, whole_number
+from supremum.errors import ArgumentError, OperandError, shown
+from supremum.formats import as_format
+from supremum.mixed_precision.pytrees import described, is_inexact, native, widen
+from supremum.mixed_precision.weight_storage.counter_hash import step_key
+from supremum.mixed_precision.weight_storage.moments import checked_moments, read_moments, store_first, store_moments
+from supremum.mixed_precision.weight_storage.places import path_text
+from supremum.mixed_precision.weight_storage.weights import (
+    ExtraWeights,
+    WeightStorage,
+    is_narrow_weight,
+    storage_of_weights,
+)
+
+if TYPE_CHECKING:
+    import optax  # pyright: ignore[reportMissingTypeStubs]
+
+
+class NarrowWeightsState(NamedTuple):
+    """The state of `narrow_weights`: a pytree of arrays, for checkpoints of any library.
+
+    Args:
+        steps: the number of steps, int32, which chooses the random bits of the next step.
+        inner: the state of the wrapped optimizer, with its moments as they are stored.
+        extra: what is stored beside the weights.
+
+    >>> import optax
+    >>> optimizer = narrow_weights(optax.sgd(0.1), "master")
+    >>> state = optimizer.init({"w": jnp.ones(2, "bfloat16")})
+    >>> state.steps, state.extra.master["w"].dtype
+    (Array(0, dtype=int32), dtype('float32'))
+    """
+
+    steps: jax.Array
+    inner: Any
+    extra: ExtraWeights
+
+
+class NarrowStep(NamedTuple):
+    """The result of a step.
+
+    Args:
+        params: the new parameters, in the dtypes of the old ones.
+        state: the new state.
+
+    >>> import optax
+    >>> params, optimizer = jnp.ones(1, "bfloat16"), narrow_weights(optax.sgd(0.5))
+    >>> optimizer.step(params, optimizer.init(params), params).params
+    Array([0.5], dtype=bfloat16)
+    """
+
+    params: Any
+    state: NarrowWeightsState
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NarrowWeights:
+    """An optimizer of narrow weights, made by `narrow_weights`.
+
+    Args:
+        transformation: the wrapped optax transformation.
+        weights: how weights are stored: `"stochastic"`, `"kahan"` or `"master"`.
+        moments: how moments are stored, by pattern.
+        seed: the seed of stochastic rounding.
+
+    >>> import optax
+    >>> narrow_weights(optax.adam(1e-3), "kahan", moments={"mu": "bfloat16"})
+    NarrowWeights('kahan', moments={'mu': 'bfloat16'}, seed=0)
+    """
+
+    transformation: Any
+    weights: str
+    moments: Mapping[str, Any]
+    seed: int
+
+    def init(self, params: Any) -> NarrowWeightsState:
+        """Make the state for parameters.
+
+        Args:
+            params: any pytree of arrays. Weights narrower than float32 are stored as `weights` says; float32, float64
+                and complex weights are updated as optax does; other leaves stay as they are.
+
+        Raises:
+            ArgumentError: if no weight is narrower than float32, or a pattern of `moments` matches nothing.
+            OperandError: for a weight in a format that has no zero, sign or NaN.
+        """
+        leaves = _Leaves(params)
+        if not any(leaves.narrow):
+            raise ArgumentError(
+                "narrow_weights found no weight narrower than float32: use the optimizer itself, or cast the weights "
+                "with cast_floating(params, 'bfloat16')"
+            )
+        storage = storage_of_weights(self.weights)
+        first = [
+            storage.first(jnp.asarray(leaf)) if narrow else None
+            for leaf, narrow in zip(leaves, leaves.narrow, strict=True)
+        ]
+        wide = leaves.tree(
+            widen(leaf) if trained else None for leaf, trained in zip(leaves, leaves.trained, strict=True)
+        )
+        inner = jax.tree.map(jnp.asarray, self.transformation.init(wide))
+        extra = ExtraWeights() if storage.field is None else ExtraWeights(**{storage.field: leaves.tree(first)})
+        return NarrowWeightsState(jnp.zeros((), jnp.int32), store_first(inner, wide, self.moments), extra)
+
+    def step(self, grads: Any, state: NarrowWeightsState, params: Any, **extra_args: Any) -> NarrowStep:
+        """Take a step: update the moments, and apply the update to the weights.
+
+        A pure function for `jax.jit`, `jax.lax.scan` and `jax.lax.cond`. The wrapped optimizer gets gradients, weights
+        and moments in at least float32. A skipped step is one that is not called; the state then stays the same, and
+        with it the random bits of the next step.
+
+        Args:
+            grads: the gradients, a tree like `params`, of any floating dtypes; None for a weight that stays as it is.
+            state: the state before the step.
+            params: the parameters before the step.
+            extra_args: further arguments of the wrapped transformation's `update`, such as `value`.
+
+        Returns:
+            The parameters and the state, in the dtypes of the old ones.
+
+        Raises:
+            ArgumentError: for gradients whose structure or shapes differ from those of the parameters.
+            OperandError: for a state that `init` did not make, and gradients that are not floating.
+
+        >>> import optax
+        >>> optimizer = narrow_weights(optax.sgd(2.0**-10), "kahan")
+        >>> params = {"w": jnp.ones(1, "bfloat16")}
+        >>> state = optimizer.init(params)
+        >>> for _ in range(4):
+        ...     params, state = optimizer.step({"w": jnp.ones(1)}, state, params)
+        >>> params["w"], state.extra.compensation["w"]  # 1 - 4 / 1024
+        (Array([0.996094], dtype=bfloat16), Array([0], dtype=int16))
+        """
+        if not isinstance(cast("Any", state), NarrowWeightsState):
+            raise OperandError(
+                f"the state of narrow_weights must be a NarrowWeightsState, got {shown(state)}: use init(params)"
+            )
+        leaves, storage = _Leaves(params), storage_of_weights(self.weights)
+        extra = leaves.like(None if storage.field is None else getattr(state.extra, storage.field), "the state")
+        _check_extra(leaves, extra, storage)
+        gradients = [
+            _gradient(gradient, leaf, path) if trained else None
+            for gradient, leaf, path, trained in zip(
+                leaves.like(grads, "the gradients"), leaves, leaves.paths, leaves.trained, strict=True
+            )
+        ]
+        wide: list[Any] = [
+            storage.wide(jnp.asarray(leaf), beside) if narrow else widen(leaf) if trained else None
+            for leaf, beside, narrow, trained in zip(leaves, extra, leaves.narrow, leaves.trained, strict=True)
+        ]
+        inner = read_moments(state.inner)
+        updates, inner = self.transformation.update(leaves.tree(gradients), inner, leaves.tree(wide), **extra_args)
+        changes = leaves.like(updates, "the updates")
+
+        def moved(place: int) -> tuple[Any, Any]:
+            leaf, update = leaves[place], changes[place]
+            if update is None:
+                return leaf, extra[place]
+            if not leaves.narrow[place]:
+                return jnp.asarray(leaf + update).astype(leaf.dtype), None
+            value = wide[place] + jnp.asarray(update, jnp.float32)
+            return storage.narrowed(value, as_format(leaf.dtype), step_key(self.seed, leaves.paths[place], state.steps))
+
+        made = [moved(place) for place in range(len(leaves))]
+        after = state.extra
+        if storage.field is not None:
+            after = after._replace(**{storage.field: leaves.tree(beside for _, beside in made)})
+        inner = _stored(inner, state.inner)
+        return NarrowStep(leaves.tree(leaf for leaf, _ in made), NarrowWeightsState(state.steps + 1, inner, after))
+
+    def update(self, *args: Any, **extra_args: Any) -> NoReturn:
+        """Raise: updates of narrow weights cannot be added by `optax.apply_updates`, which would round them away.
+
+        Raises:
+            OperandError: always, with the code to use instead; a `TypeError`.
+        """
+        del args, extra_args
+        raise OperandError(
+            "narrow_weights has no update(): optax.apply_updates would round small updates away. Use "
+            "params, state = optimizer.step(grads, state, params), and put other transformations inside: "
+            "narrow_weights(optax.chain(optax.clip_by_global_norm(1.0), optax.adam(1e-3)))"
+        )
+
+    def __repr__(self) -> str:
+        moments = f", moments={dict(self.moments)}" if self.moments else ""
+        return f"{type(self).__name__}({self.weights!r}{moments}, seed={self.seed})"
+
+
+class _Leaves(list[Any]):
+    """The leaves of parameters, with their paths, and which of them are trained and narrow."""
+
+    def __init__(self, params: Any) -> None:
+        entries, self.structure = jax.tree_util.tree_flatten_with_path(pytree("params", params))
+        super().__init__(native(leaf) for _, leaf in entries)
+        self.paths = [path_text(path) for path, _ in entries]
+        self.trained = [is_inexact(leaf) for leaf in self]
+        self.narrow = [is_narrow_weight(leaf, path) for leaf, path in zip(self, self.paths, strict=True)]
+
+    def tree(self, leaves: Iterable[Any]) -> Any:
+        return self.structure.unflatten(leaves)
+
+    def like(self, tree: Any, what: str) -> list[Any]:
+        """The leaves of a tree of the same structure, in which None stands for a missing leaf; all None for None."""
+        if tree is None:
+            return [None] * len(self)
+        try:
+            return self.structure.flatten_up_to(tree)
+        except ValueError as error:
+            raise ArgumentError(f"{what} must have the structure of params: {error}") from None
+
+
+def _gradient(gradient: Any, weight: Any, path: str) -> Any:
+    if gradient is None:
+        return None
+    gradient = native(gradient)
+    if not is_inexact(gradient):
+        raise OperandError(f"gradients must be floating-point arrays, got {described(gradient)} at {shown(path)}")
+    if gradient.shape != weight.shape:
+        raise ArgumentError(
+            f"a gradient must have the shape of its weight, got {described(gradient)} for {described(weight)} at "
+            f"{shown(path)}"
+        )
+    return widen(gradient)
+
+
+def _check_extra(leaves: _Leaves, extra: list[Any], storage: WeightStorage) -> None:
+    if storage.field is None:
+        return
+    for leaf, beside, path, narrow in zip(leaves, extra, leaves.paths, leaves.narrow, strict=True):
+        if narrow != (beside is not None) or (narrow and beside.dtype != storage.dtype(leaf.dtype)):
+            raise ArgumentError(
+                f"{shown(path)} is {described(leaf)}, but init() made the state for another dtype: keep the dtypes of "
+                "params, or call init(params) again"
+            )
+
+
+def _stored(after: Any, before: Any) -> Any:
+    try:
+        return store_moments(after, before)
+    except ValueError as error:
+        raise ArgumentError(
+            f"a step must not change the structure of the optimizer's state: give every weight a gradient, or use "
+            f"optax.masked for weights that stay as they are ({error})"
+        ) from error
+
+
+def narrow_weights(
+    optimizer: optax.GradientTransformation | optax.MultiSteps,
+    weights: str = "stochastic",
+    moments: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    seed: int = 0,
+) -> NarrowWeights:
+    """Wrap an optax optimizer so that weights in 16 or 8 bits learn from updates smaller than half their last place.
+
+    | `weights` | stored | bits per bfloat16 weight |
+    |---|---|---|
+    | `"stochastic"` | the weight, rounded up or down at random so that its mean is exact | 16 |
+    | `"kahan"` | the weight, and what rounding took from it (Kahan, 1965), which together are float32 | 32 |
+    | `"master"` | the weight, and the weight in float32 | 48 |
+
+    All computation is in at least float32: gradients, weights and moments are widened for the wrapped optimizer, so
+    weight decay, clipping and averages inside it work as with float32 weights. Everything that changes updates must be
+    inside, as in `narrow_weights(optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3)))`. There is no
+    `update`, because `optax.apply_updates` would round: `step` returns new parameters.
+
+    `narrow` is for inference: it casts the arrays of a checkpoint once.
+
+    Random bits are a hash of the seed, the number of the step, the path of the weight and the index in the whole array.
+    They are the same in each replay, on every replica and under any sharding by `jax.jit`. Inside `jax.shard_map` each
+    device sees its part as the whole array.
+
+    Args:
+        optimizer: any optax transformation, including the learning rate and the sign.
+        weights: how weights narrower than float32 are stored.
+        moments: how the moments are stored, by pattern: a field of the optimizer's state such as `"mu"`, or a field and
+            the path of a weight such as `"nu/.*/kernel"`. A pattern is a regular expression that must match the whole,
+            or a whole scope that contains it; the first that matches wins. The storage is a dtype, or `"dynamic8"` for
+            the 8-bit map of 8-bit Adam (arXiv:2110.02861). That map and float8 dtypes have a float32 scale for each
+            block of 256 elements. Other moments are at least float32.
+        seed: the seed of stochastic rounding.
+
+    Returns:
+        An optimizer with `init(params)` and `step(grads, state, params)`.
+
+    Raises:
+        OperandError: for anything that is not an optax transformation; a `TypeError`.
+        UnknownNameError: for unknown `weights`.
+        ArgumentError: for a dtype that cannot hold moments.
+
+    >>> import optax
+    >>> params = {"w": jnp.ones(1000, "bfloat16")}
+    >>> optimizer = narrow_weights(optax.sgd(1e-4), "stochastic")
+    >>> state = optimizer.init(params)
+    >>> for _ in range(10):
+    ...     params, state = optimizer.step({"w": jnp.ones(1000)}, state, params)
+    >>> f"{float(params['w'].astype('float32').mean()):.3f}", params["w"].dtype
+    ('0.999', dtype(bfloat16))
+    """
+    import optax  # pyright: ignore[reportMissingTypeStubs] (it takes 0.2 s, and not every user of this package needs it)
+
+    given: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
+    if not isinstance(given, optax.GradientTransformation):
+        raise OperandError(
+            f"narrow_weights needs an optax transformation, got {shown(optimizer)}: use optax.adam(1e-3)"
+        )
+    storage_of_weights(weights)
+    made = optax.with_extra_args_support(given)
+    seed = whole_number("seed", seed, 0, int(as_format("uint32").max))
+    return NarrowWeights(made, weights, MappingProxyType(checked_moments(moments)), seed)

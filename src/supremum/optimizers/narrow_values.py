@@ -1,0 +1,88 @@
+"""The values of narrow variables during a step, and the slots for what is stored beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import jax
+
+from supremum.formats import as_format
+from supremum.mixed_precision import ExtraWeights, is_narrow_weight, step_key, storage_of_weights, widen
+from supremum.optimizers.state import OptimizerState
+
+Constrain: TypeAlias = Callable[[dict[str, jax.Array]], dict[str, jax.Array]]
+"""A function that applies the constraints of variables to values by key."""
+
+
+class NarrowValues:
+    """How an optimizer stores the values of variables narrower than float32.
+
+    Args:
+        weights: a value of `weights=` of `narrow_weights`; None to round to nearest and store nothing beside.
+        values: the values of the variables, by key.
+    """
+
+    def __init__(self, weights: str | None, values: Mapping[str, jax.Array]) -> None:
+        self._storage = None if weights is None else storage_of_weights(weights)
+        self._values = values
+        self._narrow = frozenset(
+            key for key, value in values.items() if weights is not None and is_narrow_weight(value, key)
+        )
+
+    def first_slots(self, slots: Any) -> Any:
+        """Return the slots of a transformation together with the arrays beside the variables."""
+        if self._storage is None:
+            return slots
+        first = {
+            key: self._storage.first(value) if key in self._narrow else None for key, value in self._values.items()
+        }
+        return slots, ExtraWeights() if self._storage.field is None else ExtraWeights(**{self._storage.field: first})
+
+    def take_step(
+        self, step: Callable[..., tuple[dict[str, jax.Array], Any]], state: OptimizerState, constrain: Constrain
+    ) -> tuple[dict[str, jax.Array], Any]:
+        """Take a step.
+
+        Args:
+            step: a function of the slots and the wide values that returns new wide values of some of the variables, and
+                the new slots.
+            state: the state of the optimizer; its number of steps chooses random bits.
+            constrain: the constraints; they get the wide values of variables that are stored specially, and the stored
+                values of others.
+
+        Returns:
+            The values of all variables in their own dtypes, and the slots.
+        """
+        if self._storage is None:
+            wide, slots = step(slots=state.slots, wide=self._wide(ExtraWeights()))
+            return self._stored(wide, ExtraWeights(), constrain, state.iterations)[0], slots
+        slots, extra = state.slots
+        wide, slots = step(slots=slots, wide=self._wide(extra))
+        values, extra = self._stored(wide, extra, constrain, state.iterations)
+        return values, (slots, extra)
+
+    def _wide(self, extra: ExtraWeights) -> dict[str, jax.Array]:
+        beside = self._beside(extra)
+        return {
+            key: self._storage.wide(value, beside.get(key)) if self._storage and key in self._narrow else widen(value)
+            for key, value in self._values.items()
+        }
+
+    def _stored(
+        self, wide: Mapping[str, jax.Array], extra: ExtraWeights, constrain: Constrain, step: jax.Array
+    ) -> tuple[dict[str, jax.Array], ExtraWeights]:
+        storage, beside = self._storage, dict(self._beside(extra))
+        narrow = {key: value for key, value in wide.items() if key in self._narrow}
+        others = {key: value.astype(self._values[key].dtype) for key, value in wide.items() if key not in narrow}
+        made = {**self._values, **constrain(others)}
+        if storage is None or not narrow:
+            return made, extra
+        for key, value in constrain(narrow).items():
+            row = as_format(self._values[key].dtype)
+            made[key], beside[key] = storage.narrowed(value, row, step_key(0, key, step))
+        return made, extra if storage.field is None else extra._replace(**{storage.field: beside})
+
+    def _beside(self, extra: ExtraWeights) -> Mapping[str, Any]:
+        field = None if self._storage is None else self._storage.field
+        return {} if field is None else getattr(extra, field)

@@ -1,0 +1,84 @@
+"""The bits of stochastic rounding: uniform, independent of their neighbors, and the same under any sharding."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from supremum.mixed_precision.weight_storage.counter_hash import random_bits, step_key
+
+COUNT = 2**18
+BITS = jax.jit(lambda step: random_bits(step_key(0, "layers/0/kernel", step), (COUNT,)))
+HERE = np.asarray(BITS(jnp.int32(7)))
+
+
+def bits(seed=0, path="layers/0/kernel", step=7, shape=(COUNT,)):
+    return np.asarray(random_bits(step_key(seed, path, jnp.int32(step)), shape))
+
+
+NEIGHBORS = {
+    "index": lambda: np.roll(HERE, -1),
+    "distant index": lambda: np.roll(HERE, -256),
+    "step": lambda: bits(step=8),
+    "distant step": lambda: bits(step=7 + 2**16),
+    "path": lambda: bits(path="layers/1/kernel"),
+    "other path": lambda: bits(path="layers/0/bias"),
+    "seed": lambda: bits(seed=1),
+}
+
+
+def z_of_chi_squared(counts):
+    """How many standard deviations chi-squared is from its mean (Wilson and Hilferty, 1931)."""
+    expected = counts.sum() / counts.size
+    statistic, freedom = ((counts - expected) ** 2 / expected).sum(), counts.size - 1
+    return ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / np.sqrt(2 / (9 * freedom))
+
+
+@pytest.mark.parametrize("shift", [0, 8, 16, 24])
+def test_each_byte_is_uniform(shift):
+    counts = np.bincount((HERE >> shift) & 255, minlength=256)
+    assert abs(z_of_chi_squared(counts)) < 4
+
+
+@pytest.mark.parametrize("shift", [0, 12, 16, 28])
+@pytest.mark.parametrize("neighbor", NEIGHBORS)
+def test_neighbors_are_independent(neighbor, shift):
+    """Chi-squared of the 256 pairs of four bits."""
+    there = NEIGHBORS[neighbor]()
+    pairs = ((HERE >> shift) & 15) * 16 + ((there >> shift) & 15)
+    assert abs(z_of_chi_squared(np.bincount(pairs, minlength=256))) < 4
+    # The difference shows a common offset, which single pairs do not.
+    assert abs(z_of_chi_squared(np.bincount(((HERE ^ there) >> shift) & 15, minlength=16))) < 4
+
+
+def test_one_element_over_many_steps_is_uniform():
+    drawn = np.asarray(jax.vmap(lambda step: random_bits(step_key(0, "b", step), (1,)))(jnp.arange(2**15))).ravel()
+    for shift in (0, 16, 24):
+        assert abs(z_of_chi_squared(np.bincount((drawn >> shift) & 255, minlength=256))) < 4
+
+
+def test_the_chi_squared_test_finds_a_weak_generator():
+    """Marsaglia's xorshift without the multiplications has linear bits, and a plain counter is not random at all."""
+    counter = np.arange(COUNT, dtype=np.uint32)
+    weak = np.bincount(((counter >> 3) & 15) * 16 + ((np.roll(counter, -1) >> 3) & 15), minlength=256)
+    assert abs(z_of_chi_squared(weak)) > 100
+
+
+def test_the_same_arguments_give_the_same_bits_and_others_do_not():
+    np.testing.assert_array_equal(bits(), HERE)
+    for other in (bits(seed=1), bits(path="layers/1/kernel"), bits(step=8)):
+        assert (other == HERE).mean() < 1e-4
+
+
+def test_bits_depend_on_the_index_in_the_whole_array():
+    whole = bits(shape=(8, 64))
+    np.testing.assert_array_equal(whole.ravel(), bits(shape=(512,)))
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    for spec in (P("a"), P(None, "b"), P("b", "a"), P(("a", "b"))):
+        made = jax.jit(
+            lambda step: random_bits(step_key(0, "layers/0/kernel", step), (8, 64)),
+            out_shardings=NamedSharding(mesh, spec),
+        )(jnp.int32(7))
+        np.testing.assert_array_equal(np.asarray(made), whole)
