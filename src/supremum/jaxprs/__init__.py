@@ -34,6 +34,7 @@ from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
 from supremum.jaxprs.traced_calls import is_array as is_array
+from supremum.jaxprs.traced_calls import TracedCall as TracedCall
 from supremum.jaxprs.traced_calls import traced_call as traced_call
 from supremum.public_names import public_names
 
