@@ -25,7 +25,7 @@ def outcomes_of_casts(values, target):
     return np.select([lost, cast == 0, cast < target.smallest_normal], ["overflow", "zero", "subnormal"], "normal")
 
 
-def counts_of(runs, formats):
+def counts_of(runs, formats, histogram=False):
     """The counts of the values of all runs of an operation, as `ValueCounts.to_dict` has them."""
     values = np.concatenate([np.ravel(each) for each in runs]) if runs else np.zeros(0, "float32")
     with np.errstate(all="ignore"):  # ml_dtypes warns of NaNs
@@ -50,23 +50,30 @@ def counts_of(runs, formats):
         "nans": int(np.isnan(wide).sum()),
         "infinities": int(np.isinf(wide).sum()),
         "formats": found,
+        "exponents": exponents_of(magnitudes) if histogram else None,
     }
 
 
-def profile_with_values(function, arguments, formats=FLOATS):
+def exponents_of(magnitudes):
+    """How many magnitudes have each binary exponent, as `ValueCounts.to_dict` has it."""
+    exponents, counts = np.unique(np.frexp(magnitudes)[1] - 1, return_counts=True)
+    return dict(zip(map(str, exponents.tolist()), counts.tolist(), strict=True))
+
+
+def profile_with_values(function, arguments, formats=FLOATS, histogram=False):
     """Profile a function, and fetch the values that its operations made from the same compiled program.
 
     Returns:
         The profile, and the values of the runs of each of its slots.
     """
     program = jax.make_jaxpr(function)(*arguments)
-    plan = plan_of(program, formats)
+    plan = plan_of(program, formats, histogram)
     places = {id(slot): place for place, slot in enumerate(plan.slots)}
     values = [[] for _ in places]
 
     def record(value, slot):
         jax.debug.callback(values[places[id(slot)]].append, value)
-        return measure(value, slot.source, slot.levels)
+        return measure(value, slot.source, slot.questions)
 
     outputs, tallies = jax.jit(lambda *given: evaluate(plan, given, record))(*arguments)
     jax.effects_barrier()

@@ -14,7 +14,7 @@ from numerics.programs import program
 from numerics.reference import FLOATS, bits, counts_of, profile_with_values
 from supremum.formats import as_format
 from supremum.numerics import profile
-from supremum.numerics.tallies import Tally, added, empty, levels_of, measure
+from supremum.numerics.tallies import Tally, added, empty, measure, questions_of
 from supremum.numerics.value_counts import counted
 
 DTYPES = [row for row in FLOATS if row.bits >= 8 and row.name != "float64"]
@@ -29,13 +29,13 @@ def same(found, expected):
     return {**found, "formats": formats} == expected
 
 
-def check_counts(function, arguments):
-    found, values = profile_with_values(function, arguments)
+def check_counts(function, arguments, histogram):
+    found, values = profile_with_values(function, arguments, histogram=histogram)
     for slot, tally, runs in zip(found._slots, found._tallies, values, strict=True):
         elements = slot.site.equation.outvars[slot.result].aval.size
         tally = jax.tree.map(np.asarray, tally)
-        counts = counted(tally, slot.source, slot.levels, FLOATS, elements).to_dict()
-        assert same(counts, counts_of(runs, FLOATS)), slot.site.equation
+        counts = counted(tally, slot.source, slot.questions, FLOATS, elements).to_dict()
+        assert same(counts, counts_of(runs, FLOATS, histogram)), slot.site.equation
     return found
 
 
@@ -43,7 +43,7 @@ def check_counts(function, arguments):
 @pytest.mark.parametrize("seed", range(50))
 def test_counts_of_random_programs_are_those_of_numpy(seed):
     made = program(seed)
-    assert len(check_counts(made.function, made.arguments)) > 0
+    assert len(check_counts(made.function, made.arguments, histogram=seed % 2 == 0)) > 0
 
 
 @pytest.mark.one_in(25)
@@ -96,20 +96,21 @@ def test_results_of_most_random_programs_are_bit_equal_under_all_optimizations(f
     assert set(seeds_with_other_results(range(first, first + 10))) <= {18}
 
 
+@pytest.mark.parametrize("histogram", [False, True], ids=["counts", "histogram"])
 @pytest.mark.parametrize("source", DTYPES, ids=str)
-def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source):
+def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source, histogram):
     if source.bits <= 16:
         values = np.arange(2**source.bits, dtype=f"uint{source.bits}").view(source.dtype)
     else:
         random = np.random.default_rng(0).integers(0, 2**32, 100_000, dtype="uint32")
         special = np.array([0, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0xFF800000], "uint32")
         values = np.concatenate([random, special, special ^ np.uint32(2**31)]).view("float32")
-    levels = levels_of(source, FLOATS)
+    questions = questions_of(source, FLOATS, histogram)
     given = jnp.asarray(values)
-    expected = counts_of([values], FLOATS)
+    expected = counts_of([values], FLOATS, histogram)
     for run in (measure, jax.jit(measure, static_argnums=(1, 2))):
-        tally = jax.tree.map(np.asarray, run(given, source, levels))
-        assert same(counted(tally, source, levels, FLOATS, values.size).to_dict(), expected)
+        tally = jax.tree.map(np.asarray, run(given, source, questions))
+        assert same(counted(tally, source, questions, FLOATS, values.size).to_dict(), expected)
 
 
 @pytest.mark.parametrize("name", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])
@@ -146,13 +147,13 @@ def lax_conj(x):
 @pytest.mark.parametrize("jit", [lambda function: function, jax.jit], ids=["eager", "jitted"])
 def test_counts_carry_into_their_upper_half(jit):
     source = as_format("float32")
-    levels = levels_of(source, ())
-    start = empty(source, levels)
+    questions = questions_of(source, ())
+    start = empty(source, questions)
     nearly = Tally(start.counts.at[0].set(np.uint32(2**32 - 2)), start.least, start.most)
-    tally = jax.tree.map(np.asarray, jit(added)(nearly, measure(jnp.ones(5), source, levels)))
+    tally = jax.tree.map(np.asarray, jit(added)(nearly, measure(jnp.ones(5), source, questions)))
     low, high = tally.counts.astype(object)
     assert (low + high * 2**32).tolist() == [2**32 - 1, 2**32 + 3, 2**32 - 2, 2**32 - 2]
-    assert counted(tally, source, levels, (), 2).runs == 2**32 - 1
+    assert counted(tally, source, questions, (), 2).runs == 2**32 - 1
 
 
 def test_float64_values_are_counted_with_x64():

@@ -14,6 +14,7 @@ from supremum.cli.demo import demo
 from supremum.cli.examples import epilog
 from supremum.cli.exit_codes import CLOSED_PIPE, EXIT_CODES, FAILURE, INTERRUPTED, USAGE_ERROR, Interrupts
 from supremum.cli.launch import launch
+from supremum.cli.profile import profile
 from supremum.cli.rule_sets import diff, explain, explore, lattice, rules, table
 from supremum.errors import SupremumError, UnknownNameError, shortened
 from supremum.extras import missing_packages
@@ -86,7 +87,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "allow_interspersed_args": False,
     },  # options after the script are its own
 }
-for _command in (explain, table, diff, lattice, explore, rules, casts, demo, launch):
+for _command in (explain, table, diff, lattice, explore, rules, casts, profile, demo, launch):
     _name = _command.__name__
     app.command(_name, epilog=epilog(_name), context_settings=_SETTINGS.get(_name))(_command)
 

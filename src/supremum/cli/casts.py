@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import runpy
-import sys
-import traceback
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +12,6 @@ import typer
 from rich.console import Console
 
 from supremum.argument_checks import chosen
-from supremum.atomic_files import is_file
 from supremum.cli.exit_codes import FAILURE, loading
 from supremum.cli.output import (
     STANDARD_OUTPUT,
@@ -29,7 +22,18 @@ from supremum.cli.output import (
     json_text,
     put_text,
 )
-from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
+from supremum.cli.programs import (
+    ArgsOption,
+    ScriptArguments,
+    Target,
+    call_of,
+    check_target,
+    printing_to_errors,
+    run_script,
+    shown_error,
+    tried,
+)
+from supremum.errors import ArgumentError, shortened
 
 if TYPE_CHECKING:
     from supremum.tracing import Cast, Recorded
@@ -38,19 +42,9 @@ _FORMATS = ("terminal", "json", "html", "github")
 
 
 def casts(
-    target: Annotated[
-        str, typer.Argument(help="A script, or module:function, whose arguments --args describes.", show_default=False)
-    ],
-    script_arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the script, after --.", show_default=False)
-    ] = None,
-    args: Annotated[
-        str | None,
-        typer.Option(
-            help="Arguments of the function, such as 'f32[8,128], {\"w\": bf16[128]}, key[], 0.5'; or a function "
-            "that makes them, as module:make_args."
-        ),
-    ] = None,
+    target: Target,
+    script_arguments: ScriptArguments = None,
+    args: ArgsOption = None,
     kinds: Annotated[
         list[str] | None, typer.Option("--class", help="Look only at casts of this class; repeat for several.")
     ] = None,
@@ -96,11 +90,10 @@ def casts(
     failing = tuple(fail_on or (("promotion",) if baseline is not None else ()))
     forbidden = Forbidden.of(failing, allow or (), baseline)
     CastReport(()).select(kinds=kinds or ())  # an unknown class is an error before the program runs
-    if args is None and ":" in target and not target.endswith(".py"):
-        raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
+    check_target(target, args)
     # A report for other programs must not contain what the traced program prints.
     is_printed = output in (None, STANDARD_OUTPUT)
-    with _printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
+    with printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
         if args is None:
             recorded, error = _of_script(target, script_arguments or [])
         else:
@@ -121,7 +114,7 @@ def casts(
     else:
         put_text(_written(recorded, wanted, found), output)
     if error is not None:
-        problem = _shown(error)
+        problem = shown_error(error)
     elif (failing or write_baseline is not None) and not recorded:
         option = (
             "--write-baseline" if write_baseline is not None else "--baseline" if baseline is not None else "--fail-on"
@@ -153,80 +146,22 @@ def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
 
 
 def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.tracing import Recorded, check_call, made_arguments, parse_arguments
+    from supremum.tracing import Recorded
     from supremum.tracing import casts as casts_in
 
-    module_name, _, path = target.partition(":")
-    if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
-        raise ArgumentError(
-            f"With --args, the target must be module:function, such as train:loss, got {shown(target)}."
-        )
-    make = made_arguments(args)
-    arguments = parse_arguments(args) if make is None else ()
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    found, error = _tried(lambda: importlib.import_module(module_name))
-    if isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or "\0"):
-        raise ArgumentError(f"There is no module {shortened(module_name)} here; run the command in its folder.")
-    for name in path.split(".") if error is None else ():
-        inside = found
-        found, error = _tried(partial(getattr, inside, name))
-        if isinstance(error, AttributeError):
-            raise UnknownNameError("function", name, [each for each in dir(inside) if not each.startswith("_")])
-    if error is not None:
+    call, error = call_of(target, args)
+    if call is None:
         return [], error
-    if make is not None:
-        arguments, error = _tried(make)
-        if error is not None:
-            return [], error
-    check_call(path, found, arguments)
-    report, error = _tried(lambda: casts_in(found)(*arguments))
-    return ([] if report is None else [Recorded(path, (args.strip(),), report)]), error
-
-
-def _tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Run the user's program. Return its result, or the error that it raises, even `SystemExit`.
-
-    Raises:
-        KeyboardInterrupt: for Ctrl-C.
-    """
-    try:
-        return run(), None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        return None, error
+    report, error = tried(lambda: casts_in(call.function)(*call.arguments))
+    return ([] if report is None else [Recorded(call.name, (args.strip(),), report)]), error
 
 
 def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], BaseException | None]:
     from supremum.tracing import record_jitted
 
-    path = Path(script)
-    if not is_file(path):
-        raise ArgumentError(f"There is no file {shortened(script)}; give a script, or module:function with --args.")
-    argv, paths = sys.argv, list(sys.path)
-    sys.argv, sys.path[:] = [script, *arguments], [str(path.parent.resolve()), *paths]
     with record_jitted() as recorded:
-        try:
-            _, error = _tried(lambda: runpy.run_path(str(path.resolve()), run_name="__main__"))
-        finally:
-            sys.argv, sys.path[:] = argv, paths
-    is_success = isinstance(error, SystemExit) and error.code in (None, 0)
-    return recorded, None if is_success else error
-
-
-@contextmanager
-def _printing_to_errors() -> Generator[None]:
-    """Redirect standard output to standard error in the block, also for C libraries and child processes."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        error = run_script(script, arguments)
+    return recorded, error
 
 
 def _written(recorded: Sequence[Recorded], format: str, found: Sequence[Cast]) -> str:  # noqa: A002
@@ -244,15 +179,3 @@ def _written(recorded: Sequence[Recorded], format: str, found: Sequence[Cast]) -
     if not recorded:
         return "no jitted function was called\n"
     return "\n\n".join(f"{each}: {each.report}" for each in recorded) + "\n"
-
-
-def _shown(error: BaseException) -> str:
-    """The user's error as Python would print it, without the frames between this command and the user's program."""
-    if isinstance(error, SystemExit):
-        return f"supremum: the program called sys.exit({shown(error.code)})"
-    ours = (str(Path(__file__).parents[1]), "<frozen", runpy.__file__, importlib.__file__)
-    first = error.__traceback__
-    while first is not None and first.tb_frame.f_code.co_filename.startswith(ours):
-        first = first.tb_next
-    lines = traceback.format_exception(type(error), error, first or error.__traceback__)
-    return "".join(lines).removesuffix("\n")

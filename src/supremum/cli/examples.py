@@ -40,6 +40,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum casts train.py --write-baseline casts.json",
         "supremum casts train.py --baseline casts.json --format github",
     ),
+    "profile": (
+        "supremum profile train.py -o profile.html -- --epochs 1",
+        "supremum profile model:loss --args 'f32[8,128]' --formats float16",
+        "supremum profile model:loss --args model:make_args -o loss.svg",
+        "supremum profile model:loss --args model:make_args --device tpu",
+    ),
     "demo": (
         "supremum demo",
         "supremum demo --case underflow --epochs 2 --json figures.json",

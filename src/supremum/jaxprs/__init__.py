@@ -6,6 +6,7 @@ require(__name__, "jax")
 
 from supremum.jax_compat import CALLS, CUSTOM_VMAP, WITH_RULE
 from supremum.jaxprs.equations import CAST_SCOPE as CAST_SCOPE
+from supremum.jaxprs.equations import ON_DEVICE as ON_DEVICE
 from supremum.jaxprs.equations import (
     Callee,
     LoopOperands,
@@ -21,6 +22,8 @@ from supremum.jaxprs.equations import (
 from supremum.jaxprs.equations import Liveness as Liveness
 from supremum.jaxprs.equations import evaluate_equation as evaluate_equation
 from supremum.jaxprs.equations import is_backward as is_backward
+from supremum.jaxprs.equations import operation_of as operation_of
+from supremum.jaxprs.evaluation import evaluated as evaluated
 from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
 from supremum.jaxprs.mutable_arguments import lifted as lifted
 from supremum.jaxprs.positions import BETWEEN as BETWEEN
@@ -33,8 +36,8 @@ from supremum.jaxprs.positions import owner_of as owner_of
 from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
-from supremum.jaxprs.traced_calls import is_array as is_array
 from supremum.jaxprs.traced_calls import TracedCall as TracedCall
+from supremum.jaxprs.traced_calls import is_array as is_array
 from supremum.jaxprs.traced_calls import traced_call as traced_call
 from supremum.public_names import public_names
 

@@ -20,6 +20,8 @@ from supremum.jax_compat import primitives as p
 
 CAST_SCOPE: Final = "supremum.autocast.cast"
 """The `jax.named_scope` of the casts that autocast inserts, and of their gradients."""
+ON_DEVICE: Final = "_on_device"
+"""How the names of primitives end that compute a product of JAX as a device does; see `supremum.numerics.on`."""
 # Calls whose function has the same results as the equation.
 _SAME_RESULTS = frozenset({*CALLS, p.cond_p.name, p.custom_jvp_call_p.name, p.custom_vjp_call_p.name})
 
@@ -60,6 +62,16 @@ def is_backward(equation: JaxprEqn) -> bool:
     [False, False, True]
     """
     return is_transposed(equation.source_info.name_stack)
+
+
+def operation_of(equation: JaxprEqn) -> str:
+    """The name of an equation's primitive; for a product on a device, that of JAX's product.
+
+    >>> import jax
+    >>> operation_of(jax.make_jaxpr(lambda x: 2 * x)(1.0).eqns[0])
+    'mul'
+    """
+    return as_equation(equation).primitive.name.removesuffix(ON_DEVICE)
 
 
 def name_of_call(equation: JaxprEqn) -> str:

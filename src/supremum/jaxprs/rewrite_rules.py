@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive
 
 from supremum.formats import DType
 
@@ -53,6 +53,8 @@ class RewriteAction:
         spread: the index of an operand to broadcast to the shape of the result before its cast, so that its gradient is
             summed in its previous dtype; None for no operand.
         inside: for an equation that calls functions, the context to rewrite them in; None leaves them unchanged.
+        primitive: a primitive that takes the place of the equation's own, with the same operands and results; None
+            keeps it.
 
     >>> import numpy as np
     >>> bfloat16 = np.dtype("bfloat16")
@@ -70,6 +72,7 @@ class RewriteAction:
     vanishes: bool = False
     spread: int | None = None
     inside: Hashable = None
+    primitive: Primitive | None = None
 
 
 class RewriteRule(Protocol):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Primitive, Var
 
 from supremum.formats import DType
 from supremum.jax_compat import (
@@ -93,7 +93,9 @@ class Rewriter:
         """
         rewritten = self.rewrite(function, values, context)
         narrowed = _narrowed_only(open_jaxpr(rewritten.function))
-        hoisted = _cast_values(values, [narrowed.get(index) for index in range(len(values))])
+        # Values without a dtype are never cast.
+        dtypes = [None if value.dtype is None else narrowed.get(index) for index, value in enumerate(values)]
+        hoisted = _cast_values(values, dtypes)
         return (self.rewrite(function, hoisted, context) if hoisted != list(values) else rewritten), hoisted
 
 
@@ -199,7 +201,7 @@ class _Writer:
         if action.vanishes:
             self.define(equation.outvars[0], action.results[0], operands[0])
         else:
-            self.append(equation, operands, action.results, action.params)
+            self.append(equation, operands, action.results, action.params, action.primitive)
 
     def spread(self, var: Any, equation: JaxprEqn) -> Var:
         """An operand broadcast to the shape of the result, defined like a variable of the old program."""
@@ -212,11 +214,18 @@ class _Writer:
         return full
 
     def append(
-        self, equation: JaxprEqn, operands: list[Any], results: Sequence[Value], params: dict[str, Any] | None
+        self,
+        equation: JaxprEqn,
+        operands: list[Any],
+        results: Sequence[Value],
+        params: dict[str, Any] | None,
+        primitive: Primitive | None = None,
     ) -> None:
         outvars = [self.define(var, value) for var, value in zip(equation.outvars, results, strict=True)]
         merged = None if params is None else {**equation.params, **params}
-        self.equations.append(equation.replace(invars=operands, outvars=outvars, params=merged))
+        self.equations.append(
+            equation.replace(invars=operands, outvars=outvars, params=merged, primitive=primitive or equation.primitive)
+        )
 
     def enter_call(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         name = CALLS[equation.primitive.name]

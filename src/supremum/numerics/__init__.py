@@ -1,15 +1,22 @@
-"""What number formats would do to the values that a JAX function computes."""
+"""What number formats and devices would do to the values that a JAX function computes."""
 
 from supremum.extras import require
 
 require(__name__, "jax")
 
+from supremum.numerics.devices import DEVICES, Arithmetic, Device
+from supremum.numerics.emulation import on
+from supremum.numerics.page import profile_page
+from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
 from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.public_names import public_names
 
-__all__ = ["FormatCounts", "Profile", "ProfileRow", "ValueCounts", "profile"]
+__all__ = [
+    "DEVICES", "Arithmetic", "Device", "FormatCounts", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts",
+    "on", "products", "profile", "profile_page",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

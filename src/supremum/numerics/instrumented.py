@@ -19,7 +19,7 @@ from supremum.formats import Format, as_format
 from supremum.jax_compat import CALLS, WITH_RULE, open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Callee, Liveness, Site, aval_of, callees, evaluate_equation, line_of, loop_operands, walk
-from supremum.numerics.tallies import Level, Tally, added, counted_format, empty, levels_of
+from supremum.numerics.tallies import Questions, Tally, added, counted_format, empty, questions_of
 
 # Primitives that move the values of their operand and make none; `jax.extend` does not export all of them.
 _MOVES = (
@@ -36,13 +36,13 @@ class Slot:
         site: the operation that makes it.
         result: its index among the results of the operation.
         source: the format that its values are counted in.
-        levels: the levels that are counted.
+        questions: what is counted.
     """
 
     site: Site
     result: int
     source: Format
-    levels: tuple[Level, ...]
+    questions: Questions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,26 +102,28 @@ Measure: TypeAlias = Callable[[Any, Slot], Tally]
 """Makes the tally of a result of one run."""
 
 
-def plan_of(program: ClosedJaxpr, formats: tuple[Format, ...]) -> Plan:
+def plan_of(program: ClosedJaxpr, formats: tuple[Format, ...], histogram: bool = False) -> Plan:
     """Decide what to count in a program.
 
     Args:
         program: the program.
         formats: the formats that its values may be converted to.
+        histogram: whether to count exponents, too.
 
     Raises:
         ArgumentError: for a `shard_map` and for arrays of at least 2**32 elements.
     """
-    return _Planner(program, formats).plan(program)
+    return _Planner(program, formats, histogram).plan(program)
 
 
 class _Planner:
     """Follows the sites of a program, in the order of `walk`."""
 
-    def __init__(self, program: ClosedJaxpr, formats: tuple[Format, ...]) -> None:
+    def __init__(self, program: ClosedJaxpr, formats: tuple[Format, ...], histogram: bool) -> None:
         self._sites: Iterator[Site] = walk(program)
         self._liveness = Liveness()
         self._formats = formats
+        self._histogram = histogram
 
     def plan(self, function: Jaxpr | ClosedJaxpr) -> Plan:
         jaxpr = open_jaxpr(function)
@@ -154,7 +156,7 @@ class _Planner:
                     f"profile counts arrays of less than 2**32 elements, got {aval.shape} at {line_of(site.equation)}"
                 )
             source = counted_format(aval.dtype)
-            yield Slot(site, index, source, levels_of(source, self._formats))
+            yield Slot(site, index, source, questions_of(source, self._formats, self._histogram))
 
 
 def is_floating(aval: Any) -> bool:
@@ -286,7 +288,7 @@ def _run_cond(step: Step, operands: Sequence[Any], measure: Measure) -> _Counted
 
 
 def _nothing(plan: Plan) -> list[Tally]:
-    return [empty(slot.source, slot.levels) for slot in plan.slots]
+    return [empty(slot.source, slot.questions) for slot in plan.slots]
 
 
 def _sums(left: Sequence[Tally], right: Sequence[Tally]) -> list[Tally]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import jax
 
-from supremum.argument_checks import function, iterable
+from supremum.argument_checks import flag, function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import is_array, lifted, traced_call
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs import traced_call
+from supremum.numerics.arguments import check_arguments
 from supremum.numerics.instrumented import Slot, evaluate, is_floating, plan_of
 from supremum.numerics.report import Profile
 from supremum.numerics.tallies import Tally, measure
@@ -19,7 +21,9 @@ from supremum.numerics.tallies import Tally, measure
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
-def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callable[..., Profile]:
+def profile(
+    fn: Callable[..., Any], formats: Iterable[Any] = FORMATS, *, histogram: bool = True
+) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
     The function is compiled and run once, with counters after each operation that makes floating-point values. Its
@@ -33,6 +37,7 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
             updated as by a call. Arguments that are not arrays, such as Python numbers, are passed on as they are.
         formats: the floating-point formats to answer for.
+        histogram: whether to count the binary exponents of the values too, for `Profile.to_svg` and the page.
 
     Returns:
         A function that takes the same arguments and returns a `Profile`.
@@ -58,10 +63,11 @@ def profile(fn: Callable[..., Any], formats: Iterable[Any] = FORMATS) -> Callabl
     """
     function("fn", fn, "jnp.exp")
     rows = _as_formats(formats)
+    flag("histogram", histogram)
 
     @wraps(fn, updated=())
     def profiled(*args: Any, **kwargs: Any) -> Profile:
-        return _profile(fn, rows, args, kwargs)
+        return _profile(fn, rows, histogram, args, kwargs)
 
     return profiled
 
@@ -75,9 +81,15 @@ def _as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
 
 
 def _profile(
-    fn: Callable[..., Any], formats: tuple[Format, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., Any],
+    formats: tuple[Format, ...],
+    histogram: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Profile:
-    _check_arguments(fn, args, kwargs)
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
+        raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
+    check_arguments("profile", fn, args, kwargs)
     call = traced_call(fn, args, kwargs, "profile")
     program = call.program
     if program.effects:
@@ -86,7 +98,7 @@ def _profile(
     if not any(map(is_floating, program.out_avals)):
         types = ", ".join(map(str, program.out_avals)) or "no arrays"
         raise ArgumentError(f"profile needs a function with a floating-point result, got one that returns {types}")
-    plan = plan_of(program, formats)
+    plan = plan_of(program, formats, histogram)
     slots = plan.slots
 
     @jax.custom_jvp
@@ -104,14 +116,7 @@ def _profile(
 
 
 def _measure(value: Any, slot: Slot) -> Tally:
-    return measure(value, slot.source, slot.levels)
-
-
-def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        raise OperandError("profile runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"profile needs an array among the arguments of the function, got {kinds}; use jnp.asarray")
+    if slot.site.equation.primitive is p.broadcast_in_dim_p:
+        # It has a slot only if it repeats a constant. XLA would fold the count of all copies, slowly.
+        return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
+    return measure(value, slot.source, slot.questions)

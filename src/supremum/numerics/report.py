@@ -18,21 +18,21 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from supremum.argument_checks import chosen, text
+from supremum.argument_checks import chosen, text, whole_number
 from supremum.errors import OperandError
 from supremum.formats import Format, as_format
 from supremum.jax_compat import type_text
-from supremum.jaxprs import aval_of
+from supremum.jaxprs import Position, aval_of
 from supremum.numerics.instrumented import Slot
+from supremum.numerics.pictures import profile_picture
 from supremum.numerics.tallies import Tally
 from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
-from supremum.render import aligned, columns_to_html
+from supremum.numerics.wording import every, not_finite, worst
+from supremum.render import aligned, columns_to_html, fitted, shortened
 from supremum.tracing import Origins, Sources
 
 _SHOWN = 40
-_NARROWEST = 12
-"""The fewest characters of an expression that plain text shows."""
-_GAP = 2
+_MOST_DRAWN = 1000
 _LEGEND = (
     "For each format the worst of: values that overflow (to inf, nan, or the largest number, max), that are flushed to "
     "zero (0), and that become subnormal (sub)."
@@ -52,6 +52,7 @@ class ProfileRow:
         types: the types of its floating-point results, such as `"float32[8,128]"`.
         backward: whether it belongs to a backward pass.
         values: the values.
+        path: the user's calls that led to the operation, outermost first; the last one is the expression.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
@@ -70,6 +71,7 @@ class ProfileRow:
     types: tuple[str, ...]
     backward: bool
     values: ValueCounts
+    path: tuple[Position, ...] = ()
 
     @property
     def where(self) -> str:
@@ -169,7 +171,7 @@ class Profile:
             origin = origins.of(site)
             place = origin.place
             counts = [
-                counted(tally, slot.source, slot.levels, self.formats, _elements(aval))
+                counted(tally, slot.source, slot.questions, self.formats, _elements(aval))
                 for (slot, tally), aval in zip(pairs, avals, strict=True)
             ]
             rows.append(
@@ -182,6 +184,7 @@ class Profile:
                     tuple(map(type_text, avals)),
                     origin.backward,
                     counts[0] if len(counts) == 1 else together(counts, counts[0].runs),
+                    origin.path,
                 )
             )
         # The sort is stable: operations that suffer alike stay in program order.
@@ -233,30 +236,63 @@ class Profile:
         return json.dumps(self.to_dict(), indent=indent)
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """The number of operations, and the formats."""
         operations = f"{len(self)} operation{'' if len(self) == 1 else 's'}"
         return ", ".join([operations, *(row.name for row in self.formats)])
 
     def __repr__(self) -> str:
-        return f"Profile({self._title})"
+        return f"Profile({self.title})"
 
     def __str__(self) -> str:
         if not self._slots:
-            return self._title
+            return self.title
         shown = self.rows[:_SHOWN]
         rest = len(self.rows) - len(shown)
         more = [f"... and {rest} more"] if rest else []
         width = shutil.get_terminal_size().columns
-        lines = _fitted(_lines(shown, self.formats, _worst), width)
+        lines = fitted(_lines(shown, self.formats, worst), width, _EXPRESSION)
         table = aligned(lines, right=_RIGHT)
-        head = [self._title, *([_LEGEND] if self.formats else [])]
+        head = [self.title, *([_LEGEND] if self.formats else [])]
         if max(map(len, table.splitlines())) > width:
             head, table = head[:1], "\n".join(_block(row, self.formats, width) for row in shown)
         wrapped = [line for sentence in head for line in textwrap.wrap(sentence, width)]
         return "\n".join([*wrapped, "", table, *more])
 
+    def to_svg(self, rows: int = 20) -> str:
+        """Draw the histograms of binary exponents over the ranges of the formats, as a self-contained SVG.
+
+        A bar is as high as the logarithm of its count, so that a single value can be seen. Below the bars, a strip for
+        each format shows its range, and the values that it cannot hold.
+
+        Args:
+            rows: the most operations to draw; those that suffer most come first.
+
+        Raises:
+            OperandError: if the profile was made with `histogram=False`.
+        """
+        shown = self.rows[: whole_number("rows", rows, 1, _MOST_DRAWN)]
+        if shown and any(row.values.exponents is None for row in shown):
+            raise OperandError("this profile has no histograms; make it with histogram=True")
+        places = places_of(self.rows)
+        rest = len(self.rows) - len(shown)
+        drawn = [(places[row.where], row.expression or row.primitive, row.values) for row in shown]
+        return profile_picture(self.title, drawn, self.formats, rest)
+
     def _repr_html_(self) -> str:
-        return columns_to_html(self._title, _lines(self.rows, self.formats, _every), right=_RIGHT)
+        table = columns_to_html(self.title, _lines(self.rows, self.formats, every), right=_RIGHT)
+        if not any(row.values.exponents for row in self.rows):
+            return table
+        return f"<div>{self.to_svg()}{table}</div>"
+
+
+def places_of(rows: Sequence[ProfileRow]) -> dict[str, str]:
+    """Map the line of each row to a short form: only the file's name where that is clear."""
+    names = Counter(Path(file).name for file in {row.file for row in rows})
+    return {
+        row.where: f"{Path(row.file).name}:{row.line}" if row.file and names[Path(row.file).name] == 1 else row.where
+        for row in rows
+    }
 
 
 _HEADINGS = ("line", "expression", "operation", "runs", "least", "largest", "not finite")
@@ -269,19 +305,19 @@ def _lines(
 ) -> list[tuple[str, ...]]:
     """The headings and a line of texts for each row; a column without any text is left out."""
     rows = tuple(rows)
-    names = Counter(Path(file).name for file in {row.file for row in rows})
+    places = places_of(rows)
     lines: list[tuple[str, ...]] = [(*_HEADINGS, *(row.short_name for row in formats))]
     for row in rows:
-        values, name = row.values, Path(row.file).name
+        values = row.values
         lines.append(
             (
-                f"{name}:{row.line}" if row.file and names[name] == 1 else row.where,
+                places[row.where],
                 row.expression,
                 row.primitive,
                 str(values.runs),
                 "" if values.least is None else f"{values.least:.2g}",
                 "" if values.largest is None else f"{values.largest:.2g}",
-                _not_finite(values),
+                not_finite(values),
                 *(cell(values.formats[each.name]) for each in formats),
             )
         )
@@ -291,63 +327,18 @@ def _lines(
     return lines
 
 
-def _outcomes(counts: FormatCounts) -> list[tuple[int, str, str]]:
-    """What happens to the values in a format, the worst first: how many, in a word, and in words."""
-    found = [
-        (counts.overflow, counts.overflow_to, f"overflow to {counts.overflow_to}"),
-        (counts.flushed, "0", "flushed to zero"),
-        (counts.subnormal, "sub", "subnormal"),
-    ]
-    return [each for each in found if each[0]]
-
-
-def _worst(counts: FormatCounts) -> str:
-    return next((f"{_percent(count, counts.values)} {word}" for count, word, _ in _outcomes(counts)), "")
-
-
-def _every(counts: FormatCounts) -> str:
-    return ", ".join(f"{_percent(count, counts.values)} {words}" for count, _, words in _outcomes(counts))
-
-
-def _percent(count: int, total: int) -> str:
-    """A share that is shown as 0 or 100 % only if it is."""
-    percent = 100 * count / total
-    if percent < 0.1:
-        return "<0.1%"
-    if percent < 10:
-        return f"{percent:.1f}%"
-    return "100%" if count == total else f"{min(percent, 99):.0f}%"
-
-
 def _block(row: ProfileRow, formats: Sequence[Format], width: int) -> str:
     """A row in several lines, for a terminal too narrow for a table."""
     values = row.values
     parts = [f"{row.primitive}, {values.runs} run{'' if values.runs == 1 else 's'}"]
     if values.least is not None and values.largest is not None:
         parts.append(f"magnitudes {values.least:.2g} to {values.largest:.2g}")
-    bad = _not_finite(values)
+    bad = not_finite(values)
     parts += [bad] if bad else []
-    parts += [f"{each.short_name} {found}" for each in formats if (found := _every(values.formats[each.name]))]
-    place = _cut(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
+    parts += [f"{each.short_name} {found}" for each in formats if (found := every(values.formats[each.name]))]
+    place = shortened(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
     detail = textwrap.wrap("; ".join(parts), width, initial_indent="  ", subsequent_indent="  ")
     return "\n".join([place, *detail])
-
-
-def _not_finite(values: ValueCounts) -> str:
-    bad = (values.nans, "nan"), (values.infinities, "inf")
-    return ", ".join(f"{_percent(count, values.values)} {word}" for count, word in bad if count)
-
-
-def _fitted(lines: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """The lines with expressions cut so that the table is at most as wide as the terminal, where that is possible."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    others = sum(widths) - widths[_EXPRESSION] + _GAP * (len(widths) - 1)
-    room = max(_NARROWEST, width - others)
-    return [(*line[:_EXPRESSION], _cut(line[_EXPRESSION], room), *line[_EXPRESSION + 1 :]) for line in lines]
-
-
-def _cut(expression: str, width: int) -> str:
-    return expression if len(expression) <= width else f"{expression[: width - 3]}..."
 
 
 def _elements(aval: Any) -> int:

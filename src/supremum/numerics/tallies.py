@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -30,6 +30,20 @@ class Level:
     positive: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What to count of some values.
+
+    Args:
+        levels: the levels that values may reach.
+        histogram: whether to count the values between neighbouring `edges`, from which both the levels and a histogram
+            of exponents follow. It takes longer than to count levels alone.
+    """
+
+    levels: tuple[Level, ...]
+    histogram: bool = False
+
+
 class Tally(NamedTuple):
     """What is known about the values that an operation made.
 
@@ -37,7 +51,8 @@ class Tally(NamedTuple):
 
     Args:
         counts: uint32[2, 1 + levels]: the lower and the upper halves of the number of runs, and of the number of values
-            that reach each level.
+            that reach each level. With a histogram uint32[2, 1 + signed levels + edges]: only the levels that depend on
+            the sign are counted, and the number of values from each edge to the next.
         least: the lowest rank of a finite value other than zero; the largest integer if there is none.
         most: the highest rank of a finite value; 0 if there is none.
     """
@@ -57,12 +72,13 @@ def counted_format(dtype: DType) -> Format:
 
 
 @lru_cache(maxsize=256)
-def levels_of(source: Format, formats: Sequence[Format]) -> tuple[Level, ...]:
-    """The levels that the counts for some formats follow from, each once.
+def questions_of(source: Format, formats: Sequence[Format], histogram: bool = False) -> Questions:
+    """The questions whose answers tell what formats do, each once.
 
     Args:
         source: the format of the values.
         formats: the formats to convert them to.
+        histogram: whether to count exponents, too.
     """
     found = dict.fromkeys((Level(1), Level(last_rank(source) + 1), Level(first_nan_rank(source))))
     for target in formats:
@@ -70,37 +86,63 @@ def levels_of(source: Format, formats: Sequence[Format]) -> tuple[Level, ...]:
         found |= dict.fromkeys((Level(at.kept), Level(at.normal), Level(at.overflow)))
         if not target.signed:
             found[Level(at.overflow, positive=True)] = None
-    return tuple(found)
+    return Questions(tuple(found), histogram)
+
+
+@lru_cache(maxsize=256)
+def edges_of(source: Format, levels: tuple[Level, ...]) -> tuple[int, ...]:
+    """The ranks at which the values of a histogram are divided, in order: those of powers of two, and the levels.
+
+    Args:
+        source: the format of the values.
+        levels: the levels; those that depend on the sign divide nothing.
+    """
+    return tuple(sorted({0, *_powers_of_two(source), *(level.rank for level in levels if not level.positive)}))
+
+
+def _powers_of_two(source: Format) -> Iterator[int]:
+    """The ranks of the powers of two."""
+    yield from (1 << bit for bit in range(source.mantissa))
+    yield from range(1 << source.mantissa, last_rank(source) + 1, 1 << source.mantissa)
 
 
 def _unsigned(source: Format) -> DType:
     return np.dtype("uint64" if source.bits > 32 else "uint32")
 
 
-def empty(source: Format, levels: Sequence[Level]) -> Tally:
+def _length(source: Format, questions: Questions) -> int:
+    """The number of counts of a tally, without that of runs."""
+    if not questions.histogram:
+        return len(questions.levels)
+    signed = sum(level.positive for level in questions.levels)
+    return signed + len(edges_of(source, questions.levels))
+
+
+def empty(source: Format, questions: Questions) -> Tally:
     """The tally of no runs."""
     dtype = _unsigned(source)
-    counts = jnp.zeros((2, 1 + len(levels)), "uint32")
+    counts = jnp.zeros((2, 1 + _length(source, questions)), "uint32")
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
 
-def measure(value: Any, source: Format, levels: Sequence[Level]) -> Tally:
+def measure(value: Any, source: Format, questions: Questions, copies: int = 1) -> Tally:
     """The tally of one run.
 
     Args:
         value: the floating result of an operation.
         source: its format; see `counted_format`.
-        levels: the levels to count; see `levels_of`.
+        questions: what to count; see `questions_of`.
+        copies: how often each element counts.
     """
     if as_format(value.dtype).category == "complex":
-        return _joined(*(_of_real(part(value), source, levels) for part in (lax.real, lax.imag)))
+        return _joined(*(_of_real(part(value), source, questions, copies) for part in (lax.real, lax.imag)))
     if as_format(value.dtype) is not source:
         value = lax.convert_element_type(value, source.dtype)
-    return _of_real(value, source, levels)
+    return _of_real(value, source, questions, copies)
 
 
-@partial(jax.jit, static_argnums=(1, 2), inline=INLINE)  # so that results of one type are traced once
-def _of_real(value: Any, source: Format, levels: Sequence[Level]) -> Tally:
+@partial(jax.jit, static_argnums=(1, 2, 3), inline=INLINE)  # so that results of one type are traced once
+def _of_real(value: Any, source: Format, questions: Questions, copies: int) -> Tally:
     dtype = _unsigned(source)
     bits = lax.bitcast_convert_type(value, f"uint{source.bits}").astype(dtype)
     ranks = rank(bits, source, jnp.where)
@@ -118,14 +160,35 @@ def _of_real(value: Any, source: Format, levels: Sequence[Level]) -> Tally:
         sums = (a + b for a, b in zip(old[2:], new[2:], strict=True))
         return lax.min(old[0], new[0]), lax.max(old[1], new[1]), *sums
 
+    asked = [level for level in questions.levels if level.positive or not questions.histogram]
     least, most, *reaching = lax.reduce(
-        (jnp.where(is_number, ranks, dtype.type(none)), jnp.where(is_finite, ranks, zero), *map(reached, levels)),
-        (dtype.type(none), zero, *(np.uint32(0) for _ in levels)),
+        (jnp.where(is_number, ranks, dtype.type(none)), jnp.where(is_finite, ranks, zero), *map(reached, asked)),
+        (dtype.type(none), zero, *(np.uint32(0) for _ in asked)),
         joined,
         tuple(range(value.ndim)),
     )
-    counts = jnp.stack([jnp.ones((), "uint32"), *reaching])
+    found = [*(jnp.reshape(count, (1,)) for count in reaching)]
+    if questions.histogram:
+        found.append(_between(ranks, source, questions))
+    counts = jnp.concatenate([jnp.ones(1, "uint32"), *(count * np.uint32(copies) for count in found)])
     return Tally(jnp.stack([counts, jnp.zeros_like(counts)]), least, most)
+
+
+def _between(ranks: Any, source: Format, questions: Questions) -> Any:
+    """The number of values from each edge to the next."""
+    edges = edges_of(source, questions.levels)
+    powers = {0, *_powers_of_two(source)}
+    mantissa = ranks.dtype.type(source.mantissa)
+    # The place of a value among the powers of two is its exponent; subnormal numbers have it in their leading bit.
+    field = ranks >> mantissa
+    leading = ranks.dtype.type(ranks.dtype.itemsize * 8) - lax.clz(ranks)
+    place = jnp.where(field == 0, leading, field + mantissa) if source.mantissa else field
+    place = lax.min(place, ranks.dtype.type(len(powers) - 1)).astype("int32")
+    # Every other edge is passed by the values that reach it.
+    for edge in edges:
+        if edge not in powers:
+            place += (ranks >= ranks.dtype.type(edge)).astype("int32")
+    return jnp.zeros(len(edges), "uint32").at[place.ravel()].add(np.uint32(1), mode="promise_in_bounds")
 
 
 def _joined(left: Tally, right: Tally) -> Tally:

@@ -107,6 +107,19 @@ def value_of_rank(source: Format, rank: int) -> Fraction:
     return significand * Fraction(2) ** (source.min_exponent + exponent - 1 - source.mantissa)
 
 
+def exponent_of_rank(source: Format, rank: int) -> int:
+    """The binary exponent of a rank other than zero: that of the largest power of two which is at most its magnitude.
+
+    >>> from supremum.formats import as_format
+    >>> [exponent_of_rank(as_format("float16"), rank) for rank in (1, 3, 1 << 10)]
+    [-24, -23, -14]
+    """
+    exponent = rank >> source.mantissa
+    if exponent == 0:  # subnormal
+        return source.min_exponent - source.mantissa + rank.bit_length() - 1
+    return source.min_exponent + exponent - 1
+
+
 @lru_cache(maxsize=4096)
 def thresholds(source: Format, target: Format) -> Thresholds:
     """The ranks at which values of a source format change in a target format, under round to nearest, ties to even.

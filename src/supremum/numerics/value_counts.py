@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,15 @@ from typing import Any
 import numpy as np
 
 from supremum.formats import Format
-from supremum.numerics.tallies import Level, Tally
-from supremum.numerics.thresholds import first_nan_rank, last_rank, overflow_to, thresholds, value_of_rank
+from supremum.numerics.tallies import Level, Questions, Tally, edges_of
+from supremum.numerics.thresholds import (
+    exponent_of_rank,
+    first_nan_rank,
+    last_rank,
+    overflow_to,
+    thresholds,
+    value_of_rank,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,8 @@ class ValueCounts:
         nans: the number of NaNs.
         infinities: the number of infinities.
         formats: what each format would do to the values, by its name.
+        exponents: the number of finite values by their binary exponent, lowest first; values from `2**e` on up to
+            `2**(e + 1)` have the exponent `e`, and zeros have none. None if they were not counted.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
@@ -92,6 +102,7 @@ class ValueCounts:
     nans: int
     infinities: int
     formats: Mapping[str, FormatCounts]
+    exponents: Mapping[int, int] | None = None
 
     @property
     def severity(self) -> tuple[float, ...]:
@@ -116,24 +127,25 @@ class ValueCounts:
             "nans": self.nans,
             "infinities": self.infinities,
             "formats": {name: row.to_dict() for name, row in self.formats.items()},
+            "exponents": None if self.exponents is None else {str(each): n for each, n in self.exponents.items()},
         }
 
 
 def counted(
-    tally: Tally, source: Format, levels: Sequence[Level], formats: Sequence[Format], elements: int
+    tally: Tally, source: Format, questions: Questions, formats: Sequence[Format], elements: int
 ) -> ValueCounts:
     """Read a tally.
 
     Args:
         tally: the tally, as NumPy arrays; more axes than those of one tally, which `jax.vmap` adds, are added up.
         source: the format of the values.
-        levels: the levels that are counted.
+        questions: what was counted.
         formats: the formats to answer for.
         elements: the number of values of one run.
     """
     low, high = (half.reshape(-1, half.shape[-1]).astype("uint64") for half in np.moveaxis(tally.counts, -2, 0))
-    runs, *reaching = (int(count) for count in (low + (high << np.uint64(32))).astype(object).sum(axis=0))
-    reach = dict(zip(levels, reaching, strict=True))
+    runs, *counts = (int(count) for count in (low + (high << np.uint64(32))).astype(object).sum(axis=0))
+    reach, exponents = _read(counts, source, questions)
     values = runs * elements
     numbers, beyond, nans = (reach[Level(rank)] for rank in (1, last_rank(source) + 1, first_nan_rank(source)))
     zeros, least, most = values - numbers, int(np.min(tally.least)), int(np.max(tally.most))
@@ -154,7 +166,29 @@ def counted(
         nans,
         beyond - nans,
         found,
+        exponents,
     )
+
+
+def _read(
+    counts: Sequence[int], source: Format, questions: Questions
+) -> tuple[dict[Level, int], dict[int, int] | None]:
+    """How many values reach each level, and the histogram of their exponents, if there is one."""
+    levels = questions.levels
+    if not questions.histogram:
+        return dict(zip(levels, counts, strict=True)), None
+    signed = [level for level in levels if level.positive]
+    reach = dict(zip(signed, counts, strict=False))
+    between = list(zip(edges_of(source, levels), counts[len(signed) :], strict=True))
+    exponents: Counter[int] = Counter()
+    above = 0
+    for edge, count in reversed(between):
+        above += count
+        if Level(edge) in levels:
+            reach[Level(edge)] = above
+        if count and 0 < edge <= last_rank(source):
+            exponents[exponent_of_rank(source, edge)] += count
+    return reach, dict(sorted(exponents.items()))
 
 
 def together(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueCounts:
@@ -179,6 +213,8 @@ def together(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueCou
         )
         for name, first in counts[0].formats.items()
     }
+    known = [each.exponents for each in counts if each.exponents is not None]
+    exponents = sum(map(Counter, known), Counter[int]())
     return ValueCounts(
         total("runs") if runs is None else runs,
         total("values"),
@@ -188,4 +224,5 @@ def together(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueCou
         total("nans"),
         total("infinities"),
         formats,
+        dict(sorted(exponents.items())) if len(known) == len(counts) else None,
     )

@@ -120,6 +120,36 @@ def _without_middle(text: str, size: int) -> str:
     return f"{text[: size // 2]}…{text[len(text) - (size - 1) // 2 :]}"
 
 
+_NARROWEST = 12
+_GAP = 2
+
+
+def fitted(lines: Sequence[tuple[str, ...]], width: int, column: int) -> list[tuple[str, ...]]:
+    """Shorten the texts of one column so that a table of `aligned` is at most so wide, where that is possible.
+
+    Args:
+        lines: rows of texts, all of the same length.
+        width: the most characters in a line of the table.
+        column: the column with the long texts; at least 12 characters of it stay.
+
+    >>> print(aligned(fitted([("sum(x * x + y * y)", "12")], 20, 0)))
+    sum(x * x + y...  12
+    """
+    widths = [max(map(len, texts)) for texts in zip(*lines, strict=True)]
+    others = sum(widths) - widths[column] + _GAP * (len(widths) - 1)
+    room = max(_NARROWEST, width - others)
+    return [(*line[:column], shortened(line[column], room), *line[column + 1 :]) for line in lines]
+
+
+def shortened(text: str, width: int) -> str:
+    """A text with at most so many characters; dots stand for what is cut off.
+
+    >>> shortened("x @ weights", 8)
+    'x @ w...'
+    """
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
 def columns_to_html(title: str, lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
     """Format rows as an HTML table that needs no style sheet; the first row has the headings.
 

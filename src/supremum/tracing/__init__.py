@@ -25,9 +25,12 @@ from supremum.tracing.find_casts import casts, casts_of
 from supremum.tracing.find_casts import record_jitted as record_jitted
 from supremum.tracing.forbid import Forbidden as Forbidden
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
+from supremum.tracing.jitted_calls import JittedCall as JittedCall
+from supremum.tracing.jitted_calls import watch_jitted as watch_jitted
 from supremum.tracing.origins import Origins as Origins
 from supremum.tracing.page import casts_page
 from supremum.tracing.report import CastReport, CastTotal, Explanation
+from supremum.tracing.source_context import source_lines as source_lines
 from supremum.tracing.value_types import SourcePlace, ValueType
 from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,22 +9,20 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from supremum.formats import DType, as_format
-from supremum.jax_compat import parameter, type_text
+from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Liveness, aval_of, lifted, walk
 from supremum.promotion import explain
 from supremum.tracing.cast import Cast, HiddenPromotion
 from supremum.tracing.classify import CastClassifier, as_method
 from supremum.tracing.expressions import known_dtype
+from supremum.tracing.jitted_calls import JittedCall, described, watch_jitted
 from supremum.tracing.report import CastReport
 from supremum.tracing.sizes import largest_first
 from supremum.tracing.widening import WideningFlow
-
-_SHOWN = 6
 
 
 def casts(function: Callable[..., Any]) -> Callable[..., CastReport]:
@@ -187,9 +184,7 @@ class Recorded:
     report: CastReport
 
     def __str__(self) -> str:
-        rest = len(self.arguments) - _SHOWN
-        more = f", and {rest} more" if rest > 0 else ""
-        return f"{self.name}({', '.join(self.arguments[:_SHOWN])}{more})"
+        return described(self.name, self.arguments)
 
 
 @contextmanager
@@ -207,42 +202,9 @@ def record_jitted() -> Generator[list[Recorded]]:
     [(('bfloat16[2]', 'float32[2]'), 1)]
     """
     recorded: list[Recorded] = []
-    original = jax.jit
 
-    def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        if function is None:  # @jax.jit(static_argnames="n")
-            return functools.partial(jit, **options)
-        return _Watched(original(function, **options), recorded)
+    def record(call: JittedCall) -> None:
+        recorded.append(Recorded(call.name, call.types, casts_of(call.program)))
 
-    jax.jit = jit
-    try:
+    with watch_jitted(record):
         yield recorded
-    finally:
-        jax.jit = original
-
-
-class _Watched:
-    """A jitted function that records the casts of each of its programs once, before it runs."""
-
-    def __init__(self, function: Any, recorded: list[Recorded]) -> None:
-        functools.update_wrapper(self, function)
-        self._function = function
-        self._recorded = recorded
-        self._seen: dict[int, Any] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
-            program = self._function.trace(*args, **kwargs).jaxpr
-            # JAX returns the same program for the same types. Keeping it alive keeps its id unique.
-            if id(program) not in self._seen:
-                self._seen[id(program)] = program
-                name = getattr(self._function, "__name__", "function")
-                types = tuple(type_text(var.aval) for var in program.jaxpr.invars)
-                self._recorded.append(Recorded(name, types, casts_of(program)))
-        return self._function(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Hashable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
@@ -12,15 +11,12 @@ from typing import Any
 from supremum.argument_checks import instance, mapping, text
 from supremum.errors import shown as shown_value
 from supremum.extras import require
-from supremum.jaxprs import Position
 from supremum.render import icon_link, page_part
 from supremum.tracing.cast import CLASSES, DELIBERATE, OR, Cast
 from supremum.tracing.causes import Cause, plural
 from supremum.tracing.report import CastReport, places_of
 from supremum.tracing.sizes import shown
-
-_AROUND = 2
-"""The number of lines shown before and after an expression."""
+from supremum.tracing.source_context import source_lines
 
 
 def casts_page(reports: Mapping[str, CastReport]) -> str:
@@ -62,7 +58,7 @@ def casts_page(reports: Mapping[str, CastReport]) -> str:
         files=sorted({cast.file for cast in casts if cast.file}),
         libraries=sorted({cast.library for cast in casts if cast.library}),
         icon=icon_link(),
-        style=page_part("shared.css") + (folder / "page.css").read_text("utf-8"),
+        style=page_part("shared.css") + page_part("source.css") + (folder / "page.css").read_text("utf-8"),
         script=page_part("theme.js") + (folder / "page.js").read_text("utf-8"),
         version=version("supremum"),
     )
@@ -88,7 +84,7 @@ def _cause(cause: Cause, places: Mapping[str, str]) -> dict[str, Any]:
             "where": places[hidden.where],
             "expression": hidden.expression,
             "choices": hidden.fix.split(OR),
-            "source": _context(hidden.at.file, hidden.at.line, hidden.at.end_line, hidden.at),
+            "source": source_lines(hidden.at.file, hidden.at.line, hidden.at.end_line, hidden.at),
         }
         for hidden in cause.hides
     ]
@@ -125,28 +121,6 @@ def _row(casts: Sequence[Cast], places: Mapping[str, str]) -> dict[str, Any]:
         if first.asked_for is None
         else f"{places[first.asked_for.where]}: {first.asked_for.expression}",
         "fixes": [first.fix.split(OR)] if first.fix else [],
-        "source": _context(first.file, first.line, first.line if at is None else at.end_line, at),
+        "source": source_lines(first.file, first.line, first.line if at is None else at.end_line, at),
         "calls": [(f"{Path(at.file).name}:{at.line}", at.function, text) for at, text in reversed(first.path[:-1])],
     }
-
-
-def _context(file: str, first: int, last: int, at: Position | None) -> list[tuple[int, str, str, str]]:
-    """The source lines around an expression: the number, and the text before, in and after the expression."""
-    lines = linecache.getlines(file)
-    numbers = list(range(max(1, first - _AROUND), min(len(lines), last + _AROUND) + 1))
-    while numbers and numbers[0] < first and not lines[numbers[0] - 1].strip():
-        del numbers[0]
-    while numbers and numbers[-1] > last and not lines[numbers[-1] - 1].strip():
-        del numbers[-1]
-    return [(number, *_divided(lines[number - 1].rstrip(), number, at)) for number in numbers]
-
-
-def _divided(line: str, number: int, at: Position | None) -> tuple[str, str, str]:
-    """The text of a line before, in and after an expression."""
-    if at is None or not at.line <= number <= at.end_line:
-        return line, "", ""
-    text = line.encode()  # columns count bytes
-    start = at.column if number == at.line else len(text) - len(text.lstrip())
-    end = at.end_column if number == at.end_line else len(text)
-    before, inside, after = (part.decode(errors="replace") for part in (text[:start], text[start:end], text[end:]))
-    return before, inside, after

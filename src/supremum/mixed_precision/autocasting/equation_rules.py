@@ -94,7 +94,7 @@ class _Case:
         self.equation = equation
         self.values = values
         self.context = context
-        self.name = equation.primitive.name
+        self.name = jaxprs.operation_of(equation)
         self.row = rule.rows.get(self.name)
         self.floats = [i for i, value in enumerate(values) if value.dtype is not None]
         self.scopes = jaxprs.scopes_of(equation)

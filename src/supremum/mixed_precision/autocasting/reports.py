@@ -249,7 +249,7 @@ class _Search:
         return self._known[key]
 
     def _is_product(self, equation: JaxprEqn) -> bool:
-        row = self.rule.rows.get(equation.primitive.name)
+        row = self.rule.rows.get(jaxprs.operation_of(equation))
         return row is not None and row.rule == operations.COMPUTE
 
     def _is_left(self, equation: JaxprEqn, scopes: tuple[str, ...]) -> bool:

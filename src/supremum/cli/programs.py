@@ -1,0 +1,185 @@
+"""The programs that commands look at: a function and its arguments, or a script."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from supremum.atomic_files import is_file
+from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
+
+Target = Annotated[
+    str, typer.Argument(help="A script, or module:function, whose arguments --args describes.", show_default=False)
+]
+ScriptArguments = Annotated[
+    list[str] | None, typer.Argument(help="Arguments of the script, after --.", show_default=False)
+]
+ArgsOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Arguments of the function, such as 'f32[8,128], {\"w\": bf16[128]}, key[], 0.5'; or a function "
+        "that makes them, as module:make_args."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of the user's function.
+
+    Args:
+        name: the name of the function.
+        function: the function.
+        arguments: its arguments; arrays that are described by dtype and shape are `jax.ShapeDtypeStruct`.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+def check_target(target: str, args: str | None) -> None:
+    """Raise if the target is a function and its arguments are missing."""
+    if args is None and ":" in target and not target.endswith(".py"):
+        raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
+
+
+def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
+    """Import a function and make its arguments.
+
+    Args:
+        target: `module:function`.
+        args: the arguments; see `ArgsOption`.
+
+    Returns:
+        The call, or the error that the user's code raised.
+
+    Raises:
+        ArgumentError: for a wrong target or wrong arguments.
+        UnknownNameError: for an unknown function.
+    """
+    from supremum.tracing import check_call, made_arguments, parse_arguments
+
+    module_name, _, path = target.partition(":")
+    if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
+        raise ArgumentError(
+            f"With --args, the target must be module:function, such as train:loss, got {shown(target)}."
+        )
+    make = made_arguments(args)
+    arguments = parse_arguments(args) if make is None else ()
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    found, error = tried(lambda: importlib.import_module(module_name))
+    if isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or "\0"):
+        raise ArgumentError(f"There is no module {shortened(module_name)} here; run the command in its folder.")
+    for name in path.split(".") if error is None else ():
+        inside = found
+        found, error = tried(partial(getattr, inside, name))
+        if isinstance(error, AttributeError):
+            raise UnknownNameError("function", name, [each for each in dir(inside) if not each.startswith("_")])
+    if error is not None:
+        return None, error
+    if make is not None:
+        arguments, error = tried(make)
+        if error is not None:
+            return None, error
+    check_call(path, found, arguments)
+    return Call(path, found, arguments), None
+
+
+def with_values(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments for a function that is run: each array that is only described gets values.
+
+    Floating-point arrays have values of the standard normal distribution, all other arrays zeros, and random keys those
+    of a fixed seed.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from supremum.formats import as_format
+
+    numbers = itertools.count()
+
+    def filled(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        key = jax.random.fold_in(jax.random.key(0), next(numbers))
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.split(key, leaf.shape)
+        if not as_format(leaf.dtype).is_inexact:
+            return jax.lax.full(leaf.shape, 0, leaf.dtype)
+        return jax.random.normal(key, leaf.shape).astype(leaf.dtype)
+
+    return jax.tree.map(filled, arguments)
+
+
+def run_script(script: str, arguments: Sequence[str]) -> BaseException | None:
+    """Run a script as `python script` does. Return the error that it raises, unless it exits with success.
+
+    Raises:
+        ArgumentError: if there is no such file.
+        KeyboardInterrupt: for Ctrl-C.
+    """
+    path = Path(script)
+    if not is_file(path):
+        raise ArgumentError(f"There is no file {shortened(script)}; give a script, or module:function with --args.")
+    argv, paths = sys.argv, list(sys.path)
+    sys.argv, sys.path[:] = [script, *arguments], [str(path.parent.resolve()), *paths]
+    try:
+        _, error = tried(lambda: runpy.run_path(str(path.resolve()), run_name="__main__"))
+    finally:
+        sys.argv, sys.path[:] = argv, paths
+    is_success = isinstance(error, SystemExit) and error.code in (None, 0)
+    return None if is_success else error
+
+
+def tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Run the user's program. Return its result, or the error that it raises, even `SystemExit`.
+
+    Raises:
+        KeyboardInterrupt: for Ctrl-C.
+    """
+    try:
+        return run(), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return None, error
+
+
+@contextmanager
+def printing_to_errors() -> Generator[None]:
+    """Redirect standard output to standard error in the block, also for C libraries and child processes."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def shown_error(error: BaseException) -> str:
+    """The user's error as Python would print it, without the frames between this command and the user's program."""
+    if isinstance(error, SystemExit):
+        return f"supremum: the program called sys.exit({shown(error.code)})"
+    ours = (str(Path(__file__).parents[1]), "<frozen", runpy.__file__, importlib.__file__)
+    first = error.__traceback__
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(ours):
+        first = first.tb_next
+    lines = traceback.format_exception(type(error), error, first or error.__traceback__)
+    return "".join(lines).removesuffix("\n")

@@ -1,0 +1,134 @@
+"""The arithmetic in which a device computes one product, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jax import lax
+
+from supremum.formats import as_format
+from supremum.numerics.devices import ALGORITHMS, Algorithm, Arithmetic, Device
+
+PRODUCTS = frozenset({"dot_general", "conv_general_dilated", "ragged_dot_general"})
+"""The primitives that `on` computes as a device does; `jax.extend` does not export the last one."""
+
+_FLOAT32 = as_format("float32")
+_VECTORS = frozenset({"dot_general"})
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """How a device computes a product.
+
+    Args:
+        arithmetic: the arithmetic; None for the formats of the operands, as on this CPU.
+        reason: the reason.
+        emulated: False if the device may compute something else, which is not emulated.
+        refused: whether the device's compiler refuses the product.
+        operands: the formats that the operands may keep; others are cast to the first one before the product.
+    """
+
+    arithmetic: Arithmetic | None
+    reason: str
+    emulated: bool = True
+    refused: bool = False
+    operands: tuple[str, ...] = ()
+
+
+def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Computation:
+    """Decide how a device computes a product.
+
+    Args:
+        device: the device.
+        name: the name of the primitive.
+        avals: the types of its operands.
+        params: its parameters.
+    """
+    if not device.emulated:
+        return Computation(None, "this device computes in the formats of the operands")
+    left, right = (as_format(aval.dtype) for aval in avals[:2])
+    kinds = tuple(dict.fromkeys((left.name, right.name)))
+    if all(not row.is_inexact for row in (left, right)):
+        return Computation(None, "integers are multiplied exactly")
+    precision = params["precision"]
+    if isinstance(precision, lax.DotAlgorithm):
+        preset = _preset_of(precision)
+        if preset is None:
+            return Computation(None, "this DotAlgorithm is none of the presets, and is not emulated", emulated=False)
+        precision = preset
+    if isinstance(precision, lax.DotAlgorithmPreset) and precision is not lax.DotAlgorithmPreset.DEFAULT:
+        return _by_algorithm(device, precision.name, kinds)
+    others = {left.component, right.component} - {_FLOAT32}
+    if {left.component, right.component} == others or any(row.bits > _FLOAT32.bits for row in others):
+        return _as_here(device, kinds)
+    if not {row.name for row in others} <= device.exact:
+        return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
+    wanted = params.get("preferred_element_type")
+    if wanted is not None and as_format(wanted).component is not _FLOAT32:
+        return Computation(None, f"the result is {as_format(wanted)}, and is not emulated", emulated=False)
+    if {left, right} != {left.component, right.component} and not device.complex_by_parts:
+        return Computation(None, "how it splits complex products is not known", emulated=False)
+    level, arithmetic = _by_precision(device, precision)
+    if device.vectors_in_float32 and name in _VECTORS and _has_vector(avals, params["dimension_numbers"]):
+        return Computation(Arithmetic("float32", _FLOAT32.exponent, _FLOAT32.mantissa), "a product with a vector")
+    return Computation(arithmetic, f"{level} precision")
+
+
+def _by_precision(device: Device, precision: Any) -> tuple[str, Arithmetic]:
+    """The level of a product: the higher one of those of its operands, as in XLA."""
+    each = precision if isinstance(precision, tuple) else (precision,)
+    levels = [one.name if isinstance(one, lax.Precision) else lax.Precision.DEFAULT.name for one in each]
+    ranked = {
+        lax.Precision.DEFAULT.name: device.default,
+        lax.Precision.HIGH.name: device.high,
+        lax.Precision.HIGHEST.name: device.highest,
+    }
+    order = list(ranked)
+    level = max(levels, key=order.index)
+    return level.lower(), ranked[level]
+
+
+def _by_algorithm(device: Device, name: str, kinds: tuple[str, ...]) -> Computation:
+    algorithm: Algorithm | None = ALGORITHMS.get(name)
+    if algorithm is None:
+        return Computation(None, f"{name} is not known here, and is not emulated", emulated=False)
+    if device.algorithms is not None and name not in device.algorithms:
+        return Computation(None, f"{name} is not supported", emulated=False, refused=True)
+    if algorithm.arithmetic is None and not algorithm.operands:
+        reason = f"{name}; the width of the sum inside of the device is not emulated"
+        return Computation(None, reason, emulated=False)
+    known = "" if device.algorithms is not None else "; whether the compiler takes it is not known"
+    return Computation(algorithm.arithmetic, f"{name}{known}", operands=algorithm.operands)
+
+
+def _preset_of(algorithm: lax.DotAlgorithm) -> lax.DotAlgorithmPreset | None:
+    """The preset with the same types and number of passes as an algorithm."""
+    left, right, accumulator = (as_format(dtype).name for dtype in algorithm[:3])
+    if left != right or algorithm.lhs_component_count != 1 or algorithm.rhs_component_count != 1:
+        return None
+    for name, row in ALGORITHMS.items():
+        found = row.arithmetic
+        if found is not None and (found.passes, found.accumulator) == (algorithm.num_primitive_operations, accumulator):
+            wide = as_format(left)
+            if (found.exponent, found.mantissa) == (wide.exponent, wide.mantissa):
+                return lax.DotAlgorithmPreset[name]
+    return None
+
+
+def _as_here(device: Device, kinds: tuple[str, ...]) -> Computation:
+    names = " and ".join(kinds)
+    if set(kinds) <= device.exact:
+        return Computation(None, f"products of {names} are exact, and added in float32 or wider")
+    return Computation(None, f"how it multiplies {names} is not emulated", emulated=False)
+
+
+def _has_vector(avals: Sequence[Any], dimension_numbers: Any) -> bool:
+    """Whether an operand of a product has no axis of its own that is longer than 1."""
+    (contracted, batch) = dimension_numbers
+    for aval, summed, shared in zip(avals, contracted, batch, strict=False):
+        free = set(range(aval.ndim)) - set(summed) - set(shared)
+        if all(aval.shape[axis] == 1 for axis in free):
+            return True
+    return False

@@ -1,0 +1,186 @@
+"""Products as a device computes them, as JAX primitives.
+
+A primitive stands in for a product of JAX and has its parameters and the device. Its derivatives and batching rules
+are those of the product with every product in them replaced, so backward products and those under `jax.vmap` are
+computed as on the device too. How, is decided when a product is compiled, when its shapes and dtypes are final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.extend.core import JaxprEqn, Literal, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+
+from supremum.errors import ArgumentError
+from supremum.formats import DType, as_format
+from supremum.jaxprs import ENTERED, ON_DEVICE, RewriteAction, Rewriter, RewriteRule, Value, aval_of, user_place
+from supremum.numerics.devices import Device
+from supremum.numerics.product_arithmetic import PRODUCTS, computation_of
+from supremum.numerics.rounding import in_passes, rounded
+
+
+@cache
+def on_device(product: Primitive) -> Primitive:
+    """The primitive that stands in for a product.
+
+    Args:
+        product: the primitive of the product.
+
+    >>> on_device(jax.extend.core.primitives.dot_general_p)
+    dot_general_on_device
+    """
+    primitive = Primitive(f"{product.name}{ON_DEVICE}")
+    primitive.def_effectful_abstract_eval(lambda *avals, device, **params: product.abstract_eval(*avals, **params))
+    emulated = partial(_emulated, product)
+    primitive.def_impl(lambda *operands, **params: _compiled(product, tuple(params.items()))(*operands))
+    mlir.register_lowering(primitive, mlir.lower_fun(emulated, multiple_results=False))
+    ad.primitive_jvps[primitive] = partial(_jvp, product)
+    ad.primitive_transposes[primitive] = partial(_transpose, product)
+    batching.primitive_batchers[primitive] = partial(_batch, product)
+    return primitive
+
+
+@lru_cache(maxsize=4096)
+def _compiled(product: Primitive, params: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    return jax.jit(partial(_emulated, product, **dict(params)))
+
+
+def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any) -> Any:
+    """Compute a product as a device does."""
+    avals = [jax.typeof(each) for each in operands]
+    how = computation_of(device, product.name, avals, params)
+    if how.arithmetic is None and not how.operands:
+        return product.bind(*operands, **params)
+    arithmetic = how.arithmetic
+    result = product.abstract_eval(*avals, **params)[0]
+    left, right, *rest = operands
+    if arithmetic is None:
+        wide = as_format(how.operands[0]).dtype
+        left, right = (each.astype(wide) for each in (left, right))
+    else:
+        wide = np.result_type(*(np.complex64 if np.iscomplexobj(each) else np.float32 for each in (left, right)))
+        left, right = (_as_float32(each, how.operands) for each in (left, right))
+    params = {**params, "precision": lax.Precision.HIGHEST, "preferred_element_type": wide}
+
+    def multiplied(x: Any, y: Any) -> Any:
+        return product.bind(x, y, *rest, **params)
+
+    if arithmetic is None:
+        found = multiplied(left, right)
+    else:
+        found = in_passes(left, right, arithmetic, multiplied)
+        row = as_format(arithmetic.accumulator)
+        found = rounded(found, row.exponent, row.mantissa)
+    return lax.convert_element_type(found, result.dtype)
+
+
+def _as_float32(x: Any, kept: Sequence[str]) -> Any:
+    """An operand as float32, after JAX's cast to a format that an algorithm takes."""
+    row = as_format(x.dtype)
+    x = x if row.component.name == "float32" else x.astype(np.float32)
+    if not kept or row.name in kept:
+        return x
+    first = as_format(kept[0])
+    return rounded(x, first.exponent, first.mantissa)
+
+
+def _replaced(device: Device, function: Callable[..., Any], *operands: Any) -> Any:
+    """Evaluate a function of arrays with its products computed as on a device."""
+    program, shape = jax.make_jaxpr(function, return_shape=True)(*operands)
+    rewritten = rewriter_for(device).rewrite(program, [Value(None)] * len(program.in_avals), True)
+    results = jaxpr_as_fun(rewritten.function)(*jax.tree.leaves(operands))
+    return jax.tree.unflatten(jax.tree.structure(shape), results)
+
+
+def _jvp(product: Primitive, operands: Any, tangents: Any, *, device: Device, **params: Any) -> Any:
+    moving = [place for place, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
+    result = on_device(product).bind(*operands, device=device, **params)
+    if not moving:
+        return result, ad.Zero.from_primal_value(result)
+
+    def derivative(given: list[Any], moved: list[Any]) -> Any:
+        def of_moving(*chosen: Any) -> Any:
+            full = list(given)
+            for place, value in zip(moving, chosen, strict=True):
+                full[place] = value
+            return product.bind(*full, **params)
+
+        return jax.jvp(of_moving, tuple(given[place] for place in moving), tuple(moved))[1]
+
+    return result, _replaced(device, derivative, list(operands), [tangents[place] for place in moving])
+
+
+def _transpose(product: Primitive, cotangent: Any, *operands: Any, device: Device, **params: Any) -> Any:
+    linear = [place for place, value in enumerate(operands) if ad.is_undefined_primal(value)]
+    if isinstance(cotangent, ad.Zero):
+        return [ad.Zero(value.aval) if place in linear else None for place, value in enumerate(operands)]
+    (place,) = linear
+
+    def transposed(given: Any, others: list[Any]) -> Any:
+        def of_linear(value: Any) -> Any:
+            return product.bind(*others[:place], value, *others[place:], **params)
+
+        return jax.linear_transpose(of_linear, operands[place].aval)(given)[0]
+
+    others = [value for index, value in enumerate(operands) if index != place]
+    found = _replaced(device, transposed, cotangent, others)
+    return [found if index == place else None for index in range(len(operands))]
+
+
+def _batch(product: Primitive, operands: Any, axes: Any, *, device: Device, **params: Any) -> Any:
+    batched = jax.vmap(partial(product.bind, **params), in_axes=tuple(axes))
+    return _replaced(device, batched, *operands), 0
+
+
+@lru_cache(maxsize=16)
+def rewriter_for(device: Device) -> Rewriter:
+    """The rewriter that computes the products of programs as a device does."""
+    return Rewriter(DeviceRule(device))
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRule(RewriteRule):
+    """Replaces each product by the primitive that computes it as a device does.
+
+    Args:
+        device: the device.
+    """
+
+    device: Device
+
+    def value(self, aval: Any) -> Value:
+        """Nothing is cast."""
+        return Value(None)
+
+    def literal(self, literal: Literal) -> Value:
+        """Nothing is cast."""
+        return Value(None)
+
+    def join(self, dtypes: Sequence[DType]) -> DType:
+        """Never called, because nothing is cast."""
+        raise NotImplementedError
+
+    def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
+        """Replace products, and go into functions."""
+        operands = (None,) * len(equation.invars)
+        results = (Value(None),) * len(equation.outvars)
+        name = equation.primitive.name
+        if name in ENTERED:
+            return RewriteAction(operands, (), None, inside=context)
+        if name not in PRODUCTS or not self.device.emulated:
+            return RewriteAction(operands, results, None)
+        how = computation_of(self.device, name, [aval_of(atom) for atom in equation.invars], equation.params)
+        if how.refused:
+            raise ArgumentError(
+                f"{how.reason} by the {self.device.name} ({name} at {user_place(equation) or 'an unknown line'}): "
+                "use precision='highest'"
+            )
+        primitive = on_device(equation.primitive)
+        return RewriteAction(operands, results, None, {"device": self.device}, primitive=primitive)
