@@ -12,8 +12,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import warnings
+from unittest.mock import patch
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from numerics.programs import program
@@ -26,8 +28,8 @@ from supremum.numerics.widening import is_floating
 
 SUMMARIES = "scalar", "mean", "norm"
 NARROW = as_format("bfloat16")
-SMALLEST = 8 * 2.0**-NARROW.mantissa
-"""Eight units in the last place: smaller relative errors are not judged."""
+UNITS = 8
+"""Errors of at most so many units in the last place of the narrow format are not judged."""
 
 
 def plan_of_seed(seed, policy):
@@ -38,9 +40,19 @@ def plan_of_seed(seed, policy):
     return plan_of(narrow, "attribute"), call
 
 
+def _only_jumps(step, operands, narrow, exact, own, jumps, results):
+    found = [jnp.any(jump & (each != 0)) for jump, each in zip(jumps or (), own, strict=False) if jump is not None]
+    return {step.number: jnp.zeros(len(Fact)).at[Fact.JUMPS].set(sum(found, 0.0))}
+
+
 def results_of(plan, arrays):
-    """The results of a plan, operation by operation without compiling the program, and the facts of its steps."""
-    with warnings.catch_warnings(), jax.enable_x64(True), jax.disable_jit():
+    """The results of a plan, operation by operation without compiling the program, and which of its steps jumped."""
+    with (
+        patch("supremum.numerics.error_flow._facts", _only_jumps),
+        warnings.catch_warnings(),
+        jax.enable_x64(True),
+        jax.disable_jit(),
+    ):
         warnings.simplefilter("ignore")
         pairs, facts = evaluate(plan, [Pair(each) for each in arrays], {})
         pairs = [full(each) for each in pairs if is_floating(each.narrow)]
@@ -71,7 +83,8 @@ def judged(seed, policy):
     found = {}
     with np.errstate(all="ignore"):
         for name, (measured, predicted, size) in summaries(results).items():
-            is_judged = np.isfinite(measured) and np.isfinite(size) and abs(measured) > SMALLEST * abs(size)
+            unit = 2.0 ** (np.floor(np.log2(abs(size))) - NARROW.mantissa)
+            is_judged = np.isfinite(measured) and np.isfinite(size) and abs(measured) > UNITS * unit
             found[name] = float(predicted / measured) if is_judged else None
     return found, any(each[Fact.JUMPS] for each in facts.values())
 
@@ -101,7 +114,10 @@ def main():
         if seed % 20 == 19:
             for name in SUMMARIES:
                 of, alone = ratios[name], smooth[name]
-                print(f"{name}: {np.mean(of):.3f} of {len(of)}; without jumps {np.mean(alone):.3f} of {len(alone)}", flush=True)
+                print(
+                    f"{name}: {np.mean(of):.3f} of {len(of)}; without jumps {np.mean(alone):.3f} of {len(alone)}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

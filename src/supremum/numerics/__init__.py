@@ -4,6 +4,8 @@ from supremum.extras import require
 
 require(__name__, "jax")
 
+from supremum.numerics.attribution import attribute
+from supremum.numerics.attribution_report import Attribution, AttributionRow, AttributionTotal, Change
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on
 from supremum.numerics.page import profile_page
@@ -14,8 +16,9 @@ from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.public_names import public_names
 
 __all__ = [
-    "DEVICES", "Arithmetic", "Device", "FormatCounts", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts",
-    "on", "products", "profile", "profile_page",
+    "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "Change", "Device", "FormatCounts",
+    "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "attribute", "on", "products", "profile",
+    "profile_page",
 ]  # fmt: skip
 
 

@@ -182,5 +182,3 @@ def measure_change(plan: Plan, arrays: Sequence[Any], select: Selected, found: F
     with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
         error = float(jax.jit(run)(list(arrays), found.references))
     return Measured(error, found.measured.size, found.measured.is_number)
-
-

@@ -186,7 +186,9 @@ _probed.defvjp(_probed_forward, _probed_backward)
 # Evaluation
 
 
-def evaluate(plan: Plan, operands: Sequence[Pair], probes: Probes, *, local_only: bool = False) -> tuple[list[Pair], Facts]:
+def evaluate(
+    plan: Plan, operands: Sequence[Pair], probes: Probes, *, local_only: bool = False
+) -> tuple[list[Pair], Facts]:
     """Run a function narrow and in float64.
 
     Args:
@@ -415,7 +417,7 @@ def _no_facts(plans: Sequence[Plan]) -> Facts:
 
 
 def _sum(left: Facts, right: Facts) -> Facts:
-    return {number: left[number] + right.get(number, 0) for number in left}
+    return {number: total + right[number] if number in right else total for number, total in left.items()}
 
 
 def _run_call(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
@@ -431,16 +433,17 @@ def _run_remat(step: Step, operands: Sequence[Pair], probes: Probes, *, local_on
 
 
 def _within(step: Step, probes: Probes) -> dict[int, Any]:
-    return {each.number: probes[each.number] for plan in step.inner for each in plan.every_step() if each.number in probes}
+    return {
+        each.number: probes[each.number] for plan in step.inner for each in plan.every_step() if each.number in probes
+    }
 
 
 def _run_scan(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
     (body,), loop = step.inner, loop_operands(step.equation)
     constants = list(operands[: loop.constants])
-    fill = Pair if local_only else full
 
     def filled(pair: Pair) -> Pair:
-        return Pair(pair.narrow) if local_only else fill(pair)
+        return Pair(pair.narrow) if local_only else full(pair)
 
     def iterate(state: tuple[list[Pair], Facts], slices: list[Pair]) -> Any:
         carry, facts = state
@@ -448,6 +451,8 @@ def _run_scan(step: Step, operands: Sequence[Pair], probes: Probes, *, local_onl
         return (list(map(filled, results[: loop.carries])), _sum(facts, found)), results[loop.carries :]
 
     start = list(map(filled, operands[loop.constants : loop.constants + loop.carries]))
+    if not parameter(step.equation, "length"):
+        return [*start, *map(Pair, plain_runs.empty_outputs(step))], {}
     options = {name: parameter(step.equation, name) for name in ("length", "reverse", "unroll")}
     stacked = list(operands[loop.constants + loop.carries :])
     (carry, facts), outputs = lax.scan(iterate, (start, _no_facts([body])), stacked, **options)

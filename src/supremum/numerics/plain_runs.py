@@ -196,9 +196,10 @@ def _run_scan(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
         return run(body, [*constants, *carry, *slices], choose)
 
     start = list(operands[loop.constants : loop.constants + loop.carries])
-    if parameter(step.equation, "length"):
-        first = jax.eval_shape(lambda values: [value[0] for value in values], stacked)
-        start = _settled(start, lambda carry, slices: once(carry, slices)[: loop.carries], first)
+    if not parameter(step.equation, "length"):
+        return [*start, *empty_outputs(step)]
+    first = jax.eval_shape(lambda values: [value[0] for value in values], stacked)
+    start = _settled(start, lambda carry, slices: once(carry, slices)[: loop.carries], first)
     types = _types(start)
 
     def iterate(carry: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -210,12 +211,16 @@ def _run_scan(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     return [*carry, *outputs]
 
 
+def empty_outputs(step: Step) -> list[Any]:
+    """The stacked outputs of a scan without iterations."""
+    avals = [aval_of(var) for var in step.equation.outvars[loop_operands(step.equation).carries :]]
+    return [lax.empty(each.shape, each.dtype) for each in avals]
+
+
 def _run_while(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     (condition, body), loop = step.inner, loop_operands(step.equation)
     of_condition, constants = operands[: loop.condition], operands[loop.condition : loop.first_carry]
-    start = _settled(
-        list(operands[loop.first_carry :]), lambda carry: run(body, [*constants, *carry], choose)
-    )
+    start = _settled(list(operands[loop.first_carry :]), lambda carry: run(body, [*constants, *carry], choose))
     types = _types(start)
     batch = len(aval_of(condition.jaxpr.outvars[0]).shape)
 

@@ -164,5 +164,3 @@ def _function_in(function: Jaxpr | ClosedJaxpr, dtype: DType) -> Any:
     if isinstance(function, ClosedJaxpr):
         return with_constants(open_jaxpr(made), made.consts)
     return open_jaxpr(made)
-
-
