@@ -46,6 +46,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum profile model:loss --args model:make_args -o loss.svg",
         "supremum profile model:loss --args model:make_args --device tpu",
     ),
+    "attribute": (
+        "supremum attribute model:loss --args 'f32[8,128]'",
+        "supremum attribute model:loss --args model:make_args --policy declared -o loss.html",
+        "supremum attribute train.py --result 0 -- --epochs 1",
+    ),
     "demo": (
         "supremum demo",
         "supremum demo --case underflow --epochs 2 --json figures.json",

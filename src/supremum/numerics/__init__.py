@@ -5,6 +5,7 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.numerics.attribution import attribute
+from supremum.numerics.attribution_page import attribution_page
 from supremum.numerics.attribution_report import Attribution, AttributionRow, AttributionTotal, Change
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on
@@ -17,7 +18,7 @@ from supremum.public_names import public_names
 
 __all__ = [
     "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "Change", "Device", "FormatCounts",
-    "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "attribute", "on", "products", "profile",
+    "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "attribute", "attribution_page", "on", "products", "profile",
     "profile_page",
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownNameError, shown
 from supremum.jaxprs import TracedCall
 from supremum.numerics import plain_runs
 from supremum.numerics.error_flow import Pair, evaluate, full, probes_of
@@ -84,6 +84,8 @@ def selection(call: TracedCall, output: Any) -> Selected:
     if output is not None:
         wanted = str(output)
         chosen = {place for place, path in paths.items() if path == wanted or path.startswith(f"{wanted}/")}
+        if not chosen and "" in paths.values():
+            raise ArgumentError(f"output={shown(output)} selects a part of the result, which is one array; leave it out")
         if not chosen:
             raise UnknownNameError("output", wanted, sorted(set(paths.values())))
         paths = {place: paths[place] for place in chosen}

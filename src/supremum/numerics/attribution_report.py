@@ -268,7 +268,7 @@ class Attribution:
         row = self.rows[0]
         text = row.expression if len(row.expression) <= 60 else f"{row.expression[:57]}..."
         code = f" `{text}`" if text else f" {row.primitive}"
-        place = _places(self.rows)[row.where]
+        place = places_of(self.rows)[row.where]
         others = self.change.others
         with_others = (
             f", with the {others} operation{'s' * (others != 1)} that feed{'s' * (others == 1)} it," if others else ""
@@ -332,7 +332,7 @@ class Attribution:
         """
         totals = self.by("line")
         count = whole_number("lines", lines, 1, _MOST_DRAWN)
-        places = _places(self.rows)
+        places = places_of(self.rows)
         texts = {row.where: row.expression or row.primitive for row in reversed(self.rows)}
         drawn = [
             Bar(places[where], texts[where], total.estimate, total.bound)
@@ -353,7 +353,7 @@ def _error(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "not finite"
 
 
-def _places(rows: Iterable[AttributionRow]) -> dict[str, str]:
+def places_of(rows: Iterable[AttributionRow]) -> dict[str, str]:
     """Map the line of each row to a short form: only the file's name where that is clear."""
     rows = tuple(rows)
     names = Counter(Path(file).name for file in {row.file for row in rows})
@@ -384,7 +384,7 @@ def _effect(row: AttributionRow, error: float) -> str:
 
 
 def _lines(rows: Sequence[AttributionRow], found: Attribution) -> list[tuple[str, ...]]:
-    places = _places(rows)
+    places = places_of(rows)
     return [
         _HEADINGS,
         *(

@@ -127,9 +127,7 @@ class Device:
         sources: where these facts come from.
 
     >>> from supremum.numerics import DEVICES
-    >>> print(
-    ...     *(f"{row.name}: {row.default.name}" for row in DEVICES.values()), sep=", "
-    ... )
+    >>> print(*(f"{row.name}: {row.default.name}" for row in DEVICES.values()), sep=", ")
     cpu: float32, p100: float32, v100: float32, t4: float32, a100: tf32, h100: tf32, tpu: bfloat16
     >>> DEVICES["tpu"].highest.passes, DEVICES["tpu"].vectors_in_float32
     (6, True)
@@ -149,7 +147,9 @@ class Device:
 
 
 _PRECISION = "jax.lax.Precision, its documentation"
-_BLAS = "GetBlasComputationType in xla/stream_executor/gpu/gpu_blas_lt.cc: TF32 for float32 and complex64 up to HIGH on CUDA"
+_BLAS = (
+    "GetBlasComputationType in xla/stream_executor/gpu/gpu_blas_lt.cc: TF32 for float32 and complex64 up to HIGH on CUDA"
+)
 _SUPPORT = "IsSupportedDotAlgorithmOnGpu in xla/service/gpu/algorithm_util.cc"
 _ON_EVERY_GPU = frozenset({"F16_F16_F32", "F32_F32_F32", "F64_F64_F64"})
 _FROM_AMPERE = _ON_EVERY_GPU | {

@@ -21,6 +21,7 @@ from supremum.jaxprs import Liveness, Site, aval_of, callees, line_of, loop_oper
 from supremum.numerics.widening import (
     component,
     evaluate_as_declared,
+    evaluate_cast,
     evaluate_in,
     in_dtype,
     is_floating,
@@ -149,13 +150,19 @@ def run(plan: Plan, operands: Sequence[Any], choose: Choice) -> list[Any]:
 
 def _run_alone(jaxpr: Jaxpr, step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     dtype = choose(step)
-    if dtype is None and step.name not in _CASTS:
-        actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
-        dtype = actual if actual is not None and actual != declared else None
+    if dtype is None and step.name in _CASTS:
+        return list(map(_rounded, evaluate_cast(jaxpr, step.equation, operands)))
     if dtype is None:
-        return [lax.optimization_barrier(each) if is_floating(each) else each
-                for each in evaluate_as_declared(jaxpr, step.equation, operands)]  # fmt: skip
+        actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
+        if actual is None or actual == declared:
+            return list(map(_rounded, evaluate_as_declared(jaxpr, step.equation, operands)))
+        dtype = actual
     return evaluate_in(jaxpr, step.equation, operands, dtype)
+
+
+def _rounded(value: Any) -> Any:
+    """A result as its format holds it; see `error_flow`."""
+    return lax.optimization_barrier(value) if is_floating(value) else value
 
 
 def _run_call(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:

@@ -222,9 +222,7 @@ def _computation(device: Device, site: Site) -> Computation | None:
     closed = next((each for each in site.callers if each.primitive.name not in ENTERED), None)
     if closed is None or not device.emulated:
         return how
-    return Computation(
-        how.arithmetic, f"it is inside of {closed.primitive.name}, which is not emulated", emulated=False
-    )
+    return Computation(how.arithmetic, f"it is inside of {closed.primitive.name}, which is not emulated", emulated=False)
 
 
 def _asked(precision: Any) -> str:
@@ -232,9 +230,7 @@ def _asked(precision: Any) -> str:
         return ""
     if isinstance(precision, tuple) and not isinstance(precision, lax.DotAlgorithm):
         return ", ".join(dict.fromkeys(each.name.lower() for each in precision))
-    return (
-        precision.name.lower() if isinstance(precision, lax.Precision) else str(getattr(precision, "name", precision))
-    )
+    return precision.name.lower() if isinstance(precision, lax.Precision) else str(getattr(precision, "name", precision))
 
 
 def _name(how: Computation, operands: Sequence[Any]) -> str:

@@ -129,10 +129,7 @@ def in_passes(left: Any, right: Any, arithmetic: Arithmetic, product: Callable[[
 
     >>> from supremum.numerics.devices import BFLOAT16, BFLOAT16_X6
     >>> x, y = jnp.float32(0.1), jnp.float32(0.7)
-    >>> (
-    ...     in_passes(x, y, BFLOAT16, jnp.multiply),
-    ...     in_passes(x, y, BFLOAT16_X6, jnp.multiply),
-    ... )
+    >>> in_passes(x, y, BFLOAT16, jnp.multiply), in_passes(x, y, BFLOAT16_X6, jnp.multiply)
     (Array(0.0699921, dtype=float32), Array(0.07, dtype=float32))
     """
     lefts, rights = parts_of(left, arithmetic), parts_of(right, arithmetic)

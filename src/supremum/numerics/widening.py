@@ -90,6 +90,11 @@ def evaluate_as_declared(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[An
     return _evaluate(jaxpr, equation, given, equation.params)
 
 
+def evaluate_cast(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+    """Run a cast, or another rounding, of a value that may be wider than declared."""
+    return _evaluate(jaxpr, equation, operands, equation.params)
+
+
 def evaluate_in(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any], dtype: DType) -> list[Any]:
     """Run an equation in a dtype that is at least as wide as those that it declares.
 
