@@ -97,12 +97,13 @@ def is_close(ratio):
 def main():
     policy, count = sys.argv[1], int(sys.argv[2])
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    seeds = list(map(int, sys.argv[4].split(","))) if len(sys.argv) > 4 else range(first, first + count)
     ratios = {name: [] for name in SUMMARIES}
     smooth = {name: [] for name in SUMMARIES}
-    for seed in range(first, first + count):
+    for seed in seeds:
         try:
             found, jumped = judged(seed, policy)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             print(seed, "FAILED", type(error).__name__, str(error)[:300].replace("\n", " "), flush=True)
             continue
         print(seed, found, "jumps" if jumped else "", flush=True)
@@ -111,7 +112,7 @@ def main():
                 ratios[name].append(is_close(ratio))
                 if not jumped:
                     smooth[name].append(is_close(ratio))
-        if seed % 20 == 19:
+        if seed % 20 == 19 or seed == seeds[-1]:
             for name in SUMMARIES:
                 of, alone = ratios[name], smooth[name]
                 print(

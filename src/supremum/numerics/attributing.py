@@ -85,7 +85,9 @@ def selection(call: TracedCall, output: Any) -> Selected:
         wanted = str(output)
         chosen = {place for place, path in paths.items() if path == wanted or path.startswith(f"{wanted}/")}
         if not chosen and "" in paths.values():
-            raise ArgumentError(f"output={shown(output)} selects a part of the result, which is one array; leave it out")
+            raise ArgumentError(
+                f"output={shown(output)} selects a part of the result, which is one array; leave it out"
+            )
         if not chosen:
             raise UnknownNameError("output", wanted, sorted(set(paths.values())))
         paths = {place: paths[place] for place in chosen}

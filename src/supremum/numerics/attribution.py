@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from supremum.argument_checks import function
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
+from supremum.formats import DType, as_format
 from supremum.jaxprs import aval_of, is_array, lifted, traced_call
 from supremum.mixed_precision import as_settings, autocasted
 from supremum.numerics.attributing import Found, Selected, find, measure_change, selection
@@ -163,10 +163,15 @@ def _tried(
     rounding = [
         each
         for each in plan.every_step()
-        if each.number in chosen and each.number != step.number and has_row(each) and not each.inner
-        and any(is_floating(aval_of(var)) and aval_of(var).dtype.itemsize < wide.itemsize for var in each.equation.outvars)
-    ]  # fmt: skip
+        if each.number in chosen - {step.number} and has_row(each) and not each.inner and _is_narrower(each, wide)
+    ]
     return Change(str(wide), len(rounding), measured.error)
+
+
+def _is_narrower(step: Step, dtype: DType) -> bool:
+    """Whether a step has a floating result in a smaller dtype."""
+    avals = [aval_of(var) for var in step.equation.outvars]
+    return any(is_floating(aval) and aval.dtype.itemsize < dtype.itemsize for aval in avals)
 
 
 def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -269,11 +269,14 @@ class Attribution:
         text = row.expression if len(row.expression) <= 60 else f"{row.expression[:57]}..."
         code = f" `{text}`" if text else f" {row.primitive}"
         place = places_of(self.rows)[row.where]
-        others = self.change.others
-        with_others = (
+        others, error = self.change.others, _error(self.change.error)
+        feeding = (
             f", with the {others} operation{'s' * (others != 1)} that feed{'s' * (others == 1)} it," if others else ""
         )
-        tried = f"In {self.change.dtype}{with_others} the error is {_error(self.change.error)} instead of {_error(self.error)}."
+        if not math.isfinite(self.change.error) and not math.isfinite(self.error):
+            tried = f"In {self.change.dtype}{feeding} the error is still not finite."
+        else:
+            tried = f"In {self.change.dtype}{feeding} the error is {error} instead of {_error(self.error)}."
         return f"{place}{code}: {row.words}. {tried}"
 
     def to_dict(self) -> dict[str, Any]:

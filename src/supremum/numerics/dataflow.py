@@ -36,14 +36,18 @@ class Dataflow:
                 self._callers[id(inner)] = plan, step, inner
                 self._add(inner)
 
-    def is_within(self, step: Step, name: str) -> bool:
-        """Whether a step is in a function that an equation of this name calls."""
+    def accumulates(self, step: Step) -> bool:
+        """Whether a step adds to a value that a `scan` carries from iteration to iteration."""
         plan = self._plan_of[step.number]
-        while id(plan) in self._callers:
-            plan, caller, _ = self._callers[id(plan)]
-            if caller.name == name:
-                return True
-        return False
+        caller = self._callers.get(id(plan))
+        if caller is None or caller[1].name != p.scan_p.name:
+            return False
+        loop = loop_operands(caller[1].equation)
+        carried = plan.jaxpr.invars[loop.constants : loop.constants + loop.carries]
+        return any(
+            carry in step.equation.invars and result in step.equation.outvars
+            for carry, result in zip(carried, plan.jaxpr.outvars, strict=False)
+        )
 
     def relative_error(self, step: Step, known: Mapping[int, float], index: int | None = None) -> float:
         """The largest relative error of the operands of a step.
@@ -90,7 +94,7 @@ class Dataflow:
                 yield plan, plan.jaxpr.outvars[index - loop.constants]
 
     def feeding(self, step: Step) -> set[int]:
-        """The numbers of the steps whose results flow into a step, back to the last products, and of the step itself."""
+        """The numbers of a step and of those whose results flow into it, back to the last products."""
         found = {step.number}
         pending = [(self._plan_of[step.number], atom) for atom in step.equation.invars]
         seen: set[Any] = set()

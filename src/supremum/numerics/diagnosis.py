@@ -47,7 +47,7 @@ _WEIGHTS: Mapping[Effect, float] = {
     Effect.CANCELLATION: 4.0,
     Effect.AMPLIFICATION: 2.0,
 }
-"""How much more an effect counts than plain rounding, which usually is the consequence of the dtype, not of the line."""
+"""How much more an effect counts than plain rounding, which comes from the dtype rather than from the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ def _effect(step: Step, facts: np.ndarray, shares: np.ndarray, coming: float, go
         return Effect.KERNEL
     if facts[Fact.JUMPS]:
         return Effect.DECISION
-    is_looped = step.name in ADDITIONS and facts[Fact.RUNS] >= _LONG and flow.is_within(step, "scan")
+    is_looped = step.name in ADDITIONS and facts[Fact.RUNS] >= _LONG and flow.accumulates(step)
     absorbs = shares[Share.ABSORBED] > 0.5 * shares[Share.ABSOLUTE] > 0
     grows = coming > 0 and going >= _AMPLIFIES * coming
-    if is_looped and not grows and abs(shares[Share.SIGNED]) >= 0.1 * abs(shares[Share.THROUGH]):
+    if is_looped and not grows:
         return Effect.LONG_SUM
     if absorbs:
         return Effect.ABSORBED
@@ -146,10 +146,11 @@ def in_words(step: Step, digits: Digits, found: Found) -> str:
     runs = int(facts[Fact.RUNS])
     match digits.effect:
         case Effect.OVERFLOW:
-            number = int(facts[Fact.OVERFLOWS])
-            return f"an overflow: {number:,} of {total:,} values are beyond {as_format(dtype).max:.3g}, the most that {dtype} holds"
+            most = f"{as_format(dtype).max:.3g}, the most that {dtype} holds"
+            return f"an overflow: {int(facts[Fact.OVERFLOWS]):,} of {total:,} values are beyond {most}"
         case Effect.ABSORBED:
-            return f"an addition that absorbs the smaller number: {count:,} of {total:,} lose half of it or more in {dtype}"
+            lost = f"{count:,} of {total:,} lose half of it or more in {dtype}"
+            return f"an addition that absorbs the smaller number: {lost}"
         case Effect.LONG_SUM:
             lost = f", {count:,} of which lose half of the smaller number or more" if count else ""
             return f"a long sum: {runs:,} additions one after the other in {dtype}{lost}"

@@ -1,8 +1,8 @@
 """The narrow run and the float64 reference of a program side by side, and how errors flow from operation to operation.
 
 Beside each value of both runs stands its first-order error: the errors of the operands times the derivative of the
-operation at the midpoint of both runs, plus the operation's own error, which is taken on the operands of the narrow run.
-The error is linear in the operations' own errors, so one backward pass gives the share that each of them has in the error
+operation at the midpoint of both runs, plus the operation's own error, which is taken on the operands of the narrow
+run. It is linear in the operations' own errors, so one backward pass gives the share that each of them has in the error
 of the result: the inner product of its own errors with the derivative of the result.
 """
 
@@ -256,13 +256,16 @@ def _alone(
             continue
         gap = _difference(each, reference)
         own = None if is_known else gap if is_same else _difference(each, on_narrow[index])
-        error = own if flow is None else flow if own is None else flow + own
         jump = None
+        if flow is not None and not is_same and step.name not in _LINEAR and flow.dtype == FLOAT64:
+            flow, jump = _corrected(flow, gap if own is None else gap - own)
+        error = own if flow is None else flow if own is None else flow + own
         if not is_same:
             if flow is None and any(operands[place].error is not None for place in floats):
                 jump = lax.full_like(gap, True, bool)
             elif flow is not None and step.name not in _LINEAR:
-                jump = ~lax.is_finite(jnp.real(error))
+                unknown = ~lax.is_finite(jnp.real(error))
+                jump = unknown if jump is None else jump | unknown
             if broken is not None:
                 spread = jnp.broadcast_to(broken, each.shape)
                 jump = spread if jump is None else jump | spread
@@ -320,6 +323,26 @@ def _flowed(
             return nothing
     rest = iter(tangents)
     return [next(rest) if is_floating(each) else None for each in narrow]
+
+
+def _corrected(flow: Any, difference: Any) -> tuple[Any, Any]:
+    """Errors through the secant between both runs, where the derivative at the midpoint is off by a factor of two.
+
+    That is the case near poles, kinks and saturation, where one of the runs may have left the finite numbers.
+
+    Args:
+        flow: the errors through the derivative at the midpoint.
+        difference: how the results on the operands of both runs differ.
+
+    Returns:
+        The errors, and where there is no secant: a derivative of zero, and a difference.
+    """
+    known = lax.stop_gradient(flow)
+    own, other = lax.abs(known), lax.abs(difference)
+    is_close = (known * difference >= 0) & (own <= 2 * other) & (other <= 2 * own)
+    is_zero = known == 0
+    slope = difference / lax.select(is_zero, lax.full_like(known, 1), known)
+    return flow * lax.select(is_close, lax.full_like(known, 1), slope), is_zero & ~is_close
 
 
 def _broken(step: Step, operands: Sequence[Pair]) -> Any:

@@ -111,7 +111,7 @@ def plan_of(program: ClosedJaxpr, under: str) -> Plan:
         equation, used, own = site.equation, liveness.used(site), next(number)
         if equation.primitive.name == "shard_map":
             raise ArgumentError(
-                f"{under} cannot look inside of a shard_map ({line_of(equation)}): use it on the function that is mapped"
+                f"{under} cannot look inside of a shard_map ({line_of(equation)}): use the function that it maps"
             )
         held = (value if isinstance(value, (tuple, list)) else (value,) for value in equation.params.values())
         functions = [each for group in held for each in group if isinstance(each, (Jaxpr, ClosedJaxpr))]
