@@ -121,6 +121,7 @@ def test_a_policy_of_float32_is_compared_with_float64():
     assert 0 < found.relative_error < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_planted_line_is_named(seed):
     made = planted(seed)
@@ -142,7 +143,7 @@ def test_bad_input_is_refused():
         numerics.attribute(jnp.sin)(jax.ShapeDtypeStruct((2,), "float32"))
     with pytest.raises(ArgumentError, match="floating-point result"):
         numerics.attribute(jnp.argmax)(jnp.ones(3))
-    with pytest.raises(UnknownNameError, match="choose from"):
+    with pytest.raises(UnknownNameError, match="did you mean 'loss'"):
         numerics.attribute(lambda x: {"loss": x}, output="los")(jnp.ones(3))
     with pytest.raises(ArgumentError, match="leave it out"):
         numerics.attribute(jnp.sin, output=1)(jnp.ones(3))
@@ -154,6 +155,6 @@ def test_64_bits_are_off_again_after_an_error():
     def fails(result):
         raise ValueError(result)
 
-    with pytest.raises(ValueError, match="Traced"):
+    with pytest.raises(ValueError, match="Tracer"):
         numerics.attribute(jnp.sin, output=fails)(jnp.ones(3))
     assert jnp.asarray(np.float64(1)).dtype == "float32"

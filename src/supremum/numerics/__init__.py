@@ -18,8 +18,8 @@ from supremum.public_names import public_names
 
 __all__ = [
     "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "Change", "Device", "FormatCounts",
-    "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "attribute", "attribution_page", "on", "products", "profile",
-    "profile_page",
+    "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "attribute", "attribution_page", "on", "products",
+    "profile", "profile_page",
 ]  # fmt: skip
 
 

@@ -130,7 +130,7 @@ def _finding(
             break
         change = _tried(plan, arrays, select, found, step, digits[step.number], flow)
         tried.append((step, change))
-        if _is_better(change.error, found.measured.error, 2.0):
+        if digits[step.number].effect is Effect.OVERFLOW or _is_better(change.error, found.measured.error, 2.0):
             break
     best, change = tried[0]
     for step, other in tried[1:]:
@@ -160,12 +160,16 @@ def _tried(
         return wide if each.number in chosen else None
 
     measured = measure_change(plan, arrays, select, found, choose)
+    follows = digits.effect is Effect.OVERFLOW and not math.isfinite(measured.error)
+    if follows:  # what is computed from large numbers may overflow too
+        chosen |= {each.number for each in plan.every_step() if each.number > step.number}
+        measured = measure_change(plan, arrays, select, found, choose)
     rounding = [
         each
         for each in plan.every_step()
         if each.number in chosen - {step.number} and has_row(each) and not each.inner and _is_narrower(each, wide)
     ]
-    return Change(str(wide), len(rounding), measured.error)
+    return Change(str(wide), len(rounding), measured.error, follows)
 
 
 def _is_narrower(step: Step, dtype: DType) -> bool:

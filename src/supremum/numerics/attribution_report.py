@@ -38,8 +38,9 @@ class Change:
 
     Args:
         dtype: the dtype.
-        others: how many operations that feed it, and round, were computed in the dtype with it.
+        others: how many narrow operations that feed it were computed in the dtype with it.
         error: the error of the result with the change, measured.
+        follows: whether these are the operations after it instead.
 
     >>> Change("float32", 2, 1e-6).others
     2
@@ -48,6 +49,7 @@ class Change:
     dtype: str
     others: int
     error: float
+    follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +272,9 @@ class Attribution:
         code = f" `{text}`" if text else f" {row.primitive}"
         place = places_of(self.rows)[row.where]
         others, error = self.change.others, _error(self.change.error)
-        feeding = (
-            f", with the {others} operation{'s' * (others != 1)} that feed{'s' * (others == 1)} it," if others else ""
-        )
+        verb = "follow" if self.change.follows else "feed"
+        which = f"the {others} operations that {verb} it" if others > 1 else f"the operation that {verb}s it"
+        feeding = f", with {which}," if others else ""
         if not math.isfinite(self.change.error) and not math.isfinite(self.error):
             tried = f"In {self.change.dtype}{feeding} the error is still not finite."
         else:

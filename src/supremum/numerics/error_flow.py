@@ -234,7 +234,7 @@ def _alone(
     in_float64 = partial(evaluate_in, jaxpr, equation, dtype=FLOAT64)
     floats = [index for index, each in enumerate(operands) if is_floating(each.narrow)]
     is_known = step.name in _EXACT or step.name in KERNELS
-    on_narrow = None if is_known else in_float64(operands=[each.narrow for each in operands])
+    on_narrow: Any = None if is_known else in_float64(operands=[each.narrow for each in operands])
     if is_same:
         assert on_narrow is not None
         wide = on_narrow
@@ -255,11 +255,11 @@ def _alone(
             jumps.append(None)
             continue
         gap = _difference(each, reference)
-        own = None if is_known else gap if is_same else _difference(each, on_narrow[index])
+        own: Any = None if is_known else gap if is_same else _difference(each, on_narrow[index])
         jump = None
         if flow is not None and not is_same and step.name not in _LINEAR and flow.dtype == FLOAT64:
             flow, jump = _corrected(flow, gap if own is None else gap - own)
-        error = own if flow is None else flow if own is None else flow + own
+        error: Any = own if flow is None else flow if own is None else flow + own
         if not is_same:
             if flow is None and any(operands[place].error is not None for place in floats):
                 jump = lax.full_like(gap, True, bool)
@@ -536,7 +536,7 @@ def _run_cond(step: Step, operands: Sequence[Pair], probes: Probes, *, local_onl
 
     def apart(values: list[Pair], probes: Probes) -> Any:
         narrow = [Pair(lax.stop_gradient(each.narrow)) for each in values]
-        branches = [lambda v, b=plan: _narrow_results(b, v, nothing) for plan in step.inner]
+        branches = [partial(_narrow_results, plan, nothing=nothing) for plan in step.inner]
         results, facts = lax.switch(index.narrow, branches, narrow)
         wide = [lax.stop_gradient(each.reference) for each in (index, *values)]
         references = plain_runs.run_step(step, wide, in_float64)

@@ -205,8 +205,14 @@ def _run_scan(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     start = list(operands[loop.constants : loop.constants + loop.carries])
     if not parameter(step.equation, "length"):
         return [*start, *empty_outputs(step)]
-    first = jax.eval_shape(lambda values: [value[0] for value in values], stacked)
-    start = _settled(start, lambda carry, slices: once(carry, slices)[: loop.carries], first)
+
+    def firsts(values: list[Any]) -> list[Any]:
+        return [value[0] for value in values]
+
+    def carried(carry: list[Any], slices: Sequence[Any]) -> list[Any]:
+        return once(carry, slices)[: loop.carries]
+
+    start = _settled(start, carried, jax.eval_shape(firsts, stacked))
     types = _types(start)
 
     def iterate(carry: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -227,7 +233,11 @@ def empty_outputs(step: Step) -> list[Any]:
 def _run_while(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     (condition, body), loop = step.inner, loop_operands(step.equation)
     of_condition, constants = operands[: loop.condition], operands[loop.condition : loop.first_carry]
-    start = _settled(list(operands[loop.first_carry :]), lambda carry: run(body, [*constants, *carry], choose))
+
+    def once(carry: list[Any]) -> list[Any]:
+        return run(body, [*constants, *carry], choose)
+
+    start = _settled(list(operands[loop.first_carry :]), once)
     types = _types(start)
     batch = len(aval_of(condition.jaxpr.outvars[0]).shape)
 
@@ -235,7 +245,7 @@ def _run_while(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]
         return run(condition, [*of_condition, *carry], choose)[0]
 
     def iterate(carry: list[Any]) -> list[Any]:
-        results = cast_all(run(body, [*constants, *carry], choose), types)
+        results = cast_all(once(carry), types)
         if not batch:
             return results
         going = going_on(carry)
@@ -251,10 +261,16 @@ def kept_where(going_on: Any, new: Any, old: Any) -> Any:
 
 def _run_cond(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     index, *given = operands
-    types = joined([_types(jax.eval_shape(lambda *v, b=branch: run(b, v, choose), *given)) for branch in step.inner])
-    return lax.switch(
-        index, [lambda *values, b=branch: cast_all(run(b, values, choose), types) for branch in step.inner], *given
-    )
+
+    def branch(plan: Plan, types: Sequence[DType | None] | None) -> Callable[..., list[Any]]:
+        def compute(*values: Any) -> list[Any]:
+            results = run(plan, values, choose)
+            return results if types is None else cast_all(results, types)
+
+        return compute
+
+    types = joined([_types(jax.eval_shape(branch(plan, None), *given)) for plan in step.inner])
+    return lax.switch(index, [branch(plan, types) for plan in step.inner], *given)
 
 
 def run_step(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:

@@ -117,7 +117,7 @@ def evaluate_in(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any], dtype
 
 def _evaluate(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     """Evaluate with these operands, also in place of literals, in the context that the equation was traced in."""
-    variables = [Var(aval_of(atom)) for atom in equation.invars]
+    variables: list[Any] = [Var(aval_of(atom)) for atom in equation.invars]
     changed = equation.replace(invars=variables, params=dict(params))
     alone = jaxpr.replace(constvars=[], invars=variables, outvars=equation.outvars, eqns=[changed])
     return eval_jaxpr(alone, [], *operands)
