@@ -1,4 +1,4 @@
-"""The picture of an attribution: a bar for each source line."""
+"""Signed numbers of source lines as bars, on one logarithmic scale."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A line of source and its share.
+    """A line of source and its number.
 
     Args:
         where: the line.
         code: its text.
-        estimate: its share, with its sign.
-        bound: the most that its share could be.
+        estimate: the number, with its sign.
+        bound: the most that its magnitude could be.
     """
 
     where: str
@@ -38,6 +38,10 @@ def bars_picture(title: str, sentences: Iterable[str], bars: Sequence[Bar], widt
         sentences: sentences under the title.
         bars: the bars.
         width: the width of the longest bar.
+
+    >>> drawn = bars_picture("Error", [], [Bar("model.py:3", "x + 1", -0.5, 0.7)])
+    >>> drawn.startswith("<svg"), "x + 1" in drawn
+    (True, True)
     """
     sizes = [size for bar in bars for size in (abs(bar.estimate), bar.bound) if size > 0 and math.isfinite(size)]
     top = math.log10(max(sizes, default=1.0))
