@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 from jax.extend import source_info_util
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.core import primitives as _primitives
 
 from supremum.errors import UnsupportedJaxError, shown
@@ -201,14 +201,14 @@ def raw_frames(equation: JaxprEqn) -> Iterator[tuple[CodeType, int]]:
     return iter(()) if frames is None else zip(*frames(), strict=True)
 
 
-def cast_equation(operand: Var, result: Var, scope: str, like: JaxprEqn | None) -> JaxprEqn:
-    """Make an equation that casts a variable to the dtype of another.
+def cast_equation(operand: Var | Literal, result: Var, scope: str, like: JaxprEqn | None) -> JaxprEqn:
+    """Make an equation that casts a variable or a literal to the dtype of a variable.
 
     `jax.extend` makes an equation from all parameters of its primitive, which JAX does not document, and from the
     position and the name stack of another equation.
 
     Args:
-        operand: the variable.
+        operand: the variable or literal.
         result: the variable that holds the result.
         scope: the `jax.named_scope` to put around the equation.
         like: the equation whose position and scopes the new one has; None for none.

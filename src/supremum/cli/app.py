@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from supremum.argument_checks import chosen
+from supremum.cli.attribute import attribute
 from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.examples import epilog
@@ -88,7 +89,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "allow_interspersed_args": False,
     },  # options after the script are its own
 }
-for _command in (explain, table, diff, lattice, explore, rules, casts, profile, nans, demo, launch):
+for _command in (explain, table, diff, lattice, explore, rules, casts, profile, nans, attribute, demo, launch):
     _name = _command.__name__
     app.command(_name, epilog=epilog(_name), context_settings=_SETTINGS.get(_name))(_command)
 

@@ -51,6 +51,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum nans model:loss --args 'f32[8,128]'",
         "supremum nans model:loss --args model:make_args --format json",
     ),
+    "attribute": (
+        "supremum attribute model:loss --args 'f32[8,128]'",
+        "supremum attribute model:loss --args model:make_args --policy declared -o loss.html",
+        "supremum attribute train.py --result 0 -- --epochs 1",
+    ),
     "demo": (
         "supremum demo",
         "supremum demo --case underflow --epochs 2 --json figures.json",

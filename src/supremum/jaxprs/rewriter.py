@@ -39,6 +39,7 @@ class Rewriter:
 
     Args:
         rule: the rule that chooses the dtypes.
+        casts_literals: whether literals in another dtype become equations, so that their rounding can be seen.
 
     >>> import jax, jax.numpy as jnp
     >>> class Following(RewriteRule):
@@ -54,8 +55,9 @@ class Rewriter:
     [Array(0.478516, dtype=bfloat16)]
     """
 
-    def __init__(self, rule: RewriteRule) -> None:
+    def __init__(self, rule: RewriteRule, *, casts_literals: bool = False) -> None:
         self.rule = rule
+        self.casts_literals = casts_literals
         self._known: WeakKeyDictionary[Jaxpr | ClosedJaxpr, dict[Hashable, Rewritten]] = WeakKeyDictionary()
 
     def rewrite(
@@ -150,6 +152,10 @@ class _Writer:
         if isinstance(atom, Literal):
             if dtype is None or aval_of(atom).dtype == dtype:
                 return atom
+            if self.rewriter.casts_literals:
+                made = Var(_in_dtype(atom.aval, dtype))
+                self.equations.append(cast_equation(atom, made, CAST_SCOPE, equation))
+                return made
             return Literal(np.asarray(atom.val).astype(dtype)[()], _in_dtype(atom.aval, dtype))
         new = self.atoms[atom]
         if dtype is None or aval_of(new).dtype == dtype:

@@ -37,12 +37,17 @@ class TracedCall:
         paths: the path of each operand in `(args, kwargs)`, as in `jax.tree_util`.
         put_back: builds the function's result from the results of the program. It also updates the arguments that the
             function changes in place, such as modules of Flax nnx.
+        result_of: the same, but changes nothing: mutable objects in the result are placeholders.
+        result_paths: for each result of the program, its path in the function's result, such as `"params/bias"`; None
+            if it is the new value of an argument.
     """
 
     program: ClosedJaxpr
     arrays: list[Any]
     paths: list[tuple[Any, ...]]
     put_back: Callable[[Sequence[Any]], Any]
+    result_of: Callable[[Sequence[Any]], Any]
+    result_paths: tuple[str | None, ...]
 
 
 def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], under: str) -> TracedCall:
@@ -68,20 +73,38 @@ def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     paths = [path for path, leaf in with_paths if _is_operand(leaf)]
     with_results: Any = None
     structure: Any = None
+    result_paths: tuple[str | None, ...] = ()
 
     def traced(*given: Any) -> list[Any]:
-        nonlocal with_results, structure
+        nonlocal with_results, structure, result_paths
         call: tuple[Any, Any] = jax.tree.unflatten(tree, with_arrays(given))
-        results, structure = jax.tree.flatten(function(*call[0], **call[1]))
+        found_with_paths, structure = jax.tree_util.tree_flatten_with_path(function(*call[0], **call[1]))
         _check_unchanged(call, with_arrays(given), tree, under)
+        results = [leaf for _, leaf in found_with_paths]
         found, with_results = _split(results)
+        result_paths = tuple(_path(keys, lift is not None) for keys, leaf in found_with_paths if _is_operand(leaf))
         return found
 
     def put_back(results: Sequence[Any]) -> Any:
         given = jax.tree.unflatten(structure, with_results(results))
         return given if lift is None else lift.put_back(given)
 
-    return TracedCall(jax.make_jaxpr(traced)(*arrays), arrays, paths, put_back)
+    def result_of(results: Sequence[Any]) -> Any:
+        given = jax.tree.unflatten(structure, with_results(results))
+        return given if lift is None else given[1]
+
+    program = jax.make_jaxpr(traced)(*arrays)
+    return TracedCall(program, arrays, paths, put_back, result_of, result_paths)
+
+
+def _path(keys: tuple[Any, ...], is_lifted: bool) -> str | None:
+    """The path of a result; a lifted function returns the changes of its arguments first, and then its result."""
+    if is_lifted:
+        first, *rest = keys
+        keys = tuple(rest)
+        if first.idx == 0:
+            return None
+    return jax.tree_util.keystr(keys, simple=True, separator="/")
 
 
 def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any, under: str) -> None:
@@ -95,7 +118,7 @@ def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any, under: str) ->
 
 def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
     """Separate the arrays among leaves, and return them with a function that puts other arrays in their places."""
-    given = [_is_operand(leaf) for leaf in leaves]
+    given = list(map(_is_operand, leaves))
     others = [None if array else leaf for leaf, array in zip(leaves, given, strict=True)]  # keeps no tracer alive
 
     def put(arrays: Sequence[Any]) -> list[Any]:

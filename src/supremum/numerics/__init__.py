@@ -4,6 +4,9 @@ from supremum.extras import require
 
 require(__name__, "jax")
 
+from supremum.numerics.attribution import attribute
+from supremum.numerics.attribution_page import attribution_page
+from supremum.numerics.attribution_report import Attribution, AttributionRow, AttributionTotal, Change
 from supremum.numerics.birth_causes import OperandRange
 from supremum.numerics.birth_rows import BadSource, Birth
 from supremum.numerics.births import Births
@@ -30,9 +33,10 @@ from supremum.numerics.watching import Watched, watch
 from supremum.public_names import public_names
 
 __all__ = [
-    "DEVICES", "Arithmetic", "BadSource", "Birth", "Births", "Device", "FormatCounts", "NumericsHistory",
-    "NumericsRecord", "OperandRange", "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "Watched",
-    "births_page", "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
+    "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "BadSource", "Birth", "Births",
+    "Change", "Device", "FormatCounts", "NumericsHistory", "NumericsRecord", "OperandRange", "ProductRow", "Products",
+    "Profile", "ProfileRow", "ValueCounts", "Watched", "attribute", "attribution_page", "births_page",
+    "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
 ]  # fmt: skip
 
 

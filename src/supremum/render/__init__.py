@@ -1,6 +1,8 @@
 """Rendering plain data as text, Markdown, HTML and SVG. It depends on neither dtypes nor array libraries."""
 
 from supremum.public_names import public_names
+from supremum.render.bars import Bar as Bar
+from supremum.render.bars import bars_picture as bars_picture
 from supremum.render.document import Document, aligned, columns_to_html, document_to_html, document_to_text
 from supremum.render.document import fitted as fitted
 from supremum.render.document import shortened as shortened

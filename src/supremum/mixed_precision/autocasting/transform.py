@@ -10,10 +10,11 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr
 
 from supremum.errors import OperandError, shown
 from supremum.formats import as_format
-from supremum.jaxprs import Rewriter, evaluated, traced_call
+from supremum.jaxprs import Rewriter, Rewritten, evaluated, traced_call
 from supremum.mixed_precision.autocasting import operations, reports
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.reports import AutocastReport
@@ -113,17 +114,34 @@ class AutocastFunction(Generic[P, R]):
         call = traced_call(function, args, kwargs, "autocast")
         closed = call.program
         rewriter, rule = _rewriter(self._settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
-        rewritten = rewriter.rewrite(
-            closed,
-            [replace(rule.value(var.aval), given=True) for var in closed.jaxpr.invars],
-            Context(),
-            [rule.value(atom.aval).dtype for atom in closed.jaxpr.outvars],
-        )
+        rewritten = _rewrite(rewriter, rule, closed)
         reports.warn_of_unmatched(self._settings, rewritten)
         products = reports.count_products(rewritten, rule)
         reports.warn_of_left(self._function, products)
         report = functools.partial(reports.report_of, rewritten, products)
         return rewritten.function, call.arrays, call.put_back, report
+
+
+def _rewrite(rewriter: Rewriter, rule: AutocastRule, program: ClosedJaxpr) -> Rewritten:
+    return rewriter.rewrite(
+        program,
+        [replace(rule.value(var.aval), given=True) for var in program.jaxpr.invars],
+        Context(),
+        [rule.value(atom.aval).dtype for atom in program.jaxpr.outvars],
+    )
+
+
+def autocasted(program: ClosedJaxpr, settings: Settings) -> ClosedJaxpr:
+    """The program that autocast runs in place of another, with an equation for each cast, also for those of literals.
+
+    Args:
+        program: the traced function.
+        settings: the policy and the other settings.
+    """
+    rule = AutocastRule(settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
+    function = _rewrite(Rewriter(rule, casts_literals=True), rule, program).function
+    assert isinstance(function, ClosedJaxpr)
+    return function
 
 
 class _Autocast:

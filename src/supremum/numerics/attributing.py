@@ -1,0 +1,188 @@
+"""One run of a program that tells which operations its error comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.jaxprs import TracedCall
+from supremum.numerics import plain_runs
+from supremum.numerics.error_flow import Pair, evaluate, full, probes_of
+from supremum.numerics.plain_runs import Choice, Plan
+from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
+
+Selected: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+"""Chooses or computes the values whose error is explained, from the results of the program in float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The error of a result, measured by running the program twice.
+
+    Args:
+        error: the error: the narrow result less the reference for one number; for several the norm of the difference,
+            divided by the norm of the reference.
+        size: the magnitude of the reference: of the number, or the norm of the numbers.
+        is_number: whether the result is one number.
+    """
+
+    error: float
+    size: float
+    is_number: bool
+
+    @property
+    def relative(self) -> float:
+        """The error relative to the reference; infinite if the reference is zero."""
+        if not self.is_number or self.error == 0:
+            return abs(self.error)
+        with np.errstate(all="ignore"):
+            return abs(float(np.divide(self.error, self.size)))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a run found.
+
+    Args:
+        outputs: the results of the narrow run.
+        references: the values whose error is explained, as the reference has them.
+        measured: their error.
+        shares: the shares of each step in it, by its number.
+        facts: the facts of each step.
+    """
+
+    outputs: list[Any]
+    references: list[Any]
+    measured: Measured
+    shares: Mapping[int, np.ndarray]
+    facts: Mapping[int, np.ndarray]
+
+
+def selection(call: TracedCall, output: Any) -> Selected:
+    """Make the function that selects the values to explain.
+
+    Args:
+        call: the traced call.
+        output: an index of the result, a path, a function, or None for all.
+
+    Raises:
+        ArgumentError: if the output selects no floating-point values.
+        UnknownNameError: for a path that the result does not have.
+    """
+    avals = call.program.out_avals
+    if callable(output):
+        return lambda values: [
+            in_dtype(jnp.asarray(leaf), FLOAT64) for leaf in jax.tree.leaves(output(call.result_of(values)))
+        ]
+    paths = {place: path for place, path in enumerate(call.result_paths) if path is not None}
+    if output is not None:
+        wanted = str(output)
+        chosen = {place for place, path in paths.items() if path == wanted or path.startswith(f"{wanted}/")}
+        if not chosen and "" in paths.values():
+            raise ArgumentError(
+                f"output={shown(output)} selects a part of the result, which is one array; leave it out"
+            )
+        if not chosen:
+            raise UnknownNameError("output", wanted, sorted(set(paths.values())))
+        paths = {place: paths[place] for place in chosen}
+    places = [place for place in paths if is_floating(avals[place])]
+    if not places:
+        types = ", ".join(str(avals[place]) for place in paths) or "no arrays"
+        raise ArgumentError(f"attribute needs a floating-point result to explain, got {types}")
+    return lambda values: [values[place] for place in places]
+
+
+def find(plan: Plan, arrays: Sequence[Any], select: Selected) -> Found:
+    """Run a program narrow and in float64, and attribute the error of its result.
+
+    Args:
+        plan: the program.
+        arrays: its operands.
+        select: selects the values to explain.
+    """
+
+    def flow(probes: Mapping[int, Any], operands: Sequence[Any]) -> Any:
+        results, facts = evaluate(plan, list(map(Pair, operands)), probes)
+        pairs = list(map(full, results))
+        narrow = select([in_dtype(each.narrow, FLOAT64) for each in pairs])
+        wide = select([each.reference for each in pairs])
+        errors = _errors(pairs, select)
+        differences = [left - right for left, right in zip(narrow, wide, strict=True)]
+        if _is_number(wide):
+            total, error, size = jnp.real(errors[0]).reshape(()), jnp.real(differences[0]).reshape(()), jnp.abs(wide[0])
+        else:
+            total, error, size = _norm(errors, differences, wide)
+        return total, ([each.narrow for each in results], wide, error, jnp.reshape(size, ()), facts)
+
+    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
+        run = jax.jit(jax.grad(flow, has_aux=True))
+        shares, (outputs, wide, error, size, facts) = run(probes_of(plan), list(arrays))
+        measured = Measured(float(error), float(size), _is_number(wide))
+    shares, facts = jax.tree.map(np.asarray, (shares, facts))
+    return Found(outputs, wide, measured, shares, facts)
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    return len(values) == 1 and values[0].size == 1
+
+
+def _errors(pairs: Sequence[Pair], select: Selected) -> list[Any]:
+    """The errors of the selected values, through the derivative of the selection at the midpoint of both runs."""
+    floats = [index for index, each in enumerate(pairs) if is_floating(each.narrow)]
+
+    def of_floats(*values: Any) -> list[Any]:
+        given = [each.narrow for each in pairs]
+        for index, value in zip(floats, values, strict=True):
+            given[index] = value
+        return select(given)
+
+    points, errors = [pairs[index].middle for index in floats], [pairs[index].error for index in floats]
+    return jax.jvp(of_floats, tuple(points), tuple(errors))[1]
+
+
+def _square(values: Sequence[Any]) -> Any:
+    return sum((jnp.sum(jnp.real(each * jnp.conj(each))) for each in values), jnp.zeros((), FLOAT64))
+
+
+def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """The part of the first-order error in the direction of the measured one, the measured one, and the size."""
+    size = jnp.sqrt(_square([jnp.where(jnp.isfinite(each), each, 0) for each in wide]))
+    known = [jnp.where(jnp.isfinite(each), each, 0) for each in differences]
+    length = jnp.sqrt(_square(known))
+    unit = jnp.where(size == 0, 1, size) * jnp.where(length == 0, 1, length)
+    directions = [jax.lax.stop_gradient(jnp.conj(each) / unit) for each in known]
+    total = sum(
+        (jnp.sum(jnp.real(each * way)) for each, way in zip(errors, directions, strict=True)), jnp.zeros((), FLOAT64)
+    )
+    error = jnp.sqrt(_square(differences)) / jnp.where(size == 0, 1, size)
+    return total, error, size
+
+
+def measure_change(plan: Plan, arrays: Sequence[Any], select: Selected, found: Found, choose: Choice) -> Measured:
+    """Measure the error with some operations in another dtype.
+
+    Args:
+        plan: the program.
+        arrays: its operands.
+        select: selects the values to explain.
+        found: what the run without the change found.
+        choose: the dtypes.
+    """
+
+    def run(operands: Sequence[Any], references: Sequence[Any]) -> Any:
+        results = plain_runs.run(plan, operands, choose)
+        changed = select([in_dtype(each, FLOAT64) for each in results])
+        differences = [left - right for left, right in zip(changed, references, strict=True)]
+        if _is_number(references):
+            return jnp.real(differences[0]).reshape(())
+        return jnp.sqrt(_square(differences)) / jnp.where(found.measured.size == 0, 1, found.measured.size)
+
+    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
+        error = float(jax.jit(run)(list(arrays), found.references))
+    return Measured(error, found.measured.size, found.measured.is_number)

@@ -1,0 +1,117 @@
+"""Which operations feed an operation, through the functions that a program calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jax.extend.core import Literal
+
+from supremum.jax_compat import primitives as p
+from supremum.jaxprs import loop_operands
+from supremum.numerics.plain_runs import CALLED, Plan, Step
+
+_PRODUCTS = frozenset({p.dot_general_p.name, p.conv_general_dilated_p.name})
+
+
+class Dataflow:
+    """The makers of the values of a program.
+
+    Args:
+        plan: the program.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._makers: dict[Any, tuple[Plan, Step, int]] = {}
+        self._callers: dict[int, tuple[Plan, Step, Plan]] = {}
+        self._plan_of: dict[int, Plan] = {}
+        self._add(plan)
+
+    def _add(self, plan: Plan) -> None:
+        for step in plan.steps:
+            self._plan_of[step.number] = plan
+            for index, var in enumerate(step.equation.outvars):
+                self._makers[id(plan), var] = plan, step, index
+            for inner in step.inner:
+                self._callers[id(inner)] = plan, step, inner
+                self._add(inner)
+
+    def accumulates(self, step: Step) -> bool:
+        """Whether a step adds to a value that a `scan` carries from iteration to iteration."""
+        plan = self._plan_of[step.number]
+        caller = self._callers.get(id(plan))
+        if caller is None or caller[1].name != p.scan_p.name:
+            return False
+        loop = loop_operands(caller[1].equation)
+        carried = plan.jaxpr.invars[loop.constants : loop.constants + loop.carries]
+        return any(
+            carry in step.equation.invars and result in step.equation.outvars
+            for carry, result in zip(carried, plan.jaxpr.outvars, strict=False)
+        )
+
+    def relative_error(self, step: Step, known: Mapping[int, float], index: int | None = None) -> float:
+        """The largest relative error of the operands of a step.
+
+        Args:
+            step: the step.
+            known: the relative errors of the results of steps; values are only moved by the others.
+            index: only of this operand.
+        """
+        plan = self._plan_of[step.number]
+        atoms = step.equation.invars if index is None else [step.equation.invars[index]]
+        return max((self._of_atom(plan, atom, known, set()) for atom in atoms), default=0.0)
+
+    def _of_atom(self, plan: Plan, atom: Any, known: Mapping[int, float], seen: set[Any]) -> float:
+        if isinstance(atom, Literal) or (id(plan), atom) in seen:
+            return 0.0
+        seen.add((id(plan), atom))
+        made = self._makers.get((id(plan), atom))
+        if made is None:
+            return max((self._of_atom(*each, known, seen) for each in self._outside(plan, atom)), default=0.0)
+        _, step, index = made
+        if step.number in known:
+            return known[step.number]
+        if step.inner:
+            places = [(inner, inner.jaxpr.outvars[index]) for inner in step.inner if index < len(inner.jaxpr.outvars)]
+        else:
+            places = [(plan, each) for each in step.equation.invars]
+        return max((self._of_atom(*each, known, seen) for each in places), default=0.0)
+
+    def _outside(self, plan: Plan, var: Any) -> Iterator[tuple[Plan, Any]]:
+        """Where the value of an operand of a called function comes from."""
+        if id(plan) not in self._callers or var not in plan.jaxpr.invars:
+            return
+        outer, caller, _ = self._callers[id(plan)]
+        index = plan.jaxpr.invars.index(var)
+        if caller.name in CALLED:
+            yield outer, caller.equation.invars[index]
+        elif caller.name == p.cond_p.name:
+            yield outer, caller.equation.invars[index + 1]
+        elif caller.name == p.scan_p.name:
+            yield outer, caller.equation.invars[index]
+            loop = loop_operands(caller.equation)
+            if loop.constants <= index < loop.constants + loop.carries:
+                yield plan, plan.jaxpr.outvars[index - loop.constants]
+
+    def feeding(self, step: Step) -> set[int]:
+        """The numbers of a step and of those whose results flow into it, back to the last products."""
+        found = {step.number}
+        pending = [(self._plan_of[step.number], atom) for atom in step.equation.invars]
+        seen: set[Any] = set()
+        while pending:
+            plan, atom = pending.pop()
+            if isinstance(atom, Literal) or (id(plan), atom) in seen:
+                continue
+            seen.add((id(plan), atom))
+            made = self._makers.get((id(plan), atom))
+            if made is None:
+                pending += self._outside(plan, atom)
+                continue
+            _, maker, _ = made
+            found.add(maker.number)
+            found.update(each.number for inner in maker.inner for each in inner.every_step())
+            if maker.name not in _PRODUCTS and not any(
+                each.name in _PRODUCTS for inner in maker.inner for each in inner.every_step()
+            ):
+                pending += [(plan, each) for each in maker.equation.invars]
+        return found

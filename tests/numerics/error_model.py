@@ -1,0 +1,125 @@
+"""How well the first-order error model predicts the errors of random programs.
+
+`python tests/numerics/error_model.py declared 200` prints a line for each program and the shares that are predicted
+within a factor of two. The errors of the operations are only added up forwards here, which gives the same sum as the
+shares of the backward pass; a test compares them.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import warnings
+from unittest.mock import patch
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numerics.programs import program
+from supremum.formats import as_format
+from supremum.jaxprs import traced_call
+from supremum.mixed_precision import as_settings, autocasted
+from supremum.numerics.error_flow import Fact, Pair, evaluate, full
+from supremum.numerics.plain_runs import plan_of
+from supremum.numerics.widening import is_floating
+
+SUMMARIES = "scalar", "mean", "norm"
+NARROW = as_format("bfloat16")
+UNITS = 8
+"""Errors of at most so many units in the last place of the narrow format are not judged."""
+
+
+def plan_of_seed(seed, policy):
+    """The plan of a random program: as it is declared, in bfloat16, or in float32 under a policy."""
+    made = program(seed, "bfloat16" if policy == "declared" else "float32")
+    call = traced_call(made.function, made.arguments, {}, "attribute")
+    narrow = call.program if policy == "declared" else autocasted(call.program, as_settings(policy, None, True))
+    return plan_of(narrow, "attribute"), call
+
+
+def _only_jumps(step, operands, narrow, exact, own, jumps, results):
+    found = [jnp.any(jump & (each != 0)) for jump, each in zip(jumps or (), own, strict=False) if jump is not None]
+    return {step.number: jnp.zeros(len(Fact)).at[Fact.JUMPS].set(sum(found, 0.0))}
+
+
+def results_of(plan, arrays):
+    """The results of a plan, operation by operation without compiling the program, and which of its steps jumped."""
+    with (
+        patch("supremum.numerics.error_flow._facts", _only_jumps),
+        warnings.catch_warnings(),
+        jax.enable_x64(True),
+        jax.disable_jit(),
+    ):
+        warnings.simplefilter("ignore")
+        pairs, facts = evaluate(plan, [Pair(each) for each in arrays], {})
+        pairs = [full(each) for each in pairs if is_floating(each.narrow)]
+        found = [tuple(np.asarray(part, "float64") for part in (p.narrow, p.wide, p.error)) for p in pairs]
+    return found, {number: np.asarray(each) for number, each in facts.items()}
+
+
+def summaries(results):
+    """The measured, the predicted and the reference value of the first number, the mean and the norm of results."""
+    narrow, wide, error = (np.concatenate([np.ravel(each) for each in parts]) for parts in zip(*results, strict=True))
+    gap, size = narrow - wide, np.linalg.norm(wide)
+    length = np.linalg.norm(gap)
+    return {
+        "scalar": (gap[0], error[0], wide[0]),
+        "mean": (gap.mean(), error.mean(), wide.mean()),
+        "norm": (length / size, gap @ error / (length * size), 1.0),
+    }
+
+
+def judged(seed, policy):
+    """For each summary: None if the error is not judged, else the ratio of the predicted and the measured error.
+
+    Returns:
+        The summaries, and whether errors met a loop or a decision that has no derivative.
+    """
+    plan, call = plan_of_seed(seed, policy)
+    results, facts = results_of(plan, call.arrays)
+    found = {}
+    with np.errstate(all="ignore"):
+        for name, (measured, predicted, size) in summaries(results).items():
+            unit = 2.0 ** (np.floor(np.log2(abs(size))) - NARROW.mantissa)
+            is_judged = np.isfinite(measured) and np.isfinite(size) and abs(measured) > UNITS * unit
+            found[name] = float(predicted / measured) if is_judged else None
+    return found, any(each[Fact.JUMPS] for each in facts.values())
+
+
+def is_close(ratio):
+    """Whether a prediction is within a factor of two."""
+    return 0.5 <= ratio <= 2
+
+
+def main():
+    policy, count = sys.argv[1], int(sys.argv[2])
+    first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    seeds = list(map(int, sys.argv[4].split(","))) if len(sys.argv) > 4 else range(first, first + count)
+    ratios = {name: [] for name in SUMMARIES}
+    smooth = {name: [] for name in SUMMARIES}
+    for seed in seeds:
+        try:
+            found, jumped = judged(seed, policy)
+        except Exception as error:
+            print(seed, "FAILED", type(error).__name__, str(error)[:300].replace("\n", " "), flush=True)
+            continue
+        print(seed, found, "jumps" if jumped else "", flush=True)
+        for name, ratio in found.items():
+            if ratio is not None:
+                ratios[name].append(is_close(ratio))
+                if not jumped:
+                    smooth[name].append(is_close(ratio))
+        if seed % 20 == 19 or seed == seeds[-1]:
+            for name in SUMMARIES:
+                of, alone = ratios[name], smooth[name]
+                print(
+                    f"{name}: {np.mean(of):.3f} of {len(of)}; without jumps {np.mean(alone):.3f} of {len(alone)}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""`attribute`: shares, the sentence, the change that is tried, loops and decisions, and bad input."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import supremum
+from numerics.planted import planted
+from supremum import numerics
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
+
+
+def variance(x):
+    squares = jnp.mean(x * x)
+    mean = jnp.mean(x)
+    return squares - mean * mean
+
+
+def numbers(count=100, offset=20):
+    return jnp.asarray(np.random.default_rng(0).normal(size=count) + offset, "bfloat16")
+
+
+@pytest.fixture(scope="module")
+def cancelled():
+    return numerics.attribute(variance, "declared")(numbers())
+
+
+def test_a_cancelling_variance_is_named_with_a_change_that_helps(cancelled):
+    row = cancelled.rows[0]
+    assert (row.expression, row.effect) == ("squares - mean * mean", "cancellation")
+    assert row.relative_in < 2**-6
+    assert row.relative_out > 1
+    assert abs(cancelled.change.error) < 1e-4 < abs(cancelled.error)
+    assert "a difference of nearly equal numbers: 2^-7 relative error in" in cancelled.sentence
+    assert str(cancelled).replace("\n", " ").startswith("test_attribution.py:")
+
+
+def test_the_shares_add_up_to_the_error_of_the_runs(cancelled):
+    exact = np.var(np.asarray(numbers(), "float64"))
+    assert cancelled.error == pytest.approx(float(cancelled.outputs) - exact, rel=1e-6)
+    assert cancelled.predicted == pytest.approx(cancelled.error, rel=1e-3)
+    assert cancelled.bound >= abs(cancelled.predicted)
+    assert sum(each.estimate for each in cancelled.by("line").values()) == pytest.approx(cancelled.predicted)
+
+
+def test_an_attribution_is_plain_data_a_picture_and_html(cancelled):
+    data = json.loads(cancelled.to_json())
+    assert data["rows"][0]["effect"] == "cancellation"
+    assert cancelled.to_svg().startswith("<svg")
+    assert "cancellation" in cancelled._repr_html_()
+    assert "<h2>loss</h2>" in numerics.attribution_page({"loss": cancelled})
+
+
+def test_a_long_sum_in_a_scan_is_named():
+    def total(x):
+        return lax.scan(lambda c, t: (c + t, None), jnp.bfloat16(0), x)[0]
+
+    x = jnp.asarray(np.random.default_rng(1).uniform(size=500), "bfloat16")
+    found = numerics.attribute(total, "declared")(x)
+    assert found.rows[0].runs == 500
+    assert found.rows[0].effect == "long sum"
+    assert found.predicted == pytest.approx(found.error, rel=0.05)
+    assert abs(found.change.error) < 0.01 * abs(found.error)
+
+
+def test_operations_in_a_while_loop_have_their_own_error_only():
+    def grown(x):
+        return lax.while_loop(lambda c: c < 100, lambda c: c * 1.3, x)
+
+    found = numerics.attribute(grown, "declared")(jnp.bfloat16(1.1))
+    rows = {row.primitive: row for row in found.rows}
+    assert rows["mul"].estimate is None
+    assert rows["mul"].local_error > 0
+    assert "no derivative" in rows["mul"].words
+    assert rows["while"].estimate == pytest.approx(found.error)
+
+
+def test_a_branch_taken_in_one_run_only_is_a_decision():
+    def branch(x):
+        y = x + 0.001
+        return lax.cond(y > 1, lambda v: v * 3, lambda v: v - 5, y)
+
+    found = numerics.attribute(branch, "declared")(jnp.bfloat16(1.0))
+    assert found.predicted == pytest.approx(found.error)
+    assert {row.primitive: row.effect for row in found.rows}["cond"] == "decision"
+
+
+def test_random_numbers_are_the_same_in_both_runs():
+    def dropped(key, x):
+        return jnp.sum(jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0) @ jnp.ones((4, 1)))
+
+    found = numerics.attribute(dropped)(jax.random.key(0), jnp.full((2, 4), 1.01))
+    assert found.relative_error < 0.01
+
+
+@pytest.mark.parametrize("output", [1, "1", lambda result: result[1]])
+def test_output_chooses_what_is_explained(output):
+    def both(x):
+        return jnp.exp(x), jnp.sum(x + 1e-3)
+
+    found = numerics.attribute(both, "declared", output=output)(jnp.ones(4, "bfloat16"))
+    assert found.error == pytest.approx(-0.004, rel=0.01)
+    assert found.rows[0].effect == "absorbed addition"
+
+
+def test_results_of_several_numbers_have_a_relative_norm():
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(4, 4)), "float32")
+    found = numerics.attribute(jax.jit(lambda w: {"y": jnp.tanh(w @ w), "z": w @ w}))(w)
+    assert 0 < found.relative_error == found.error < 0.02
+    assert found.predicted == pytest.approx(found.error, rel=0.05)
+    narrow = supremum.mixed_precision.autocast(lambda w: w @ w)(w)
+    np.testing.assert_allclose(found.outputs["z"], narrow, rtol=1e-2)
+
+
+def test_a_policy_of_float32_is_compared_with_float64():
+    found = numerics.attribute(lambda x: jnp.sum(x / 3), "float32")(jnp.arange(9.0))
+    assert 0 < found.relative_error < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_planted_line_is_named(seed):
+    made = planted(seed)
+    found = numerics.attribute(made.function, "declared")(made.argument)
+    assert found.rows[0].file.endswith("planted.py")
+    assert found.rows[0].effect in (made.kind, "overflow")
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(OperandError, match="fn"):
+        numerics.attribute(3)
+    with pytest.raises(ArgumentError, match="autocast needs a policy"):
+        numerics.attribute(jnp.sin, "int8")
+    with pytest.raises(ArgumentError, match="leave out ops"):
+        numerics.attribute(jnp.sin, "declared", ops={"sin": "float32"})
+    with pytest.raises(OperandError, match="output must be"):
+        numerics.attribute(jnp.sin, output=1.5)
+    with pytest.raises(OperandError, match=r"jnp\.ones"):
+        numerics.attribute(jnp.sin)(jax.ShapeDtypeStruct((2,), "float32"))
+    with pytest.raises(ArgumentError, match="floating-point result"):
+        numerics.attribute(jnp.argmax)(jnp.ones(3))
+    with pytest.raises(UnknownNameError, match="did you mean 'loss'"):
+        numerics.attribute(lambda x: {"loss": x}, output="los")(jnp.ones(3))
+    with pytest.raises(ArgumentError, match="leave it out"):
+        numerics.attribute(jnp.sin, output=1)(jnp.ones(3))
+    with pytest.raises(ArgumentError, match=r"outside of jax\.jit"):
+        jax.jit(lambda x: numerics.attribute(jnp.sin)(x).error)(jnp.ones(3))
+
+
+def test_64_bits_are_off_again_after_an_error():
+    def fails(result):
+        raise ValueError(result)
+
+    with pytest.raises(ValueError, match="Tracer"):
+        numerics.attribute(jnp.sin, output=fails)(jnp.ones(3))
+    assert jnp.asarray(np.float64(1)).dtype == "float32"
