@@ -112,12 +112,12 @@ def _of_script(
 
 
 def _written(found: dict[str, Attribution], format: str) -> str:  # noqa: A002
-    from supremum.numerics import attribution_page
+    from supremum import numerics
 
     if format == "json":
         return json_text({"functions": [{"function": name} | each.to_dict() for name, each in found.items()]})
     if format == "html":
-        return attribution_page(found)
+        return numerics.attribution_page(found)
     if format == "svg":
         if len(found) != 1:
             raise ArgumentError(f"An SVG shows one function, and this program has {len(found)}; write to a .html file.")
