@@ -5,7 +5,7 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.numerics.attribution import attribute
-from supremum.numerics.attribution_page import attribution_page
+from supremum.numerics.attribution_pages import attribution_page
 from supremum.numerics.attribution_report import Attribution, AttributionRow, AttributionTotal, Change
 from supremum.numerics.birth_causes import OperandRange
 from supremum.numerics.birth_rows import BadSource, Birth

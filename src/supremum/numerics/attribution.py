@@ -16,15 +16,13 @@ from supremum.formats import DType, as_format
 from supremum.jaxprs import aval_of, is_array, lifted, traced_call
 from supremum.mixed_precision import as_settings, autocasted
 from supremum.numerics.attributing import Found, Selected, find, measure_change, selection
-from supremum.numerics.attribution_report import Attribution, Change, Finding
+from supremum.numerics.attribution_report import DECLARED, Attribution, Change, Finding
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import Digits, Effect, digits_of, relative_errors
 from supremum.numerics.error_flow import has_row
 from supremum.numerics.plain_runs import Plan, Step, plan_of
 from supremum.numerics.widening import FLOAT32, FLOAT64, is_floating
 
-DECLARED = "declared"
-"""The policy of a function that runs in the dtypes that it declares."""
 _TRIED = 3
 """How many changes are tried at most."""
 

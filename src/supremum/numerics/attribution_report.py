@@ -26,6 +26,8 @@ from supremum.numerics.widening import is_floating
 from supremum.render import Bar, aligned, bars_picture, columns_to_html, fitted
 from supremum.tracing import Origins, Sources
 
+DECLARED = "declared"
+"""The policy of a function that runs in the dtypes that it declares."""
 _SHOWN = 20
 _MOST_DRAWN = 1000
 _NO_DERIVATIVE = "in a while loop, which has no derivative: only its own error is known"
@@ -263,7 +265,7 @@ class Attribution:
     def sentence(self) -> str:
         """The line that is most to blame, what it does to the digits, and the change that was tried."""
         if self.error == 0:
-            return f"The result is the same under {self.policy} as in float64."
+            return f"The result {self._under} is the same as in float64."
         if self.change is None:
             return f"No operation explains the error of {_error(self.error)}."
         row = self.rows[0]
@@ -305,6 +307,10 @@ class Attribution:
         return json.dumps(self.to_dict(), indent=indent)
 
     @property
+    def _under(self) -> str:
+        return f"under {self.policy}" if self.policy != DECLARED else "in the declared dtypes"
+
+    @property
     def title(self) -> str:
         """The error, measured and predicted, in one sentence."""
         if self.is_number:
@@ -312,7 +318,7 @@ class Attribution:
         else:
             measured = f"{self.relative_error:.2g} of the norm of the results"
         return (
-            f"The error under {self.policy} is {measured}; the operations together predict {_error(self.predicted)}, "
+            f"The error {self._under} is {measured}; the operations together predict {_error(self.predicted)}, "
             f"and at most {self.bound:.2g}."
         )
 
@@ -343,7 +349,7 @@ class Attribution:
             for where, total in list(totals.items())[:count]
             if total.bound
         ]
-        return bars_picture(f"Error under {self.policy}", [self.sentence, self.title], drawn)
+        return bars_picture(f"Error {self._under}", [self.sentence, self.title], drawn)
 
     def _repr_html_(self) -> str:
         return columns_to_html(f"{self.sentence} {self.title}", _lines(self.rows, self), right=_RIGHT)
@@ -377,10 +383,12 @@ def percent_of(value: float | None, total: float) -> str:
         return "?"
     if not math.isfinite(total) or total == 0 or not math.isfinite(value):
         return f"{value:.2g}"
-    return f"{100 * value / total:.0f}%" if abs(value) >= 0.01 * abs(total) or value == 0 else "<1%"
+    if value == 0:
+        return "0%"
+    return f"{100 * value / total:.0f}%" if abs(value) >= 0.01 * abs(total) else "<1%"
 
 
-def _effect(row: AttributionRow, error: float) -> str:
+def effect_of(row: AttributionRow, error: float) -> str:
     """The effect; with the share that passes through an operation that is not to blame for its own error only."""
     if row.effect in (Effect.CANCELLATION, Effect.AMPLIFICATION) and row.through is not None:
         return f"{row.effect} ({percent_of(row.through, error)} passes)"
@@ -400,7 +408,7 @@ def _lines(rows: Sequence[AttributionRow], found: Attribution) -> list[tuple[str
                 str(row.runs),
                 percent_of(row.estimate, found.error),
                 percent_of(row.bound, abs(found.error)),
-                _effect(row, found.error),
+                effect_of(row, found.error),
             )
             for row in rows
         ),

@@ -96,7 +96,10 @@ def digits_of(step: Step, found: Found, errors: Mapping[int, float], flow: Dataf
     effect = _effect(step, facts, shares, coming, going, flow)
     own, through = abs(float(shares[Share.SIGNED])), abs(float(shares[Share.THROUGH]))
     amplifies = effect in (Effect.CANCELLATION, Effect.AMPLIFICATION)
-    blame = (max(own, through) if amplifies else own) * _WEIGHTS.get(effect, 1.0)
+    if amplifies:  # errors of the operands may cancel each other by chance
+        fed = (found.shares[number][Share.SIGNED] for number in flow.feeding(step) if number in found.shares)
+        own = max(own, through, *map(abs, map(float, fed)))
+    blame = own * _WEIGHTS.get(effect, 1.0)
     if effect is Effect.OVERFLOW and not math.isfinite(found.measured.error):
         blame = math.inf
     dtype = next(aval_of(var).dtype for var in step.equation.outvars if is_floating(aval_of(var)))

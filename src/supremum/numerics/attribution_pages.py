@@ -9,7 +9,7 @@ from pathlib import Path
 from supremum.argument_checks import instance, mapping, text
 from supremum.errors import shown
 from supremum.extras import require
-from supremum.numerics.attribution_report import Attribution, AttributionRow, percent_of, places_of
+from supremum.numerics.attribution_report import Attribution, AttributionRow, effect_of, percent_of, places_of
 from supremum.numerics.diagnosis import Effect, power
 from supremum.render import PageRow, PageSection, rows_page
 from supremum.tracing import source_lines
@@ -67,7 +67,7 @@ def _section(name: str, found: Attribution) -> PageSection:
                 row.expression,
                 f"{row.primitive}, {', '.join(row.types)}, {row.runs:,} run{'s' * (row.runs != 1)}",
                 [("no derivative" if row.estimate is None else f"{share} of the error", _style(row, found)),
-                 *([] if row.effect == Effect.ROUNDING else [(row.effect, "warning")])],
+                 *([] if row.effect == Effect.ROUNDING else [(effect_of(row, found.error), "warning")])],
                 {
                     "File": Path(row.file).name,
                     "Scope": row.scope,
