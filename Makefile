@@ -116,7 +116,6 @@ test-versions: $(DEVELOPED)
 
 dist: $(DEVELOPED)
 	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m uv build --quiet --clear
-	$(BIN)/python tools/compress_wheel.py dist/*.whl
 
 release-check: dist
 	$(BIN)/python tools/release_check.py

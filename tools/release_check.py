@@ -39,8 +39,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "examples") for path in (ROOT / folder).glob("*.md"))
 UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MAX_WHEEL = 1_000_000
-"""A wheel must have fewer bytes."""
+MAX_WHEEL = 1_250_000
+"""A wheel must have fewer bytes. It was to have less than 10**6, which it had before numerics grew by 140,000."""
 _TIMEOUT = 1800
 """How many seconds a command may take."""
 _DATA = "supremum/explorer/finished-*.json.xz"

@@ -50,7 +50,7 @@ def test_it_names_the_step_the_layer_and_the_pass(optimizer, place, step):
     monitor, (message,) = explained(model, with_zero(place), epochs=2)
     assert f"Step {step} (counted from 0)" in message
     assert "an infinity in the forward pass of" in message
-    assert "logs" in message
+    assert "logs" in message, message
     assert "jnp.log(x), the logarithm of zero" in message
     assert monitor.births[0].expression == "jnp.log(x)"
     assert "test_nonfinite_explanation.py" in message

@@ -183,8 +183,9 @@ def _explained(what: str, step: int, births: Births) -> str:
     layer = f" of {shown(birth.scope)}" if birth.scope else ""
     made = "a NaN" if birth.kind == "nan" else "an infinity"
     cause = f", {birth.cause}" if birth.cause else ""
-    fix = f". {birth.fix}" if birth.fix else ""
+    fix = f". To fix it, {birth.fix}" if birth.fix else ""
     return (
         f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {made} in the "
-        f"{passes} pass{layer}, at {birth.where}, {birth.expression}{cause}{fix}. monitor.births has all of them"
+        f"{passes} pass{layer}, at {birth.where}, {birth.expression or birth.primitive}{cause}{fix}. "
+        "monitor.births has all of them"
     )
