@@ -511,14 +511,9 @@ def _run_while(step: Step, operands: Sequence[Pair], probes: Probes, *, local_on
     if local_only:
         return list(map(Pair, results)), facts
     wide = [lax.stop_gradient(each.reference) for each in operands]
-    references = plain_runs.run_step(step, wide, in_float64)
+    references = plain_runs.run_step(step, wide, plain_runs.in_float64)
     pairs, own = _measured(step, results, references, probes)
     return pairs, {**facts, **own}
-
-
-def in_float64(_: Step) -> Any:
-    """The choice of float64 for every operation."""
-    return FLOAT64
 
 
 def _run_cond(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
@@ -539,7 +534,7 @@ def _run_cond(step: Step, operands: Sequence[Pair], probes: Probes, *, local_onl
         branches = [partial(_narrow_results, plan, nothing=nothing) for plan in step.inner]
         results, facts = lax.switch(index.narrow, branches, narrow)
         wide = [lax.stop_gradient(each.reference) for each in (index, *values)]
-        references = plain_runs.run_step(step, wide, in_float64)
+        references = plain_runs.run_step(step, wide, plain_runs.in_float64)
         pairs, own = _measured(step, results, references, probes)
         return list(map(full, pairs)), {**facts, **own}
 
