@@ -156,7 +156,6 @@ def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
 
 
 def _of_function(target: str, args: str, *, cost: bool) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.numerics import promotion_costs
     from supremum.tracing import Recorded
     from supremum.tracing import casts as casts_in
 
@@ -164,6 +163,8 @@ def _of_function(target: str, args: str, *, cost: bool) -> tuple[list[Recorded],
     if call is None:
         return [], error
     if cost:
+        from supremum.numerics import promotion_costs
+
         report, error = tried(lambda: promotion_costs(call.function)(*with_values(call.arguments)))
         if isinstance(error, SupremumError):
             raise error

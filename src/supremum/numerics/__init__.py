@@ -24,8 +24,8 @@ from supremum.numerics.page import profile_page
 from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import as_formats as as_formats
 from supremum.numerics.profiling import profile
-from supremum.numerics.promotion_costs import promotion_costs
 from supremum.numerics.report import Profile, ProfileRow
+from supremum.numerics.undone_promotions import promotion_costs
 from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.numerics.watching import FORMATS as FORMATS
 from supremum.numerics.watching import Measured as Measured

@@ -14,7 +14,9 @@ from jax.core import Tracer
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.jaxprs import TracedCall, is_array, lifted, traced_call
 from supremum.numerics import plain_runs
-from supremum.numerics.error_flow import Pair, evaluate, full, probes_of
+from supremum.numerics.error_flow import evaluate
+from supremum.numerics.error_tallies import probes_of
+from supremum.numerics.paired_values import Pair, full
 from supremum.numerics.plain_runs import Choice, Plan
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 

@@ -24,7 +24,7 @@ from supremum.numerics.attributing import (
 from supremum.numerics.attribution_report import DECLARED, Attribution, Change, Finding
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import Digits, Effect, digits_of, relative_errors
-from supremum.numerics.error_flow import has_row
+from supremum.numerics.error_tallies import has_row
 from supremum.numerics.plain_runs import Plan, Step, plan_of
 from supremum.numerics.widening import FLOAT32, FLOAT64, is_floating
 

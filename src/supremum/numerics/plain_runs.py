@@ -185,7 +185,7 @@ def _run_alone(jaxpr: Jaxpr, step: Step, operands: Sequence[Any], choose: Choice
 
 
 def _rounded(value: Any) -> Any:
-    """A result as its format holds it; see `error_flow`."""
+    """A result as its format holds it; see `operation_errors`."""
     return lax.optimization_barrier(value) if is_floating(value) else value
 
 
