@@ -39,6 +39,7 @@ FINITE = {
     "page_part": "our own files",
     "in_library": "the names of functions that we try",
     "standard_backend": "libraries that are installed",
+    "on_device": "the products of JAX",
 }
 # Containers that are empty after the import of their module and filled later.
 FILLED = {

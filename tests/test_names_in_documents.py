@@ -18,7 +18,15 @@ from supremum.analysis import diagrams
 from supremum.analysis.comparison import compare, compare_groupings
 from supremum.analysis.tables import rule_table
 from supremum.cli.app import app
-from supremum.numerics import births_page, first_nonfinite, profile, profile_page
+from supremum.numerics import (
+    attribute,
+    attribution_page,
+    births_page,
+    first_nonfinite,
+    products,
+    profile,
+    profile_page,
+)
 from supremum.render import (
     side_by_side_to_html,
     side_by_side_to_svg,
@@ -38,6 +46,10 @@ def f(x):
     with jax.named_scope({NAME!r}):
         return x.astype("float32") + {{{NAME!r}: 1.5}}[{NAME!r}]  # {NAME}
 
+def product(x):
+    with jax.named_scope({NAME!r}):
+        return jnp.sum(x @ jnp.outer(x, {{{NAME!r}: x}}[{NAME!r}]) * x)  # {NAME}
+
 f.__name__ = f.__qualname__ = {NAME!r}
 if __name__ == "__main__":
     jax.jit(f)(jnp.ones(2, "bfloat16"))
@@ -56,7 +68,8 @@ def documents(tmp_path_factory):
     x = jnp.ones(2, "bfloat16")
     report = casts(module.f)(x)
     found = profile(module.f, histogram=True)(x)
-    births = first_nonfinite(module.f)(x * jnp.inf)
+    births = first_nonfinite(module.product)(x * 3e38)
+    attribution = attribute(module.product, "declared")(x * 1.01)
     rules = RuleSet.from_lattice(NAME, EDGES, summary=NAME)
     other = RuleSet.from_lattice(NAME + "2", EDGES | {"uint8": ["float32"]}, summary=NAME)
     types = "int8,int16,uint8,float32"
@@ -77,6 +90,10 @@ def documents(tmp_path_factory):
         "profile_page": profile_page({NAME: found}),
         "Births._repr_html_": births._repr_html_(),
         "births_page": births_page({NAME: births}),
+        "Attribution._repr_html_": attribution._repr_html_(),
+        "Attribution.to_svg": attribution.to_svg(),
+        "attribution_page": attribution_page({NAME: attribution}),
+        "Products._repr_html_": products(module.product)(x)._repr_html_(),
         "Explanation._repr_html_": report.explain(0)._repr_html_(),
         "_written": command.stdout,
         "Decision._repr_html_": explain("int8", "uint8", rules=rules)._repr_html_(),
@@ -130,6 +147,8 @@ NAMES = [
     "CastReport.to_html", "CastReport._repr_html_", "Profile._repr_html_", "Profile.to_svg", "profile_page",
     "Explanation._repr_html_", "_written",
     "Decision._repr_html_", "Decision._repr_html_ of a refusal", "CastOutcome._repr_html_",
+    "Attribution._repr_html_", "Attribution.to_svg", "attribution_page", "Products._repr_html_", "Births._repr_html_",
+    "births_page",
     "Summary._repr_html_", "Summary.to_markdown",
     "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",

@@ -104,4 +104,4 @@ def test_numbers_can_be_compared_at_the_command_line(monkeypatch):
         app, ["diff", "torch", "jax-x64", "--operation", "multiply", "--types", "float16,131072.0"]
     )
     assert done.exit_code == 0, done.output
-    assert "float16, 131072.0 overflows to inf  value" in " ".join(done.output.split(" " * 2))
+    assert "f16, 131072.0 overflows to inf  value" in " ".join(done.output.split(" " * 2))

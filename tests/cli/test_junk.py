@@ -29,6 +29,9 @@ WORK = {
     "explain": ["int8"],
     "lattice": ["--types", "int8,int16"],
     "launch": ["program.py"],
+    "attribute": ["program.py"],
+    "nans": ["program.py"],
+    "profile": ["program.py"],
     "rules": [],
     "table": ["--types", "int8"],
 }

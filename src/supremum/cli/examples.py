@@ -53,7 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "attribute": (
         "supremum attribute model:loss --args 'f32[8,128]'",
-        "supremum attribute model:loss --args model:make_args --policy declared -o loss.html",
+        "supremum attribute model:loss --args model:make_args -o loss.html",
         "supremum attribute train.py --result 0 -- --epochs 1",
     ),
     "demo": (
