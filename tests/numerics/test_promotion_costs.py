@@ -101,7 +101,8 @@ def test_the_report_has_the_errors_beside_the_bytes():
     plain = casts(lambda x, w, v: (x * w) @ v, cost=True)(X, W, X)
     assert cause.extra_bytes == plain.causes[0].extra_bytes
     (only,) = json.loads(report.to_json())["causes"]
-    assert only["narrow_error"] == {"before": cause.narrow_error.before, "after": cause.narrow_error.after}
+    change = cause.narrow_error
+    assert only["narrow_error"] == {"before": change.before, "alone": change.alone, "after": change.after}
     assert f"undone, {cause.narrow_error}" in " ".join(str(report).split())
     assert "narrow_error" not in str(plain.to_dict())
     assert all(cast.cause is report.causes[0].first for cast in cause.follow)
@@ -139,3 +140,31 @@ def test_wrong_arguments_are_errors_that_name_the_function():
         promotion_costs(jnp.argmax)(X)
     with pytest.raises(UnknownNameError):
         promotion_costs(lambda x, w: {"y": x * w}, output="z")(X, W)
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_the_expression_alone_is_undone_beside_all_that_follows(wrapped):
+    def function(x, w):
+        scaled = x * w
+        return jnp.exp(jnp.sin(scaled) * 3) - 1
+
+    def alone(x, w):
+        return jnp.exp(jnp.sin((x * w.astype("bfloat16")).astype("float32")) * 3) - 1
+
+    exact = np.exp(np.sin(np.asarray(X, "float64") * np.asarray(W, "float64")) * 3) - 1
+    fixed = jnp.exp(jnp.sin(X * W.astype("bfloat16")) * 3) - 1
+    change = changes(wrapped(function), X, W)["x * w"]
+    assert change.alone == pytest.approx(relative_error(alone(X, W), exact), rel=0.02)
+    assert change.after == pytest.approx(relative_error(fixed, exact), rel=0.02)
+    assert change.after > 1.2 * change.alone
+    assert f"or {change.alone:.2g} if only this expression is undone" in str(change)
+
+
+def test_the_expression_alone_is_the_operation_that_mixes_dtypes_also_in_products_and_reshaped():
+    matrix = jax.random.normal(KEYS[2], (500, 7))
+    product = changes(lambda x, m: x @ m, X, matrix)["x @ m"]
+    assert product.alone == product.after > 1e-4
+    broadcast = changes(lambda x, m: x[:, None] * m, X, matrix)["x[:, None] * m"]
+    assert broadcast.alone == broadcast.after > 1e-4
+    later = changes(lambda x, w, v: (x * w) * v, X, W, X)["x * w"]
+    assert later.before < later.alone < later.after

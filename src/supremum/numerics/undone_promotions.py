@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -10,8 +10,6 @@ from supremum.argument_checks import function
 from supremum.formats import as_format
 from supremum.jaxprs import TracedCall
 from supremum.numerics.attributing import (
-    Measured,
-    Reference,
     Selected,
     checked_output,
     measure_change,
@@ -19,9 +17,9 @@ from supremum.numerics.attributing import (
     selection,
     traced_run,
 )
-from supremum.numerics.plain_runs import Plan, RoundedTo, Step, plan_of
+from supremum.numerics.plain_runs import Choice, RoundedTo, plan_of
 from supremum.numerics.widening import component
-from supremum.tracing import Cast, CastReport, Cause, ErrorChange, find_widened
+from supremum.tracing import Cast, CastReport, ErrorChange, find_widened
 
 _NAME = "promotion_costs"
 
@@ -30,9 +28,10 @@ def promotion_costs(fn: Callable[..., Any], *, output: Any = None) -> Callable[.
     """Find the promotions of a function, the bytes that each costs, and the error that the narrower dtype would cost.
 
     `tracing.casts` with `cost=True` finds the promotions that widened first, and the values that are wider because of
-    each. Here the function also runs: once in float64, once as it is, and once for each of these promotions with it
+    each. Here the function also runs: once in float64, once as it is, and twice for each of these promotions with it
     undone: the operands and results of each operation whose result is wider because of it are rounded to the narrower
-    dtype. All other operations run in the dtypes that they declare.
+    dtype, and then only those of the expression that promotes. All other operations run in the dtypes that they
+    declare.
 
     Each operation rounds once: its sums and products are accumulated in the dtype that it declares. The backward pass
     of a gradient takes the rounded values of the forward pass, but keeps its own dtypes.
@@ -45,7 +44,7 @@ def promotion_costs(fn: Callable[..., Any], *, output: Any = None) -> Callable[.
 
     Returns:
         A function that takes the same arguments and returns a `CastReport` whose promotions that widened first have
-        `extra_bytes` and `narrow_error`: the relative error of the result as it is, and with the promotion undone. For
+        `extra_bytes` and `narrow_error`: the relative errors of the result as it is, and with the promotion undone. For
         several numbers it is the norm of the error, relative to that of the result in float64. Promotions of integers
         have no `narrow_error`.
 
@@ -84,8 +83,15 @@ def _costs_of(call: TracedCall, select: Selected) -> CastReport:
     as_is = measure_change(plan, call.arrays, select, reference, lambda _: None)
     errors: dict[int, ErrorChange] = {}
     for cause in causes:
-        undone = _undone(plan, call.arrays, select, reference, found.widened, cause)
-        errors |= dict.fromkeys(map(id, cause.casts), ErrorChange(as_is.relative, undone.relative))
+        roots = set(map(id, cause.casts))
+        # The steps of a plan are numbered as `walk` visits them.
+        rounded = {
+            number: RoundedTo(component(cast.source)) for number, cast in found.widened.items() if id(cast) in roots
+        }
+        after = measure_change(plan, call.arrays, select, reference, _choice(rounded))
+        first = {number: each for number, each in rounded.items() if number in found.first}
+        alone = measure_change(plan, call.arrays, select, reference, _choice(first))
+        errors |= dict.fromkeys(roots, ErrorChange(as_is.relative, alone.relative, after.relative))
     return found.with_errors(errors)
 
 
@@ -95,20 +101,5 @@ def _widens_floats(cast: Cast) -> bool:
     return cast.widening and source.is_inexact and source.category == target.category
 
 
-def _undone(
-    plan: Plan,
-    arrays: Sequence[Any],
-    select: Selected,
-    reference: Reference,
-    widened: Mapping[int, Cast],
-    cause: Cause,
-) -> Measured:
-    roots = set(map(id, cause.casts))
-    rounded = {
-        number: RoundedTo(component(cast.source)) for number, cast in widened.items() if id(cast) in roots
-    }  # the steps of a plan are numbered as `walk` visits them
-
-    def choose(step: Step) -> RoundedTo | None:
-        return rounded.get(step.number)
-
-    return measure_change(plan, arrays, select, reference, choose)
+def _choice(rounded: Mapping[int, RoundedTo]) -> Choice:
+    return lambda step: rounded.get(step.number)

@@ -63,7 +63,8 @@ class ErrorChange:
 
     Args:
         before: the error of the program as it is.
-        after: the error with the values that are wider because of the promotion in the narrower dtype.
+        alone: the error with only the expression that promotes in the narrower dtype.
+        after: the error with all values that are wider because of it in the narrower dtype.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import promotion_costs
@@ -76,17 +77,19 @@ class ErrorChange:
     """
 
     before: float
+    alone: float
     after: float
 
     def to_dict(self) -> dict[str, float | None]:
         """The errors as plain data for JSON; None if one is not finite."""
-        return {
-            name: value if math.isfinite(value) else None
-            for name, value in (("before", self.before), ("after", self.after))
-        }
+        errors = {"before": self.before, "alone": self.alone, "after": self.after}
+        return {name: value if math.isfinite(value) else None for name, value in errors.items()}
 
     def __str__(self) -> str:
-        return f"the relative error of the result is {_error(self.after)} instead of {_error(self.before)}"
+        text = f"the relative error of the result is {_error(self.after)} instead of {_error(self.before)}"
+        if _error(self.alone) == _error(self.after):
+            return text
+        return f"{text}, or {_error(self.alone)} if only this expression is undone"
 
 
 def _error(value: float) -> str:

@@ -129,10 +129,12 @@ class WidenedProgram:
     Args:
         report: the casts.
         widened: for each equation with such a result, by its number in `walk`: the cast that widened first.
+        first: those of these equations that belong to the expressions which widened first.
     """
 
     report: CastReport
     widened: Mapping[int, Cast]
+    first: frozenset[int]
 
     def with_errors(self, errors: Mapping[int, ErrorChange]) -> CastReport:
         """The report with the error of undoing promotions.
@@ -164,13 +166,14 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
     extra: Counter[int] = Counter()
     widened: dict[int, int] = {}
+    met: dict[int, tuple[int, ...]] = {}
     for place, site in enumerate(walk(program)):
         times = site.trips if liveness.used(site) else 0
         here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
         found += here
         first = flow.visit(site, here)
         for number, aval in flow.widened_results(site) if cost and times != 0 else ():
-            widened[place] = number
+            widened[place], met[place] = number, flow.met
             wider = found[number].target.itemsize - found[number].source.itemsize
             extra[number] += math.prod(aval.shape) * wider * (1 if times is None else times)
         if first is not None and times != 0 and _same_category(found[first]):
@@ -178,7 +181,7 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
     if not cost:
-        return WidenedProgram(CastReport(_in_order(found, flow, _roots(found, flow, hidden, None))), {})
+        return WidenedProgram(CastReport(_in_order(found, flow, _roots(found, flow, hidden, None))), {}, frozenset())
     of_roots: Counter[int] = Counter()
     for number, count in extra.items():
         of_roots[flow.cause(number)] += count
@@ -186,6 +189,7 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
     return WidenedProgram(
         CastReport(_in_order(found, flow, roots)),
         {place: roots[flow.cause(number)] for place, number in widened.items()},
+        frozenset(place for place, numbers in met.items() if any(flow.cause(number) == number for number in numbers)),
     )
 
 
