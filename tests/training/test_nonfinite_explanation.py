@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from slowly import slow
 from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale
@@ -41,7 +42,7 @@ def with_zero(place):
 
 
 @pytest.mark.parametrize("optimizer", [SGD(0.01), Adam(0.01)], ids=["sgd", "adam"])
-@pytest.mark.parametrize(("place", "step"), [(0, 0), (20, 1), (39, 2)])
+@pytest.mark.parametrize(("place", "step"), [slow(0, 0), (20, 1), slow(39, 2)])
 def test_it_names_the_step_the_layer_and_the_pass(optimizer, place, step):
     """The last batch of each epoch is smaller."""
     model = Sequential([Log(name="logs"), nn.Dense(1)])

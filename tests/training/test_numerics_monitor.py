@@ -10,6 +10,7 @@ import pytest
 from jax.sharding import Mesh
 
 from numerics.reference import counts_of
+from slowly import mostly_slow, slow
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.formats import as_format
@@ -51,7 +52,7 @@ def plain(counts):
     return found
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("policy", mostly_slow(POLICIES[:3], "mixed_float16"))
 def test_counts_are_those_of_the_gradients_that_the_step_applied(policy):
     """From weights of zero, with a learning rate of 1, the new weights are the negative gradients."""
     random = np.random.default_rng(0)
@@ -77,7 +78,7 @@ def test_counts_are_those_of_the_gradients_that_the_step_applied(policy):
         assert plain(record.values["gradients"]["dense"]) == scaled
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", mostly_slow(POLICIES, "mixed_float16"))
 def test_counts_are_those_of_gradients_taken_by_hand(policy):
     model = network(policy)
     monitor = NumericsMonitor(formats=FORMATS)
@@ -119,8 +120,8 @@ DISTRIBUTIONS = {
     ("kind", "policy"),
     [
         ("one", "float32"),
-        ("one", "mixed_bfloat16"),
-        ("sharded", "mixed_float16"),
+        slow("one", "mixed_bfloat16"),
+        slow("sharded", "mixed_float16"),
         *(pytest.param("data", policy, marks=pytest.mark.slow) for policy in ("float32", "mixed_float16")),
         pytest.param("sharded", "mixed_bfloat16", marks=pytest.mark.slow),
     ],
@@ -191,7 +192,7 @@ def test_batches_of_a_list_are_measured_with_gradient_accumulation():
 
 
 class TestActivations:
-    @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+    @pytest.mark.parametrize("policy", mostly_slow(POLICIES[:2], "mixed_float16"))
     def test_they_are_the_outputs_of_layers(self, policy):
         inputs = nn.Input((2,))
         hidden = nn.Dense(4, name="hidden")(inputs)
@@ -231,6 +232,7 @@ class TestActivations:
         fitted(model, monitor, x=x, batch_size=96)
         assert monitor.history.numbers("activations", "largest")["inner"] == pytest.approx([expected], rel=1e-5)
 
+    @pytest.mark.slow
     def test_cells_of_recurrent_layers(self):
         x = np.random.default_rng(0).normal(size=(32, 5, 2)).astype("float32")
         monitor = NumericsMonitor()
@@ -319,6 +321,7 @@ def test_an_error_of_the_logger_ends_training_with_that_error():
         model.fit(X, Y, callbacks=NumericsMonitor(on_log=fail), verbose=0)
 
 
+@pytest.mark.slow
 def test_plot_has_panels_for_what_was_lost(tmp_path):
     monitor = NumericsMonitor(every=1, formats=["float16", "bfloat16"])
     with pytest.raises(ArgumentError, match="no step was measured"):

@@ -278,6 +278,8 @@ class Attribution:
         feeding = f", with {which}," if others else ""
         if not math.isfinite(self.change.error) and not math.isfinite(self.error):
             tried = f"In {self.change.dtype}{feeding} the error is still not finite."
+        elif error == _error(self.error):
+            tried = f"In {self.change.dtype}{feeding} the error stays {error}."
         else:
             tried = f"In {self.change.dtype}{feeding} the error is {error} instead of {_error(self.error)}."
         return f"{place}{code}: {row.words}. {tried}"
