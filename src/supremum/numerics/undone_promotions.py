@@ -57,7 +57,7 @@ def promotion_costs(fn: Callable[..., Any], *, output: Any = None) -> Callable[.
     >>> import jax.numpy as jnp
     >>> def normalized(x, scale):
     ...     return x * scale
-    >>> x, scale = jnp.ones(1000, "bfloat16"), jnp.full(1000, 1.001)
+    >>> x, scale = jnp.ones(1000, "bfloat16"), jnp.full(1000, 1.001, "float32")
     >>> report = promotion_costs(normalized)(x, scale)
     >>> (cause,) = report.causes
     >>> cause.first.expression, cause.extra_bytes, round(cause.narrow_error.after, 6)

@@ -69,7 +69,7 @@ class ErrorChange:
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import promotion_costs
     >>> report = promotion_costs(lambda x, w: x * w)(
-    ...     jnp.ones(4, "bfloat16"), jnp.full(4, 1.001)
+    ...     jnp.ones(4, "bfloat16"), jnp.full(4, 1.001, "float32")
     ... )
     >>> change = report[0].narrow_error
     >>> change.before < 1e-7, round(change.after, 6)  # 1.001 is 1 in bfloat16
