@@ -267,3 +267,45 @@ def test_casts_runs_from_a_shell(run, tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 1
     assert "promotion: bfloat16 -> float32" in result.stderr
+
+
+def test_cost_has_the_bytes_and_the_error_beside_each_cause(run):
+    call = "mixing:mix", "--args", "bf16[8,128], f32[128], 0.5", "--cost"
+    result = run(*call)
+    assert result.exit_code == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    assert (
+        "bytes more in values that are wider than in bfloat16 undone, the relative error of the result is 0.0" in text
+    )
+    (function,) = json.loads(run(*call, "--format", "json").stdout)["functions"]
+    (cause,) = function["causes"]
+    assert 1e-4 < cause["narrow_error"]["after"] < 1e-2
+    page = run(*call, "--format", "html").stdout
+    assert "<dt>cost</dt>" in page
+    assert "<dd>undone, the relative error" in page
+    annotations = run(*call, "--format", "github").stdout
+    assert "undone, the relative error" in annotations
+
+
+def test_cost_measures_the_jitted_functions_of_a_script(run):
+    result = run("train.py", "--cost", "--format", "json", "--", "2")
+    assert result.exit_code == 0, result.stderr
+    step, apply = json.loads(result.stdout.removeprefix("done\n"))["functions"]
+    assert [each["function"] for each in (step, apply)] == ["step", "apply"]
+    assert all("narrow_error" in cause for cause in (*step["causes"], *apply["causes"]))
+
+
+def test_cost_without_a_floating_result_is_an_error_for_functions_and_a_note_for_scripts(run, tmp_path):
+    (tmp_path / "counts.py").write_text(
+        "import jax, jax.numpy as jnp\n"
+        "@jax.jit\ndef count(x, w):\n    return jnp.argmax(x * w)\n"
+        "if __name__ == '__main__':\n    count(jnp.ones(4, 'bfloat16'), jnp.ones(4))\n"
+    )
+    result = run("counts:count", "--args", "bf16[4], f32[4]", "--cost")
+    sys.modules.pop("counts", None)
+    assert result.exit_code == 2
+    assert "promotion_costs needs a floating-point result" in result.stderr
+    result = run("counts.py", "--cost")
+    assert result.exit_code == 0
+    assert "the errors of count(bfloat16[4], float32[4]) are left out" in result.stderr
+    assert "bytes more in values" in result.stdout

@@ -22,7 +22,9 @@ from numerics.programs import program
 from supremum.formats import as_format
 from supremum.jaxprs import traced_call
 from supremum.mixed_precision import as_settings, autocasted
-from supremum.numerics.error_flow import Fact, Pair, evaluate, full
+from supremum.numerics.error_flow import evaluate
+from supremum.numerics.error_tallies import Fact
+from supremum.numerics.paired_values import Pair, full
 from supremum.numerics.plain_runs import plan_of
 from supremum.numerics.widening import is_floating
 
@@ -48,7 +50,7 @@ def _only_jumps(step, operands, narrow, exact, own, jumps, results):
 def results_of(plan, arrays):
     """The results of a plan, operation by operation without compiling the program, and which of its steps jumped."""
     with (
-        patch("supremum.numerics.error_flow._facts", _only_jumps),
+        patch("supremum.numerics.error_tallies.facts_of", _only_jumps),
         warnings.catch_warnings(),
         jax.enable_x64(True),
         jax.disable_jit(),

@@ -32,11 +32,12 @@ from supremum.cli.programs import (
     run_script,
     shown_error,
     tried,
+    with_values,
 )
-from supremum.errors import ArgumentError, shortened
+from supremum.errors import ArgumentError, SupremumError, shortened
 
 if TYPE_CHECKING:
-    from supremum.tracing import Cast, Recorded
+    from supremum.tracing import Cast, JittedCall, Recorded
 
 _FORMATS = ("terminal", "json", "html", "github")
 
@@ -72,12 +73,21 @@ def casts(
     write_baseline: Annotated[
         Path | None, typer.Option(callback=checked_output, help="Write the casts of today to this file.")
     ] = None,
+    cost: Annotated[
+        bool,
+        typer.Option(
+            "--cost",
+            help="Also run the program, and measure the bytes that each promotion costs, and the error of the result "
+            "without it.",
+        ),
+    ] = False,
     format: Annotated[str | None, format_option(_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
     """Find the casts of a JAX program, and their causes.
 
-    The program is a function, or the jitted functions that a script calls.
+    The program is a function, or the jitted functions that a script calls. With --cost a function runs, and arrays that
+    --args describes have random values of the standard normal distribution if they are floating, and zeros otherwise.
     """
     with loading():  # JAX, which most commands do not need
         from supremum.tracing import CastReport, Forbidden, ForbiddenCastError
@@ -95,9 +105,9 @@ def casts(
     is_printed = output in (None, STANDARD_OUTPUT)
     with printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
         if args is None:
-            recorded, error = _of_script(target, script_arguments or [])
+            recorded, error = _of_script(target, script_arguments or [], cost=cost)
         else:
-            recorded, error = _of_function(target, args)
+            recorded, error = _of_function(target, args, cost=cost)
     known = sorted({cast.library for each in recorded for cast in each.report} - {""})
     for library in libraries or ():
         chosen("library that casts", library, known)
@@ -145,23 +155,48 @@ def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
     typer.echo(f"supremum: {path} written, casts: {sum(written.counts.values())}", err=True)
 
 
-def _of_function(target: str, args: str) -> tuple[list[Recorded], BaseException | None]:
+def _of_function(target: str, args: str, *, cost: bool) -> tuple[list[Recorded], BaseException | None]:
     from supremum.tracing import Recorded
     from supremum.tracing import casts as casts_in
 
     call, error = call_of(target, args)
     if call is None:
         return [], error
-    report, error = tried(lambda: casts_in(call.function)(*call.arguments))
+    if cost:
+        from supremum.numerics import promotion_costs
+
+        report, error = tried(lambda: promotion_costs(call.function)(*with_values(call.arguments)))
+        if isinstance(error, SupremumError):
+            raise error
+    else:
+        report, error = tried(lambda: casts_in(call.function)(*call.arguments))
     return ([] if report is None else [Recorded(call.name, (args.strip(),), report)]), error
 
 
-def _of_script(script: str, arguments: Sequence[str]) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.tracing import record_jitted
+def _of_script(script: str, arguments: Sequence[str], *, cost: bool) -> tuple[list[Recorded], BaseException | None]:
+    from supremum.tracing import record_jitted, watch_jitted
 
+    if cost:
+        measured: list[Recorded] = []
+        with watch_jitted(lambda call: measured.append(_measured(call))):
+            error = run_script(script, arguments)
+        return measured, error
     with record_jitted() as recorded:
         error = run_script(script, arguments)
     return recorded, error
+
+
+def _measured(call: JittedCall) -> Recorded:
+    """A call with what its promotions cost; without the errors if they cannot be measured."""
+    from supremum.numerics import promotion_costs
+    from supremum.tracing import Recorded, casts_of
+
+    try:
+        report = promotion_costs(call.function)(*call.args, **call.kwargs)
+    except SupremumError as error:
+        typer.echo(f"supremum: the errors of {call} are left out: {error}", err=True)
+        report = casts_of(call.program, cost=True)
+    return Recorded(call.name, call.types, report)
 
 
 def _written(recorded: Sequence[Recorded], format: str, found: Sequence[Cast]) -> str:  # noqa: A002

@@ -25,6 +25,7 @@ from supremum.numerics.product_report import ProductRow, Products, products
 from supremum.numerics.profiling import as_formats as as_formats
 from supremum.numerics.profiling import profile
 from supremum.numerics.report import Profile, ProfileRow
+from supremum.numerics.undone_promotions import promotion_costs
 from supremum.numerics.value_counts import FormatCounts, ValueCounts
 from supremum.numerics.watching import FORMATS as FORMATS
 from supremum.numerics.watching import Measured as Measured
@@ -36,7 +37,8 @@ __all__ = [
     "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "BadSource", "Birth", "Births",
     "Change", "Device", "FormatCounts", "NumericsHistory", "NumericsRecord", "OperandRange", "ProductRow", "Products",
     "Profile", "ProfileRow", "ValueCounts", "Watched", "attribute", "attribution_page", "births_page",
-    "first_nonfinite", "on", "products", "profile", "profile_page", "watch",
+    "first_nonfinite", "on", "products", "profile", "profile_page", "promotion_costs",
+    "watch",
 ]  # fmt: skip
 
 

@@ -9,11 +9,14 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
-from supremum.errors import ArgumentError, UnknownNameError, shown
-from supremum.jaxprs import TracedCall
+from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.jaxprs import TracedCall, is_array, lifted, traced_call
 from supremum.numerics import plain_runs
-from supremum.numerics.error_flow import Pair, evaluate, full, probes_of
+from supremum.numerics.error_flow import evaluate
+from supremum.numerics.error_tallies import probes_of
+from supremum.numerics.paired_values import Pair, full
 from supremum.numerics.plain_runs import Choice, Plan
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
@@ -46,6 +49,19 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """What the program gives in float64.
+
+    Args:
+        values: the values whose error is measured.
+        size: their magnitude, as in `Measured`.
+    """
+
+    values: list[Any]
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What a run found.
 
@@ -63,13 +79,58 @@ class Found:
     shares: Mapping[int, np.ndarray]
     facts: Mapping[int, np.ndarray]
 
+    @property
+    def reference(self) -> Reference:
+        """What the program gives in float64."""
+        return Reference(self.references, self.measured.size)
 
-def selection(call: TracedCall, output: Any) -> Selected:
+
+def checked_output(output: Any) -> None:
+    """Raise if an argument does not select a part of the result.
+
+    Raises:
+        OperandError: for anything but an index, a path, a function or None.
+    """
+    if isinstance(output, bool) or not (output is None or isinstance(output, (int, str)) or callable(output)):
+        raise OperandError(f"output must be an index, a path or a function of the result, got {shown(output)}")
+
+
+def traced_run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], under: str) -> TracedCall:
+    """Trace a call of a function that will run.
+
+    Args:
+        fn: the function.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
+        under: the name of what runs it, for messages.
+
+    Raises:
+        OperandError: for arguments without an array.
+        ArgumentError: for a function with side effects, and in a transformation.
+    """
+    leaves = jax.tree.leaves((args, kwargs))
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
+        raise OperandError(f"{under} runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        raise ArgumentError(f"{under} runs a whole program and cannot be transformed; call it outside of jax.jit")
+    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
+    if leaves and not known and lifted(fn, args, kwargs) is None:
+        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
+        raise OperandError(f"{under} needs an array among the arguments of the function, got {kinds}; use jnp.asarray")
+    call = traced_call(fn, args, kwargs, under)
+    if call.program.effects:
+        effects = ", ".join(sorted({str(effect) for effect in call.program.effects}))
+        raise ArgumentError(f"{under} needs a function without side effects, got one with {effects}; remove them")
+    return call
+
+
+def selection(call: TracedCall, output: Any, under: str) -> Selected:
     """Make the function that selects the values to explain.
 
     Args:
         call: the traced call.
         output: an index of the result, a path, a function, or None for all.
+        under: the name of what explains them, for messages.
 
     Raises:
         ArgumentError: if the output selects no floating-point values.
@@ -94,7 +155,7 @@ def selection(call: TracedCall, output: Any) -> Selected:
     places = [place for place in paths if is_floating(avals[place])]
     if not places:
         types = ", ".join(str(avals[place]) for place in paths) or "no arrays"
-        raise ArgumentError(f"attribute needs a floating-point result to explain, got {types}")
+        raise ArgumentError(f"{under} needs a floating-point result to explain, got {types}")
     return lambda values: [values[place] for place in places]
 
 
@@ -150,9 +211,14 @@ def _square(values: Sequence[Any]) -> Any:
     return sum((jnp.sum(jnp.real(each * jnp.conj(each))) for each in values), jnp.zeros((), FLOAT64))
 
 
+def _size(values: Sequence[Any]) -> Any:
+    """The norm of the finite ones among values."""
+    return jnp.sqrt(_square([jnp.where(jnp.isfinite(each), each, 0) for each in values]))
+
+
 def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]) -> tuple[Any, Any, Any]:
     """The part of the first-order error in the direction of the measured one, the measured one, and the size."""
-    size = jnp.sqrt(_square([jnp.where(jnp.isfinite(each), each, 0) for each in wide]))
+    size = _size(wide)
     known = [jnp.where(jnp.isfinite(each), each, 0) for each in differences]
     length = jnp.sqrt(_square(known))
     unit = jnp.where(size == 0, 1, size) * jnp.where(length == 0, 1, length)
@@ -164,14 +230,36 @@ def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]
     return total, error, size
 
 
-def measure_change(plan: Plan, arrays: Sequence[Any], select: Selected, found: Found, choose: Choice) -> Measured:
+def reference_of(plan: Plan, arrays: Sequence[Any], select: Selected) -> Reference:
+    """Run a program in float64.
+
+    Args:
+        plan: the program.
+        arrays: its operands.
+        select: selects the values whose error is measured.
+    """
+
+    def run(operands: Sequence[Any]) -> Any:
+        wide = [in_dtype(each, FLOAT64) for each in operands]
+        values = select([in_dtype(each, FLOAT64) for each in plain_runs.run(plan, wide, plain_runs.in_float64)])
+        size = jnp.abs(values[0]) if _is_number(values) else _size(values)
+        return values, jnp.reshape(size, ())
+
+    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
+        values, size = jax.jit(run)(list(arrays))
+        return Reference(values, float(size))
+
+
+def measure_change(
+    plan: Plan, arrays: Sequence[Any], select: Selected, reference: Reference, choose: Choice
+) -> Measured:
     """Measure the error with some operations in another dtype.
 
     Args:
         plan: the program.
         arrays: its operands.
         select: selects the values to explain.
-        found: what the run without the change found.
+        reference: what the program gives in float64.
         choose: the dtypes.
     """
 
@@ -181,8 +269,8 @@ def measure_change(plan: Plan, arrays: Sequence[Any], select: Selected, found: F
         differences = [left - right for left, right in zip(changed, references, strict=True)]
         if _is_number(references):
             return jnp.real(differences[0]).reshape(())
-        return jnp.sqrt(_square(differences)) / jnp.where(found.measured.size == 0, 1, found.measured.size)
+        return jnp.sqrt(_square(differences)) / jnp.where(reference.size == 0, 1, reference.size)
 
     with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
-        error = float(jax.jit(run)(list(arrays), found.references))
-    return Measured(error, found.measured.size, found.measured.is_number)
+        error = float(jax.jit(run)(list(arrays), reference.values))
+    return Measured(error, reference.size, _is_number(reference.values))

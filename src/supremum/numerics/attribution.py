@@ -7,19 +7,24 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
-import jax
-from jax.core import Tracer
-
 from supremum.argument_checks import function
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
-from supremum.jaxprs import aval_of, is_array, lifted, traced_call
+from supremum.jaxprs import aval_of
 from supremum.mixed_precision import as_settings, autocasted
-from supremum.numerics.attributing import Found, Selected, find, measure_change, selection
+from supremum.numerics.attributing import (
+    Found,
+    Selected,
+    checked_output,
+    find,
+    measure_change,
+    selection,
+    traced_run,
+)
 from supremum.numerics.attribution_report import DECLARED, Attribution, Change, Finding
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import Digits, Effect, digits_of, relative_errors
-from supremum.numerics.error_flow import has_row
+from supremum.numerics.error_tallies import has_row
 from supremum.numerics.plain_runs import Plan, Step, plan_of
 from supremum.numerics.widening import FLOAT32, FLOAT64, is_floating
 
@@ -83,17 +88,12 @@ def attribute(
     settings = None if isinstance(policy, str) and policy == DECLARED else as_settings(policy, ops, True)
     if settings is None and ops is not None:
         raise ArgumentError("ops changes what autocast decides, and policy='declared' uses no autocast; leave out ops")
-    if isinstance(output, bool) or not (output is None or isinstance(output, (int, str)) or callable(output)):
-        raise OperandError(f"output must be an index, a path or a function of the result, got {shown(output)}")
+    checked_output(output)
 
     @wraps(fn, updated=())
     def attributed(*args: Any, **kwargs: Any) -> Attribution:
-        _check_arguments(fn, args, kwargs)
-        call = traced_call(fn, args, kwargs, "attribute")
-        if call.program.effects:
-            effects = ", ".join(sorted({str(effect) for effect in call.program.effects}))
-            raise ArgumentError(f"attribute needs a function without side effects, got one with {effects}; remove them")
-        select = selection(call, output)
+        call = traced_run(fn, args, kwargs, "attribute")
+        select = selection(call, output, "attribute")
         program = call.program if settings is None else autocasted(call.program, settings)
         plan = plan_of(program, "attribute")
         found = find(plan, call.arrays, select)
@@ -157,11 +157,11 @@ def _tried(
     def choose(each: Step) -> Any:
         return wide if each.number in chosen else None
 
-    measured = measure_change(plan, arrays, select, found, choose)
+    measured = measure_change(plan, arrays, select, found.reference, choose)
     follows = digits.effect is Effect.OVERFLOW and not math.isfinite(measured.error)
     if follows:  # what is computed from large numbers may overflow too
         chosen |= {each.number for each in plan.every_step() if each.number > step.number}
-        measured = measure_change(plan, arrays, select, found, choose)
+        measured = measure_change(plan, arrays, select, found.reference, choose)
     rounding = [
         each
         for each in plan.every_step()
@@ -174,17 +174,3 @@ def _is_narrower(step: Step, dtype: DType) -> bool:
     """Whether a step has a floating result in a smaller dtype."""
     avals = [aval_of(var) for var in step.equation.outvars]
     return any(is_floating(aval) and aval.dtype.itemsize < dtype.itemsize for aval in avals)
-
-
-def _check_arguments(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        raise OperandError("attribute runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
-        raise ArgumentError("attribute runs a whole program and cannot be transformed; call it outside of jax.jit")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(
-            f"attribute needs an array among the arguments of the function, got {kinds}; use jnp.asarray"
-        )

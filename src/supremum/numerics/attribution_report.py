@@ -20,7 +20,7 @@ from supremum.jax_compat import type_text
 from supremum.jaxprs import aval_of
 from supremum.numerics.attributing import Found
 from supremum.numerics.diagnosis import Digits, Effect, in_words
-from supremum.numerics.error_flow import Fact, Share
+from supremum.numerics.error_tallies import Fact, Share
 from supremum.numerics.plain_runs import Step
 from supremum.numerics.widening import is_floating
 from supremum.render import Bar, aligned, bars_picture, columns_to_html, fitted

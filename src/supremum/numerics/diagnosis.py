@@ -13,9 +13,9 @@ from supremum.formats import DType, as_format
 from supremum.jaxprs import aval_of
 from supremum.numerics.attributing import Found
 from supremum.numerics.dataflow import Dataflow
-from supremum.numerics.error_flow import ADDITIONS, KERNELS, Fact, Share
+from supremum.numerics.error_tallies import ADDITIONS, Fact, Share
 from supremum.numerics.plain_runs import Step
-from supremum.numerics.widening import component, is_floating
+from supremum.numerics.widening import KERNELS, component, is_floating
 
 _AMPLIFIES = 8.0
 """From this factor on, an operation is blamed for the errors of its operands too: three bits are lost."""

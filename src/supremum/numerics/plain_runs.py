@@ -19,6 +19,7 @@ from supremum.jax_compat import CALLS, WITH_RULE, open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Liveness, Site, aval_of, callees, line_of, loop_operands, walk
 from supremum.numerics.widening import (
+    FLOAT64,
     component,
     evaluate_as_declared,
     evaluate_cast,
@@ -122,12 +123,31 @@ def plan_of(program: ClosedJaxpr, under: str) -> Plan:
     return plan(program)
 
 
-Choice: TypeAlias = Callable[[Step], DType | None]
-"""The dtype that an equation runs in at least; None for the widest dtype of its operands, as it declares it."""
+@dataclass(frozen=True, slots=True)
+class RoundedTo:
+    """An equation runs on operands rounded to a narrower dtype, in the dtypes that it declares, and rounds its results.
+
+    Args:
+        dtype: the real dtype.
+    """
+
+    dtype: DType
+
+
+Choice: TypeAlias = Callable[[Step], DType | RoundedTo | None]
+"""The dtype that an equation runs in at least, or the one that it rounds to; None for the widest dtype of its operands,
+and at least the one that it declares."""
+
+
+def in_float64(_: Step) -> DType:
+    """The choice of float64 for every equation."""
+    return FLOAT64
 
 
 def run(plan: Plan, operands: Sequence[Any], choose: Choice) -> list[Any]:
     """Run a plan. An equation whose operands are wider than it declares runs in their dtype, except for casts.
+
+    Narrower operands, which are results of equations that round, are cast to what an equation declares.
 
     Args:
         plan: the plan.
@@ -150,18 +170,22 @@ def run(plan: Plan, operands: Sequence[Any], choose: Choice) -> list[Any]:
 
 def _run_alone(jaxpr: Jaxpr, step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
     dtype = choose(step)
+    if isinstance(dtype, RoundedTo):
+        given = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
+        results = evaluate_as_declared(jaxpr, step.equation, given)
+        return [_rounded(in_dtype(value, dtype.dtype)) for value in results]
     if dtype is None and step.name in _CASTS:
         return list(map(_rounded, evaluate_cast(jaxpr, step.equation, operands)))
     if dtype is None:
         actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
-        if actual is None or actual == declared:
+        if actual is None or declared is None or result_type(actual, declared, rules="jax-x64") == declared:
             return list(map(_rounded, evaluate_as_declared(jaxpr, step.equation, operands)))
         dtype = actual
     return evaluate_in(jaxpr, step.equation, operands, dtype)
 
 
 def _rounded(value: Any) -> Any:
-    """A result as its format holds it; see `error_flow`."""
+    """A result as its format holds it; see `operation_errors`."""
     return lax.optimization_barrier(value) if is_floating(value) else value
 
 

@@ -17,11 +17,13 @@ from supremum.tracing.arguments import made_arguments as made_arguments
 from supremum.tracing.arguments import parse_arguments as parse_arguments
 from supremum.tracing.baseline import Baseline
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
-from supremum.tracing.cast import Cast, HiddenPromotion
+from supremum.tracing.cast import Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.causes import Cause
 from supremum.tracing.expressions import Sources as Sources
 from supremum.tracing.find_casts import Recorded as Recorded
+from supremum.tracing.find_casts import WidenedProgram as WidenedProgram
 from supremum.tracing.find_casts import casts, casts_of
+from supremum.tracing.find_casts import find_widened as find_widened
 from supremum.tracing.find_casts import record_jitted as record_jitted
 from supremum.tracing.forbid import Forbidden as Forbidden
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
@@ -35,7 +37,7 @@ from supremum.tracing.value_types import SourcePlace, ValueType
 from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 
 __all__ = [
-    "Adapter", "Baseline", "CarryMismatch", "Cast", "CastReport", "CastTotal", "Cause", "Explanation",
+    "Adapter", "Baseline", "CarryMismatch", "Cast", "CastReport", "CastTotal", "Cause", "ErrorChange", "Explanation",
     "ForbiddenCastError", "HiddenPromotion", "SourcePlace", "ValueType", "WeakReport", "WeakValue", "carry_mismatches",
     "casts", "casts_of", "casts_page", "forbid_casts", "register_adapter", "weak_types",
 ]  # fmt: skip

@@ -26,22 +26,24 @@ def github_annotations(casts: Sequence[Cast], forbidden: Iterable[Cast], folder:
     lines: dict[str, None] = {}
     for cause in causes:
         is_error = any(id(cast) in errors for cast in (*cause.casts, *cause.follow))
-        lines[_annotation(is_error, cause.first, cause.change, cause.fixes, folder)] = None
+        lines[_annotation(is_error, cause.first, [cause.change, *map("".join, cause.costs)], cause.fixes, folder)] = (
+            None
+        )
     for cast in others:
         if id(cast) in errors:
-            change = f"{cast.source} -> {cast.target}, {cast.kind}"
+            change = [f"{cast.source} -> {cast.target}, {cast.kind}"]
             lines[_annotation(True, cast, change, (cast.fix,) if cast.fix else (), folder)] = None
     return "".join(f"{line}\n" for line in lines)
 
 
-def _annotation(is_error: bool, cast: Cast, change: str, fixes: Sequence[str], folder: Path) -> str:
+def _annotation(is_error: bool, cast: Cast, about: Sequence[str], fixes: Sequence[str], folder: Path) -> str:
     title = f"{cast.kind}: {cast.source} to {cast.target}"
     where = []
     if cast.file:
         inside = Path(cast.file).is_relative_to(folder)
         name = PurePath(cast.file).relative_to(folder) if inside else PurePath(cast.file)
         where = [f"file={_property(name.as_posix())}", f"line={cast.line}"]
-    message = "\n".join([cast.expression or "-", change, *(f"fix: {fix}" for fix in fixes)])
+    message = "\n".join([cast.expression or "-", *about, *(f"fix: {fix}" for fix in fixes)])
     command = "error" if is_error else "warning"
     return f"::{command} {','.join([*where, f'title={_property(title)}'])}::{_data(message)}"
 

@@ -58,6 +58,45 @@ class HiddenPromotion:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorChange:
+    """The relative error of a program's result, against float64, as the program is and with a promotion undone.
+
+    Args:
+        before: the error of the program as it is.
+        alone: the error with only the expression that promotes in the narrower dtype.
+        after: the error with all values that are wider because of it in the narrower dtype.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum.numerics import promotion_costs
+    >>> report = promotion_costs(lambda x, w: x * w)(
+    ...     jnp.ones(4, "bfloat16"), jnp.full(4, 1.001, "float32")
+    ... )
+    >>> change = report[0].narrow_error
+    >>> change.before < 1e-7, round(change.after, 6)  # 1.001 is 1 in bfloat16
+    (True, 0.000999)
+    """
+
+    before: float
+    alone: float
+    after: float
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The errors as plain data for JSON; None if one is not finite."""
+        errors = {"before": self.before, "alone": self.alone, "after": self.after}
+        return {name: value if math.isfinite(value) else None for name, value in errors.items()}
+
+    def __str__(self) -> str:
+        text = f"the relative error of the result is {_error(self.after)} instead of {_error(self.before)}"
+        if _error(self.alone) == _error(self.after):
+            return text
+        return f"{text}, or {_error(self.alone)} if only this expression is undone"
+
+
+def _error(value: float) -> str:
+    return f"{value:.2g}" if math.isfinite(value) else "not finite"
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """A conversion of a value from one dtype to another.
 
@@ -88,6 +127,8 @@ class Cast:
         extra_bytes: for a cast that widened first, in a report with `cost=True`: the bytes by which the values of the
             forward pass that are wider because of it exceed the same values in the narrower dtype, each counted once
             whenever it is computed. None if unknown.
+        narrow_error: for a promotion that widened first, in a report of `numerics.promotion_costs`: the error of the
+            result as it is, and with the promotion undone. None if unknown.
 
     >>> import jax.numpy as jnp
     >>> from supremum.tracing import casts
@@ -117,6 +158,7 @@ class Cast:
     asked_for: Cast | None = field(default=None, repr=False, compare=False)
     hides: tuple[HiddenPromotion, ...] = field(default=(), repr=False, compare=False)
     extra_bytes: int | None = field(default=None, repr=False, compare=False)
+    narrow_error: ErrorChange | None = field(default=None, repr=False, compare=False)
 
     @property
     def bytes(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
-from supremum.tracing.cast import DELIBERATE, OR, Cast, HiddenPromotion
+from supremum.tracing.cast import DELIBERATE, OR, Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.sizes import largest_first, plain, shown
 
 _LINES = 3
@@ -65,6 +65,25 @@ class Cause:
         return sum(known) if known else None
 
     @property
+    def narrow_error(self) -> ErrorChange | None:
+        """The error of the result with the expression in its narrower dtype; None without `promotion_costs`."""
+        return self.first.narrow_error
+
+    @property
+    def costs(self) -> tuple[tuple[str, str], ...]:
+        """What the expression costs in bytes, and what its narrower dtype would cost in error, as far as it is known.
+
+        Each is a label and a text, which together make a sentence.
+        """
+        found: list[tuple[str, str]] = []
+        if self.extra_bytes is not None:
+            text = f"{shown(self.extra_bytes)} bytes more in values that are wider than in {self.first.source}"
+            found.append(("costs ", text))
+        if self.narrow_error is not None:
+            found.append(("undone, ", str(self.narrow_error)))
+        return tuple(found)
+
+    @property
     def change(self) -> str:
         """The dtypes, and how many casts follow."""
         pairs = dict.fromkeys(f"{cast.source} -> {cast.target}" for cast in self.casts)
@@ -87,9 +106,8 @@ class Cause:
         most = f", on {', '.join(line for line, _ in on[:_LINES])}" if on else ""
         rest = f" and {plural(len(on) - _LINES, 'line')} more" if len(on) > _LINES else ""
         found += _wrapped("text", "", f"{name}{first.category}, {self.change}{most}{rest}", width)
-        if self.extra_bytes is not None:
-            text = f"{shown(self.extra_bytes)} bytes more in values that are wider than in {first.source}"
-            found += _wrapped("text", "costs ", text, width)
+        for label, text in self.costs:
+            found += _wrapped("text", label, text, width)
         if first.asked_for is not None:
             asked = first.asked_for
             text = f"{places[asked.where]} asks for {asked.target}: {asked.expression}"
@@ -116,6 +134,7 @@ class Cause:
             "follow": [numbers[id(cast)] for cast in self.follow if id(cast) in numbers],
             "fixes": list(self.fixes),
             **({} if self.extra_bytes is None else {"extra_bytes": plain(self.extra_bytes)}),
+            **({} if self.narrow_error is None else {"narrow_error": self.narrow_error.to_dict()}),
         }
 
 

@@ -19,7 +19,7 @@ from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Liveness, aval_of, lifted, walk
 from supremum.promotion import explain
-from supremum.tracing.cast import Cast, HiddenPromotion
+from supremum.tracing.cast import Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.classify import CastClassifier, as_method
 from supremum.tracing.expressions import known_dtype
 from supremum.tracing.jitted_calls import JittedCall, described, watch_jitted
@@ -119,16 +119,61 @@ def casts_of(program: ClosedJaxpr | Jaxpr, *, cost: bool = False) -> CastReport:
     1
     """
     flag("cost", cost)
+    return find_widened(program, cost=cost).report
+
+
+@dataclass(frozen=True, slots=True)
+class WidenedProgram:
+    """The casts of a program, and the equations whose results are wider because of them.
+
+    Args:
+        report: the casts.
+        widened: for each equation with such a result, by its number in `walk`: the cast that widened first.
+        first: those of these equations that belong to the expressions which widened first.
+    """
+
+    report: CastReport
+    widened: Mapping[int, Cast]
+    first: frozenset[int]
+
+    def with_errors(self, errors: Mapping[int, ErrorChange]) -> CastReport:
+        """The report with the error of undoing promotions.
+
+        Args:
+            errors: the error for each cast that widened first, by its `id`.
+        """
+        roots = {
+            id(cast): replace(cast, narrow_error=errors[id(cast)])
+            for cast in self.report
+            if cast.cause is None and id(cast) in errors
+        }
+        return CastReport(tuple(
+            roots.get(id(cast), cast) if cast.cause is None
+            else replace(cast, cause=roots.get(id(cast.cause), cast.cause))
+            for cast in self.report
+        ))  # fmt: skip
+
+
+def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
+    """Find the casts of a traced program.
+
+    Args:
+        program: the program.
+        cost: whether to find the equations that are wider because of them, and by how many bytes.
+    """
     classifier, liveness, flow = CastClassifier(), Liveness(), WideningFlow()
     found: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
     extra: Counter[int] = Counter()
-    for site in walk(program):
+    widened: dict[int, int] = {}
+    met: dict[int, tuple[int, ...]] = {}
+    for place, site in enumerate(walk(program)):
         times = site.trips if liveness.used(site) else 0
         here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
         found += here
         first = flow.visit(site, here)
         for number, aval in flow.widened_results(site) if cost and times != 0 else ():
+            widened[place], met[place] = number, flow.met
             wider = found[number].target.itemsize - found[number].source.itemsize
             extra[number] += math.prod(aval.shape) * wider * (1 if times is None else times)
         if first is not None and times != 0 and _same_category(found[first]):
@@ -136,24 +181,29 @@ def casts_of(program: ClosedJaxpr | Jaxpr, *, cost: bool = False) -> CastReport:
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
     if not cost:
-        return CastReport(_with_causes(found, flow, hidden, None))
+        return WidenedProgram(CastReport(_in_order(found, flow, _roots(found, flow, hidden, None))), {}, frozenset())
     of_roots: Counter[int] = Counter()
     for number, count in extra.items():
         of_roots[flow.cause(number)] += count
-    return CastReport(_with_causes(found, flow, hidden, of_roots))
+    roots = _roots(found, flow, hidden, of_roots)
+    return WidenedProgram(
+        CastReport(_in_order(found, flow, roots)),
+        {place: roots[flow.cause(number)] for place, number in widened.items()},
+        frozenset(place for place, numbers in met.items() if any(flow.cause(number) == number for number in numbers)),
+    )
 
 
 def _same_category(cast: Cast) -> bool:
     return as_format(cast.source).category == as_format(cast.target).category
 
 
-def _with_causes(
+def _roots(
     found: Sequence[Cast],
     flow: WideningFlow,
     hidden: Mapping[int, Iterable[HiddenPromotion]],
     extra: Mapping[int, int] | None,
-) -> tuple[Cast, ...]:
-    """The casts, those that move the most bytes first, each with the cast that it follows from."""
+) -> dict[int, Cast]:
+    """The casts that follow from no other, by their numbers, with what is known about them at the end."""
     causes = [flow.cause(number) for number in range(len(found))]
     asked = {number: found[by] for number, by in flow.asked_for.items()}
     elsewhere = {cause for number, cause in enumerate(causes) if found[number].place != found[cause].place}
@@ -170,6 +220,12 @@ def _with_causes(
             hides=tuple(hidden.get(number, ())),
             extra_bytes=None if extra is None else extra.get(number, 0),
         )
+    return roots
+
+
+def _in_order(found: Sequence[Cast], flow: WideningFlow, roots: Mapping[int, Cast]) -> tuple[Cast, ...]:
+    """The casts, those that move the most bytes first, each with the cast that it follows from."""
+    causes = [flow.cause(number) for number in range(len(found))]
     casts = [
         roots[number] if number == cause else replace(found[number], cause=roots[cause])
         for number, cause in enumerate(causes)

@@ -88,7 +88,12 @@ def _cause(cause: Cause, places: Mapping[str, str]) -> dict[str, Any]:
         }
         for hidden in cause.hides
     ]
-    row = _row(cause.casts, places) | {"change": cause.change, "fixes": [fix.split(OR) for fix in cause.fixes]}
+    costs = list(map("".join, cause.costs))
+    row = _row(cause.casts, places) | {
+        "costs": costs,
+        "change": cause.change,
+        "fixes": [fix.split(OR) for fix in cause.fixes],
+    }
     return row | {"hides": hides, "follow": _rows(cause.follow, places), "count": plural(len(cause.follow), "cast")}
 
 

@@ -380,10 +380,19 @@ def places_of(casts: Sequence[Cast]) -> dict[str, str]:
 
 def _causes_table(casts: Sequence[Cast], causes: Sequence[Cause]) -> tuple[str, list[tuple[str, ...]], frozenset[int]]:
     places = places_of(casts)
+    with_costs = any(cause.costs for cause in causes)
     rows = [
-        (places[cause.first.where], cause.first.expression, cause.change, "; ".join(cause.fixes)) for cause in causes
+        (
+            places[cause.first.where],
+            cause.first.expression,
+            cause.change,
+            *(["; ".join(map("".join, cause.costs))] if with_costs else []),
+            "; ".join(cause.fixes),
+        )
+        for cause in causes
     ]
-    return "what widened first", [("line", "expression", "cast", "fix"), *rows], frozenset()
+    headings = "line", "expression", "cast", *(["cost"] if with_costs else []), "fix"
+    return "what widened first", [headings, *rows], frozenset()
 
 
 def _lines_of(

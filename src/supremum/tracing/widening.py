@@ -66,6 +66,7 @@ class WideningFlow:
 
     Attributes:
         asked_for: casts that met a value which the user widened on purpose, each with the cast that widened it.
+        met: the casts whose results the equation that was visited last combines with other values.
     """
 
     def __init__(self) -> None:
@@ -74,6 +75,7 @@ class WideningFlow:
         self._settled = set[int]()
         self._causes: dict[int, int] = {}
         self.asked_for: dict[int, int] = {}
+        self.met: tuple[int, ...] = ()
         self._forward: dict[Any, int] = {}
 
     def visit(self, site: Site, casts: Sequence[Cast]) -> int | None:
@@ -88,6 +90,7 @@ class WideningFlow:
             cast, this equation would widen. None if there is none.
         """
         frame = self._frame_of(site)
+        self.met = ()
         first = len(self._casts)
         self._casts += casts
         found: int | None = None
@@ -186,6 +189,7 @@ class WideningFlow:
             return widths[0], None
         started = [w.cast for w in widths if w.cast is not None and not w.fresh and not self._is_deliberate(w.cast)]
         fresh = [w.cast for w in widths if w.cast is not None and w.fresh and not self._is_deliberate(w.cast)]
+        self.met += tuple(fresh)
         asked = min((w.cast for w in widths if w.cast is not None and self._is_deliberate(w.cast)), default=None)
         earlier = min(map(self.cause, started), default=None)
         for number in fresh:

@@ -1,0 +1,81 @@
+"""Values of the narrow run of a program beside those of its float64 reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from supremum.formats import as_format
+from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["narrow", "wide", "gap", "error"], meta_fields=[])
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A value in both runs.
+
+    Args:
+        narrow: the value of the narrow run.
+        wide: the value of the reference; None if it is the same number.
+        gap: how far the narrow value is from the reference, for floating values; infinities count as the largest number
+            of the format, and what cannot be told as zero. None if it is zero.
+        error: the first-order prediction of that; None if it is zero.
+    """
+
+    narrow: Any
+    wide: Any = None
+    gap: Any = None
+    error: Any = None
+
+    @property
+    def reference(self) -> Any:
+        """The value of the reference."""
+        return in_dtype(self.narrow, FLOAT64) if self.wide is None else self.wide
+
+    @property
+    def middle(self) -> Any:
+        """The midpoint of both runs."""
+        return self.reference if self.gap is None else self.reference + self.gap / 2
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value is a random key."""
+    return jnp.issubdtype(value.dtype, jax.dtypes.extended)
+
+
+def full(pair: Pair) -> Pair:
+    """A value with all of its parts, so that it has the same structure in every iteration."""
+    if is_key(pair.narrow):
+        return Pair(pair.narrow)
+    if not is_floating(pair.narrow):
+        return Pair(pair.narrow, pair.reference)
+    wide = pair.reference
+    gap, error = (lax.full_like(wide, 0) if each is None else each for each in (pair.gap, pair.error))
+    return Pair(pair.narrow, wide, gap, error)
+
+
+def _finite(value: Any) -> Any:
+    """A value in float64, with the largest number of its format in place of infinity."""
+    wide, largest = in_dtype(value, FLOAT64), float(as_format(value.dtype).max)
+    is_complex = jnp.issubdtype(wide.dtype, jnp.complexfloating)
+    return wide if wide.dtype == value.dtype or is_complex else lax.clamp(-largest, wide, largest)
+
+
+def where_finite(value: Any) -> Any:
+    """A value with zero in place of infinities and NaNs."""
+    return lax.select(lax.is_finite(jnp.real(value)), value, lax.full_like(value, 0))
+
+
+def difference(narrow: Any, wide: Any) -> Any:
+    """The gap of a `Pair`."""
+    return where_finite(_finite(narrow) - wide)
+
+
+def magnitude(value: Any) -> Any:
+    """A value without its complex phase; the sign of a real value stays, because the result is squared."""
+    return value if value.dtype == FLOAT64 else jnp.abs(value)
