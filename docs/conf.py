@@ -53,6 +53,7 @@ nitpick_ignore_regex = [
 # Types in signatures that are not public: keyword arguments that classes share, type variables, and aliases of Any.
 _UNNAMED = (
     "Allowed",
+    "ArrayCasts",
     "GradientDescentOptions",
     "Forbidding",
     "Hyper",
@@ -85,11 +86,15 @@ _UNNAMED = (
     "supremum.nn.variables.Shard",
     "supremum.nn.summary.SummaryRow",
     "supremum.nn.symbolic.Node",
+    "supremum.numerics.attributing.Found",
+    "supremum.numerics.attribution_report.Finding",
+    "supremum.numerics.diagnosis.Digits",
     "supremum.numerics.emulation.R",
     "supremum.numerics.birth_records.BirthSlot",
     "supremum.numerics.births.Fates",
     "supremum.numerics.births.Found",
     "supremum.numerics.births.SourceSlot",
+    "supremum.numerics.plain_runs.Step",
     "supremum.numerics.tallied_results.Slot",
     "supremum.numerics.watching.Measured",
     "supremum.numerics.watching.P",
@@ -110,7 +115,7 @@ _UNNAMED = (
 )
 nitpick_ignore = [("py:class", name) for name in _UNNAMED] + [("py:class", "supremum.tracing.forbid.Forbidding")]
 # A default factory is shown as `<factory>`, which Sphinx cannot parse, so it splits these types at commas.
-nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "tuple[str"), ("py:class", "dict[str")]
+nitpick_ignore += [("py:class", start) for start in ("tuple[int | None", "tuple[str", "dict[str", "Mapping[str")]
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
