@@ -14,7 +14,7 @@ from generate.docstrings import literal  # noqa: E402
 from generate.exploring import explorer_files  # noqa: E402
 from generate.readme import closed, relinked  # noqa: E402
 from generate.site import site_files, write_site  # noqa: E402
-from generate.stacked_tables import StackedTables, breakable  # noqa: E402
+from generate.stacked_tables import StackedTables, breakable, with_whole_options  # noqa: E402
 
 project = "Supremum"
 author = "Supremum's contributors"
@@ -53,6 +53,7 @@ nitpick_ignore_regex = [
 # Types in signatures that are not public: keyword arguments that classes share, type variables, and aliases of Any.
 _UNNAMED = (
     "Allowed",
+    "ArrayCasts",
     "GradientDescentOptions",
     "Forbidding",
     "Hyper",
@@ -85,11 +86,15 @@ _UNNAMED = (
     "supremum.nn.variables.Shard",
     "supremum.nn.summary.SummaryRow",
     "supremum.nn.symbolic.Node",
+    "supremum.numerics.attributing.Found",
+    "supremum.numerics.attribution_report.Finding",
+    "supremum.numerics.diagnosis.Digits",
     "supremum.numerics.emulation.R",
     "supremum.numerics.birth_records.BirthSlot",
     "supremum.numerics.births.Fates",
     "supremum.numerics.births.Found",
     "supremum.numerics.births.SourceSlot",
+    "supremum.numerics.plain_runs.Step",
     "supremum.numerics.tallied_results.Slot",
     "supremum.numerics.watching.Measured",
     "supremum.numerics.watching.P",
@@ -109,8 +114,6 @@ _UNNAMED = (
     "supremum.training.metrics.metric.MeanState",
 )
 nitpick_ignore = [("py:class", name) for name in _UNNAMED] + [("py:class", "supremum.tracing.forbid.Forbidding")]
-# A default factory is shown as `<factory>`, which Sphinx cannot parse, so it splits these types at commas.
-nitpick_ignore += [("py:class", "tuple[int | None"), ("py:class", "tuple[str"), ("py:class", "dict[str")]
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -136,9 +139,14 @@ def _read(_app, _what, _name, _obj, _options, lines):
     lines[:] = literal("\n".join(lines)).split("\n")
 
 
-def _name_default_functions(_app, _what, _name, _obj, _options, signature, returned):
-    # Python shows `<function zeros at 0x7f...>`, with an address that changes from build to build.
-    return signature and re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", signature), returned
+def _shorten_signature(_app, _what, _name, _obj, _options, signature, returned):
+    # Python shows `<function zeros at 0x7f...>`, with an address that changes from build to build. Sphinx cannot parse
+    # other defaults such as `<factory>`, and would show the marks of autodoc in front of types. Type variables have one.
+    def shorten(text):
+        named = re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", text)
+        return re.sub(r"~(?=\w+\b(?!\.))", "", re.sub(r"= ?<(?:[^<>]|<[^<>]*>)*>", "= ...", named))
+
+    return signature and shorten(signature), returned
 
 
 def _skip(_app, _what, _name, member, skipped, _options):
@@ -146,8 +154,8 @@ def _skip(_app, _what, _name, member, skipped, _options):
     return skipped or str(getattr(member, "__doc__", "")).startswith("Alias for field number")
 
 
-def _break_long_words(_app, _pagename, _template, context, _doctree):
-    context["body"] = breakable(context.get("body", ""))
+def _break_lines(_app, _pagename, _template, context, _doctree):
+    context["body"] = with_whole_options(breakable(context.get("body", "")))
 
 
 def _require_every_name(_app, env):
@@ -162,8 +170,8 @@ def setup(app):
     app.connect("config-inited", _generate)  # before Sphinx looks for its folders
     app.connect("source-read", _relink)
     app.connect("autodoc-skip-member", _skip)
-    app.connect("autodoc-process-signature", _name_default_functions)
+    app.connect("autodoc-process-signature", _shorten_signature)
     app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections
     app.connect("env-check-consistency", _require_every_name)
-    app.connect("html-page-context", _break_long_words)
+    app.connect("html-page-context", _break_lines)
     app.add_post_transform(StackedTables)

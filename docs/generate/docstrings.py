@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from types import ModuleType
 
-_CODE = re.compile(r"(``.+?``|`[^`]+`)", re.DOTALL)
+_KEPT = re.compile(r"(``.+?``|`[^`]+`|^ *\* )", re.DOTALL | re.MULTILINE)  # code, and the star of a list's item
 _MARKS = re.compile(r"([*|\\]|_(?=\W|$))")
 
 
@@ -22,6 +22,8 @@ def literal(text: str) -> str:
 
     >>> print(literal("The shape (*spatial, `features`) of `a*`s"))
     The shape (\*spatial, ``features``) of ``a*``\ s
+    >>> print(literal("* one: `a` * `b`"))
+    * one: ``a`` \* ``b``
     """
     return "\n\n".join(map(_paragraph, text.split("\n\n")))
 
@@ -44,11 +46,13 @@ def _list_table(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    pieces = _CODE.split(text)
-    marked = "".join(
-        f"``{piece.strip('`')}``" if place % 2 else _MARKS.sub(r"\\\1", piece) for place, piece in enumerate(pieces)
-    )
+    pieces = _KEPT.split(text)
+    marked = "".join(_kept(piece) if place % 2 else _MARKS.sub(r"\\\1", piece) for place, piece in enumerate(pieces))
     return re.sub(r"(?<=\S``)(?=\w)", r"\\ ", marked)  # a plural s is not code
+
+
+def _kept(piece: str) -> str:
+    return f"``{piece.strip('`')}``" if piece.startswith("`") else piece
 
 
 def data_docstring(name: str, value: object) -> str:

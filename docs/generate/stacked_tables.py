@@ -1,4 +1,4 @@
-"""Tables that fit their windows: rows of many columns become lists in narrow ones, and long words may be broken."""
+"""Tables and code that fit their windows: rows of many columns become lists in narrow ones, and lines break well."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ _COLUMNS = 3
 _TABLE = re.compile(r"<table class=\"[^\"]*\bdocutils\b.*?</table>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
 _LONG_WORD = re.compile(r"\S{20,}")
-_AFTER = re.compile(r"(?<=[_.,(/=])(?=\w)")
+_AFTER = re.compile(r"(?<=[_.,(/=])(?=\w)(?!py\b)")
+_UNIT = re.compile(r"(?<=\d) (?=(?:[un]?s|ms|x|%|[KMG]iB)\b|%)")
+_CODE = re.compile(r"<code\b.*?</code>|<pre\b.*?</pre>", re.DOTALL)
+_OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 
 def breakable(page: str) -> str:
-    """Return a page whose tables allow line breaks inside long paths, names and calls, after punctuation.
+    """Return a page whose tables allow line breaks inside long paths, names and calls, but not before units.
 
     Args:
         page: HTML.
@@ -26,12 +29,31 @@ def breakable(page: str) -> str:
     ...     '<table class="docutils"><td>jax_numpy_dtype_promotion and jax_x64</td></table>'
     ... )
     '<table class="docutils"><td>jax_<wbr>numpy_<wbr>dtype_<wbr>promotion and jax_x64</td></table>'
+    >>> breakable('<table class="docutils"><td>numpy, 0.3 us</td></table>')
+    '<table class="docutils"><td>numpy, 0.3&nbsp;us</td></table>'
     """
 
     def broken(text: re.Match[str]) -> str:
-        return _LONG_WORD.sub(lambda word: _AFTER.sub("<wbr>", word[0]), text[0])
+        words = _LONG_WORD.sub(lambda word: _AFTER.sub("<wbr>", word[0]), text[0])
+        return _UNIT.sub("&nbsp;", words)
 
     return _TABLE.sub(lambda table: _TEXT.sub(broken, table[0]), page)
+
+
+def with_whole_options(page: str) -> str:
+    """Return a page whose code has no line break inside command-line options, where browsers break at hyphens.
+
+    Args:
+        page: HTML.
+
+    >>> with_whole_options("<p>a --b <code>casts --fail-on all</code></p>")
+    '<p>a --b <code>casts <span class="option">--fail-on</span> all</code></p>'
+    """
+
+    def whole(text: re.Match[str]) -> str:
+        return _OPTION.sub(r'<span class="option">\g<0></span>', text[0])
+
+    return _CODE.sub(lambda code: _TEXT.sub(whole, code[0]), page)
 
 
 class StackedTables(SphinxPostTransform):

@@ -2,15 +2,15 @@
 
 Exception
 └── SupremumError              mixed into every error of this library
-    ├── ArgumentError          (ValueError) a value out of the bounds that the message states
+    ├── ArgumentError          (ValueError) a value out of the bounds that it states
     ├── UnknownNameError       (ValueError) an unknown policy, rule set, operation, ...
-    │   └── UnknownDtypeError  (also TypeError) a dtype that is not a number format of this library
+    │   └── UnknownDtypeError  (also TypeError) a dtype that is not a number format
     ├── FileError              (OSError) the file system does not let us read or write
-    ├── MissingPackageError    (ModuleNotFoundError) a package that an extra installs is missing
-    ├── UnsupportedJaxError    (RuntimeError) the installed JAX differs from the supported versions
-    ├── ModelInUseError        (RuntimeError) a model is to change while another thread trains it
-    ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a program makes a forbidden cast
-    ├── ScopeError             (RuntimeError) JAX traces a function for a different scope than the task's
+    ├── MissingPackageError    (ModuleNotFoundError) a package of an extra is missing
+    ├── UnsupportedJaxError    (RuntimeError) JAX differs from the supported versions
+    ├── ModelInUseError        (RuntimeError) another thread trains the model
+    ├── ForbiddenCastError     (TypeError) in `supremum.tracing`: a forbidden cast
+    ├── ScopeError             (RuntimeError) JAX traces a function for another scope
     ├── OperandError           (TypeError) a value that cannot be promoted at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
         └── ScalarOverflowError  (also OverflowError) because a Python number does not fit

@@ -47,7 +47,7 @@ class PageRow:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """The rows of a function.
+    """The rows of a function; in its title and notes, and in the texts of rows, backticks mean code.
 
     Args:
         name: its name, such as `"loss(float32[8,128])"`.
@@ -107,9 +107,9 @@ def rows_page(
     from jinja2 import Environment  # from the extra "cli"
 
     folder = files("supremum.render")
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        (folder / "rows.html.j2").read_text("utf-8")
-    )
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["with_code"] = _with_code
+    template = environment.from_string((folder / "rows.html.j2").read_text("utf-8"))
     rows = [row for section in sections for row in section.rows]
     names = dict.fromkeys(name for row in rows for name in row.facets)
     choices = {name: sorted({row.facets.get(name, "") for row in rows}) for name in names}
@@ -127,4 +127,15 @@ def rows_page(
         style=page_part("shared.css") + page_part("source.css") + f":root {{\n{colours}\n}}\n" + page_part("rows.css"),
         script=page_part("theme.js") + page_part("rows.js"),
         version=version("supremum"),
+    )
+
+
+def _with_code(text: str) -> str:
+    from markupsafe import Markup, escape  # Jinja2 needs it
+
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:  # a backtick of the program
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece) for place, piece in enumerate(pieces)
     )
