@@ -141,8 +141,8 @@ def _read(_app, _what, _name, _obj, _options, lines):
 
 def _shorten_signature(_app, _what, _name, _obj, _options, signature, returned):
     # Python shows `<function zeros at 0x7f...>`, with an address that changes from build to build. Sphinx cannot parse
-    # other defaults such as `<factory>`, and would show the marks of autodoc in front of types. Type variables have a
-    # mark.
+    # other defaults such as `<factory>`, and would show the `~` of autodoc in front of types, which type
+    # variables have too.
     def shorten(text):
         named = re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", text)
         return re.sub(r"~(?=\w+\b(?!\.))", "", re.sub(r"= ?<(?:[^<>]|<[^<>]*>)*>", "= ...", named))
