@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.dtypes import canonicalize_dtype
 
-from supremum.argument_checks import pytree
+from supremum.argument_checks import flag, pytree
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning, is_inexact, keep_64_bits, native
@@ -348,7 +348,7 @@ class IterableData:
             cannot be restarted.
 
     Raises:
-        OperandError: if `batches` is not iterable; a `TypeError`.
+        OperandError: if `batches` is not iterable, or `restarts` not a bool; a `TypeError`.
 
     >>> data = IterableData(
     ...     [(np.ones((4, 3), "float32"), np.ones(4, "float32"))], steps=1
@@ -370,7 +370,7 @@ class IterableData:
         self._batches = batches
         self._steps = steps
         self._class_weight = as_class_weight(class_weight)
-        self._restarts = restarts and not isinstance(batches, Iterator)
+        self._restarts = flag("restarts", restarts) and not isinstance(batches, Iterator)
         self._running: Iterator[Any] | None = None
         self._in_pass = 0
         self._peeked: Batch | None = None
