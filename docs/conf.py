@@ -141,7 +141,7 @@ def _read(_app, _what, _name, _obj, _options, lines):
 
 def _shorten_signature(_app, _what, _name, _obj, _options, signature, returned):
     # Python shows `<function zeros at 0x7f...>`, with an address that changes from build to build. Sphinx cannot parse
-    # other defaults such as `<factory>`, and would show the marks of autodoc in front of types. Type variables have one.
+    # other defaults such as `<factory>`, and would show autodoc's tildes in front of types and type variables.
     def shorten(text):
         named = re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", text)
         return re.sub(r"~(?=\w+\b(?!\.))", "", re.sub(r"= ?<(?:[^<>]|<[^<>]*>)*>", "= ...", named))
