@@ -13,7 +13,8 @@ from supremum.extras import require
 
 _LINES = 6
 """The most names in a panel."""
-_COLUMNS = 3
+_COLUMNS = 2
+"""So that the texts can be read in a picture as wide as a page."""
 
 Numbers = Mapping[str, Mapping[str, Sequence[float]]]
 """By the name of a number, such as `"largest"`, its values over the steps, by the names of what they belong to."""
@@ -37,7 +38,7 @@ def drawn(steps: Sequence[int], kinds: Mapping[str, Numbers], loss_scale: Sequen
     has_scale = any(scale is not None for scale in loss_scale)
     count = len(panels) + has_scale
     rows, columns = math.ceil(count / _COLUMNS), min(count, _COLUMNS)
-    figure = Figure(figsize=(4.4 * columns, 3.2 * rows), layout="constrained")
+    figure = Figure(figsize=(4.4 * columns, 2.8 * rows), layout="constrained")
     places = list(figure.subplots(rows, columns, squeeze=False).flat)
     colors: dict[str, str] = {}
     for (kind, number), place in zip(panels, places, strict=False):
