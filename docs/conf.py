@@ -141,12 +141,7 @@ def _read(_app, _what, _name, _obj, _options, lines):
 
 def _shorten_signature(_app, _what, _name, _obj, _options, signature, returned):
     # Python shows `<function zeros at 0x7f...>`, with an address that changes from build to build. Sphinx cannot parse
-<<<<<<< HEAD
-    # other defaults such as `<factory>`, and would show the `~` of autodoc in front of types, which type
-    # variables have too.
-=======
     # other defaults such as `<factory>`, and would show autodoc's tildes in front of types and type variables.
->>>>>>> pages2
     def shorten(text):
         named = re.sub(r"<(?:PjitFunction of <)?function ([\w.]+)[^>]*>{1,2}", r"\1", text)
         return re.sub(r"~(?=\w+\b(?!\.))", "", re.sub(r"= ?<(?:[^<>]|<[^<>]*>)*>", "= ...", named))
