@@ -11,6 +11,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 _COLUMNS = 3
 """The number of columns from which on a table does not fit on a phone."""
 _TABLE = re.compile(r"<table class=\"[^\"]*\bdocutils\b.*?</table>", re.DOTALL)
+_HEADING = re.compile(r"<h[123]>.*?</h[123]>", re.DOTALL)
 _TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
 _LONG_WORD = re.compile(r"\S{20,}")
 _AFTER = re.compile(r"(?<=[_.,(/=])(?=\w)(?!py\b)")
@@ -20,7 +21,7 @@ _OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 
 def breakable(page: str) -> str:
-    """Return a page whose tables allow line breaks inside long paths, names and calls, but not before units.
+    """Return a page that allows line breaks inside long paths, names and calls; in tables none are before units.
 
     Args:
         page: HTML.
@@ -29,6 +30,8 @@ def breakable(page: str) -> str:
     ...     '<table class="docutils"><td>jax_numpy_dtype_promotion and jax_x64</td></table>'
     ... )
     '<table class="docutils"><td>jax_<wbr>numpy_<wbr>dtype_<wbr>promotion and jax_x64</td></table>'
+    >>> breakable("<h1>supremum.cast_outcome</h1>")
+    '<h1>supremum.<wbr>cast_<wbr>outcome</h1>'
     >>> breakable('<table class="docutils"><td>numpy, 0.3 us</td></table>')
     '<table class="docutils"><td>numpy, 0.3&nbsp;us</td></table>'
     """
@@ -37,6 +40,10 @@ def breakable(page: str) -> str:
         words = _LONG_WORD.sub(lambda word: _AFTER.sub("<wbr>", word[0]), text[0])
         return _UNIT.sub("&nbsp;", words)
 
+    def parted(text: re.Match[str]) -> str:
+        return _AFTER.sub("<wbr>", text[0])
+
+    page = _HEADING.sub(lambda heading: _TEXT.sub(parted, heading[0]), page)
     return _TABLE.sub(lambda table: _TEXT.sub(broken, table[0]), page)
 
 
