@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 import supremum
-from supremum.numerics import Births, first_nonfinite
+from supremum.numerics import Births, first_nonfinite, profile
 
 X = jnp.array([0.0, 1.0, 4.0])
 MODES = pytest.mark.parametrize("mode", [lambda function: function, jax.jit], ids=["eager", "jitted"])
@@ -417,3 +417,13 @@ def test_equinox_and_an_optax_step():
     assert {birth.line for birth in found.reached} >= {loss.__code__.co_firstlineno + 1}
     whole = first_nonfinite(lambda model, x: jnp.log(model(x) * 0.0))(model, jnp.ones(3))
     assert told(whole) == [("infinity", "log", True)]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_without_iterations_makes_nothing(reverse):
+    def f(x):
+        return jax.lax.scan(lambda c, v: (c / v, c), x, jnp.zeros((0,)), reverse=reverse)[0]
+
+    assert not first_nonfinite(f)(jnp.float32(1))
+    (row,) = (each for each in profile(f, formats=["float16"])(jnp.float32(1)).rows if each.primitive == "div")
+    assert (row.values.runs, row.values.values) == (0, 0)

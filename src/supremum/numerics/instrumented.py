@@ -316,7 +316,7 @@ def _run_scan(
     def run(state: Any, slices: Any) -> Any:
         count, carry, records = state
         # A loop of a backward pass runs through the iterations of the forward pass in reverse.
-        index = np.uint32(length - 1) - count if is_reverse else count
+        index = np.uint32(max(length, 1) - 1) - count if is_reverse else count
         results, found = evaluate(body, [*constants, *carry, *slices], instrument, (*iterations, index))
         records = _joined(instrument, records, instrument.packed(found))
         return (count + np.uint32(1), results[: loop.carries], records), results[loop.carries :]
