@@ -50,7 +50,7 @@ def test_the_suffix_of_the_file_sets_the_format(run, tmp_path):
 def test_triples_limits_the_triples_below_the_tables(run):
     for form in ("terminal", "html", "svg"):
         texts = [run("torch", "numpy", "--triples", str(number), "--format", form).stdout for number in (0, 2)]
-        assert ["(bfloat16, bool), int*" in text for text in texts] == [False, True], form
+        assert ["(bf16, bool), i*" in text for text in texts] == [False, True], form
 
 
 @pytest.mark.slow

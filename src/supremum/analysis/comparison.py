@@ -15,6 +15,7 @@ from supremum.analysis.tables import (
     join_of,
     result_name,
     rule_table,
+    short_name,
     type_names,
 )
 from supremum.argument_checks import flag, iterable
@@ -132,10 +133,7 @@ class Comparison:
         left, right = (self._drawn(table) for table in (self.left, self.right))
         if triples is None:
             return SideBySide(title, left, right)
-        notes = tuple(
-            Note(heading, tuple(f"({a}, {b}), {c}" for a, b, c in triples.only[rules][:shown]))
-            for rules, heading in triples.headings().items()
-        )
+        notes = tuple(Note(heading, triples.written(rules, shown)) for rules, heading in triples.headings().items())
         return SideBySide(title, left, right, "Triples whose dtype depends on the grouping", notes)
 
     def _drawn(self, table: RuleTable, *, note: str = "") -> Table:
@@ -271,6 +269,21 @@ class Groupings:
     def headings(self) -> dict[str, str]:
         """The counts of each rule set, in words."""
         return {rules: f"{rules}: {n}, {len(self.only[rules])} of them only here" for rules, n in self.counts.items()}
+
+    def written(self, rules: str, shown: int) -> tuple[str, ...]:
+        """The first triples of a rule set that the other does not have, with short names.
+
+        Args:
+            rules: the name of the rule set.
+            shown: the most triples to write.
+
+        >>> compare_groupings("jax-x64", "numpy", ["int8", "uint8", "float16"]).written(
+        ...     "numpy", 1
+        ... )
+        ('(f16, i8), u8',)
+        """
+        triples = (map(short_name, triple) for triple in self.only[rules][:shown])
+        return tuple("({}, {}), {}".format(*names) for names in triples)
 
 
 def compare_groupings(left: RulesLike, right: RulesLike, types: TypeNames) -> Groupings:

@@ -374,12 +374,12 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             pair = f"{analysis.short_name(a)}, {analysis.short_name(b)}"
             columns.add_row(pair + (" and back" if both else ""), *results, how)
         console.print(columns)
-        console.print(_names(compared.left.drawing()), soft_wrap=True, highlight=False)
+        console.print(_names(compared.left.drawing()), highlight=False)
     console.print("\nTriples whose dtype depends on the grouping:", style="bold")
     for rules, heading in grouped.headings().items():
         console.print(f"  {heading}", highlight=False)
-        for a, b, c in grouped.only[rules][:shown]:
-            console.print("    ({}, {}), {}".format(*map(analysis.short_name, (a, b, c))), highlight=False)
+        for triple in grouped.written(rules, shown):
+            console.print(f"    {triple}", highlight=False)
 
 
 def _shown(decision: Decision) -> Text:
