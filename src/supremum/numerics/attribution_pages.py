@@ -80,10 +80,9 @@ def _section(name: str, found: Attribution) -> PageSection:
                 _facts(row, found),
             )
         )  # fmt: skip
-    totals = [
-        (f"measured error: {_short(found.error)}", ""),
-        (f"sum of the shares: {_short(found.predicted)}", ""),
-    ]
+    totals = [(f"measured error: {_short(found.error)}", "")]
+    if math.isfinite(found.error):
+        totals.append((f"sum of the shares: {_short(found.predicted)}", ""))
     if found.change is not None:
         totals.append((f"after the change: {_short(found.change.error)}", "good"))
     return PageSection(name, found.sentence, totals, [found.title], rows)

@@ -315,6 +315,8 @@ class Attribution:
     @property
     def title(self) -> str:
         """The error, measured and predicted, in one sentence."""
+        if not math.isfinite(self.relative_error):
+            return f"The error {self._under} is not finite, so the operations have no shares of it."
         if self.is_number:
             measured = f"{_error(self.error)} ({self.relative_error:.2g} of the result)"
         else:
