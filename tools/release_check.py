@@ -67,7 +67,12 @@ assert sys.argv[1:] in ([], ["--epochs", "1"]), sys.argv
 jax.jit(lambda x: x.astype("float32").sum())(jnp.ones(8, "bfloat16"))
 print("trained")
 """,
-    "model.py": "def forward(x, w):\n    return x @ w\n",
+    "model.py": (
+        "import jax.numpy as jnp\n\n\n"
+        "def forward(x, w):\n    return x @ w\n\n\n"
+        "def loss(x):\n    return jnp.mean(jnp.tanh(x @ x.T) ** 2)\n\n\n"
+        "def make_args():\n    return (jnp.ones((8, 128)),)\n"
+    ),
 }
 # The tests that need no time: the rules and the command. Continuous integration runs all others from the repository.
 _GROUND_FLOOR = (
