@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, json_text, put_text
-from supremum.cli.programs import (
-    ArgsOption,
-    ScriptArguments,
-    Target,
-    call_of,
-    check_target,
-    printing_to_errors,
-    run_script,
-    shown_error,
-    tried,
-    with_values,
-)
-from supremum.errors import SupremumError
+from supremum.cli.measured_programs import measure_program, results_json, results_text
+from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, put_text
+from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from supremum.numerics import Births
     from supremum.tracing import JittedCall
@@ -53,19 +41,24 @@ def nans(
         from supremum import numerics
 
     wanted = chosen_format(format, output, _FORMATS)
-    check_target(target, args)
-    is_printed = output in (None, STANDARD_OUTPUT)
-    with printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
-        found, error = _of_script(target, script_arguments or []) if args is None else _of_function(target, args)
-    if wanted == "json":
-        written = json_text({"functions": [{"function": name} | each.to_dict() for name, each in found.items()]})
-    elif wanted == "html":
-        written = numerics.births_page(found)
-    elif found:
-        written = "\n\n".join(f"{name}: {each}" for name, each in found.items()) + "\n"
-    else:
-        written = "no jitted function was called\n"
-    put_text(written, output)
+
+    def born(function: Callable[..., Any], *given: Any, **options: Any) -> Births:
+        return numerics.first_nonfinite(function)(*given, **options)
+
+    found, error = measure_program(
+        target,
+        args,
+        script_arguments or [],
+        born,
+        hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
+        again=lambda call, known: not any(known.bad_outputs) and not _is_finite(call),
+    )
+    written: dict[str, Callable[[dict[str, Any]], str]] = {
+        "terminal": results_text,
+        "json": results_json,
+        "html": numerics.births_page,
+    }
+    put_text(written[wanted](found), output)
     bad = [name for name, each in found.items() if any(each.bad_outputs)]
     if error is not None:
         typer.echo(shown_error(error), err=True)
@@ -74,43 +67,6 @@ def nans(
     else:
         return
     raise typer.Exit(FAILURE)
-
-
-def _of_function(target: str, args: str) -> tuple[dict[str, Births], BaseException | None]:
-    from supremum.numerics import first_nonfinite
-
-    call, error = call_of(target, args)
-    if call is None:
-        return {}, error
-    found, error = tried(lambda: first_nonfinite(call.function)(*with_values(call.arguments)))
-    if isinstance(error, SupremumError):
-        raise error
-    return ({} if found is None else {f"{call.name}({args.strip()})": found}), error
-
-
-def _of_script(script: str, arguments: Sequence[str]) -> tuple[dict[str, Births], BaseException | None]:
-    from supremum.numerics import first_nonfinite
-    from supremum.tracing import watch_jitted
-
-    found: dict[str, Births] = {}
-    names: dict[int, str] = {}
-
-    def seen(call: JittedCall) -> None:
-        is_new = id(call.program) not in names
-        if is_new:
-            name = str(call)
-            names[id(call.program)] = name if name not in names.values() else f"{name}, program {len(names) + 1}"
-        name = names[id(call.program)]
-        known = found.get(name)
-        if is_new or (known is not None and not any(known.bad_outputs) and not _is_finite(call)):
-            try:
-                found[name] = first_nonfinite(call.function)(*call.args, **call.kwargs)
-            except SupremumError as error:
-                typer.echo(f"supremum: {call} is left out: {error}", err=True)
-
-    with watch_jitted(seen, every=True):
-        error = run_script(script, arguments)
-    return found, error
 
 
 def _is_finite(call: JittedCall) -> bool:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, json_text, put_text
-from supremum.cli.programs import (
-    ArgsOption,
-    ScriptArguments,
-    Target,
-    call_of,
-    check_target,
-    printing_to_errors,
-    run_script,
-    shown_error,
-    tried,
-    with_values,
-)
-from supremum.errors import ArgumentError, SupremumError
+from supremum.cli.measured_programs import measure_program, only_svg, results_json, results_text
+from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, put_text
+from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from supremum.numerics import Profile
 
@@ -75,66 +63,22 @@ def profile(
         given = function if device is None else numerics.on(device, function)
         return numerics.profile(given, **settings, histogram=True)(*args, **kwargs)
 
-    check_target(target, args)
-    is_printed = output in (None, STANDARD_OUTPUT)
-    with printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
-        if args is None:
-            found, error = _of_script(target, script_arguments or [], profiled)
-        else:
-            found, error = _of_function(target, args, profiled)
+    found, error = measure_program(
+        target,
+        args,
+        script_arguments or [],
+        profiled,
+        hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
+    )
     if scope is not None:
         found = {name: each.matching(scope) for name, each in found.items()}
-    put_text(_written(found, wanted), output)
+    written: dict[str, Callable[[dict[str, Any]], str]] = {
+        "terminal": results_text,
+        "json": results_json,
+        "html": numerics.profile_page,
+        "svg": only_svg,
+    }
+    put_text(written[wanted](found), output)
     if error is not None:
         typer.echo(shown_error(error), err=True)
         raise typer.Exit(FAILURE)
-
-
-def _of_function(
-    target: str, args: str, profiled: Callable[..., Profile]
-) -> tuple[dict[str, Profile], BaseException | None]:
-    call, error = call_of(target, args)
-    if call is None:
-        return {}, error
-    found, error = tried(lambda: profiled(call.function, *with_values(call.arguments)))
-    if isinstance(error, SupremumError):
-        raise error
-    return ({} if found is None else {f"{call.name}({args.strip()})": found}), error
-
-
-def _of_script(
-    script: str, arguments: Sequence[str], profiled: Callable[..., Profile]
-) -> tuple[dict[str, Profile], BaseException | None]:
-    from supremum.tracing import JittedCall, watch_jitted
-
-    found: dict[str, Profile] = {}
-
-    def seen(call: JittedCall) -> None:
-        try:
-            result = profiled(call.function, *call.args, **call.kwargs)
-        except SupremumError as error:
-            typer.echo(f"supremum: {call} is left out: {error}", err=True)
-            return
-        name = str(call)
-        found[name if name not in found else f"{name}, program {len(found) + 1}"] = result
-
-    with watch_jitted(seen):
-        error = run_script(script, arguments)
-    return found, error
-
-
-def _written(found: dict[str, Profile], format: str) -> str:  # noqa: A002
-    from supremum.numerics import profile_page
-
-    if format == "json":
-        return json_text({"functions": [{"function": name} | each.to_dict() for name, each in found.items()]})
-    if format == "html":
-        return profile_page(found)
-    if format == "svg":
-        if len(found) != 1:
-            raise ArgumentError(f"An SVG shows one function, and this program has {len(found)}; write to a .html file.")
-        (profiled,) = found.values()
-        return profiled.to_svg()
-    if not found:
-        return "no jitted function was called\n"
-    return "\n\n".join(f"{name}: {each}" for name, each in found.items()) + "\n"

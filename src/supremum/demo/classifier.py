@@ -46,6 +46,7 @@ class Case:
         steps_per_execution: the number of steps to send to the device at once.
         optimizer: makes the optimizer from the learning rate and the weight of the loss.
         narrow_weights: how the optimizer stores narrow weights, by the name of the run; to nearest in other runs.
+        by_default: whether `supremum demo` shows it if no case is named; those that take long it does not.
 
     >>> CASES["digits"].summary
     'a convolutional network in float32 and in mixed precision'
@@ -60,6 +61,7 @@ class Case:
     steps_per_execution: int = 1
     optimizer: Callable[[float, float], Optimizer] = adam
     narrow_weights: Mapping[str, str] = field(default_factory=dict[str, str])
+    by_default: bool = True
 
 
 def convolutions(policy: Policy) -> Sequential:
@@ -133,6 +135,7 @@ CASES: dict[str, Case] = {
         steps_per_execution=22,
         optimizer=sgd,
         narrow_weights={STOCHASTIC: "stochastic", KAHAN: "kahan", MASTER: "master"},
+        by_default=False,
     ),
 }
 """The cases of `supremum demo --case`.
