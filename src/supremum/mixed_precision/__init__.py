@@ -74,6 +74,8 @@ from supremum.mixed_precision.weight_storage.moments import read_moments as read
 from supremum.mixed_precision.weight_storage.moments import storage_of_moments as storage_of_moments
 from supremum.mixed_precision.weight_storage.moments import store_moments as store_moments
 from supremum.mixed_precision.weight_storage.moments import stored_moment as stored_moment
+from supremum.mixed_precision.weight_storage.rounding import rounded as rounded
+from supremum.mixed_precision.weight_storage.rounding import widened as widened
 from supremum.mixed_precision.weight_storage.transformation import (
     NarrowStep,
     NarrowWeights,

@@ -15,13 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from supremum.formats import as_format
+from supremum.formats import FORMATS, Kind, as_format
+from supremum.mixed_precision import rounded as rounded_on_bits
+from supremum.mixed_precision import widened
 from supremum.numerics.devices import Arithmetic
 
 _FLOAT32 = as_format("float32")
-_SIGN = np.uint32(1 << (_FLOAT32.bits - 1))
-_INFINITY = np.uint32(((1 << _FLOAT32.exponent) - 1) << _FLOAT32.mantissa)
-_HIDDEN = np.uint32(1 << _FLOAT32.mantissa)
 
 
 def rounded(x: Any, exponent: int, mantissa: int) -> Any:
@@ -29,7 +28,7 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
 
     Args:
         x: the values.
-        exponent: the exponent bits of the format.
+        exponent: the exponent bits of the format: those of float32, or those of a format of at least 16 bits.
         mantissa: its mantissa bits.
 
     >>> rounded(jnp.float32(1.001), 8, 10), rounded(jnp.float32(1e-7), 5, 10)
@@ -39,34 +38,9 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
         return x
     if exponent == _FLOAT32.exponent:
         return lax.reduce_precision(x, exponent, mantissa)
-    return _rounded_bits(x, exponent, mantissa)
-
-
-def _rounded_bits(x: Any, exponent: int, mantissa: int) -> Any:
-    bits = lax.bitcast_convert_type(x, jnp.uint32)
-    sign, magnitude = bits & _SIGN, bits & ~_SIGN
-    bias, narrow = (1 << (_FLOAT32.exponent - 1)) - 1, (1 << (exponent - 1)) - 1
-    dropped = _FLOAT32.mantissa - mantissa
-    normal = _nearest(magnitude, np.uint32(dropped)) << np.uint32(dropped)
-    largest = np.uint32(((bias + narrow) << _FLOAT32.mantissa) | (((1 << mantissa) - 1) << dropped))
-    normal = jnp.where(normal > largest, _INFINITY, normal)
-    # Below the smallest normal number the spacing no longer shrinks, so more bits are dropped, the hidden one included.
-    biased = (magnitude >> np.uint32(_FLOAT32.mantissa)).astype(jnp.int32)
-    smallest = bias - narrow + 1
-    more = np.int32(dropped) + jnp.clip(smallest - biased, 0, mantissa + 2)
-    steps = _nearest((magnitude & (_HIDDEN - np.uint32(1))) | _HIDDEN, more.astype(jnp.uint32))
-    step = np.float32(2.0 ** (smallest - bias - mantissa))
-    subnormal = lax.bitcast_convert_type(steps.astype(jnp.float32) * step, jnp.uint32)
-    found = jnp.where(biased < smallest, subnormal, normal)
-    found = jnp.where(magnitude >= _INFINITY, magnitude, found)
-    return lax.bitcast_convert_type(sign | found, jnp.float32)
-
-
-def _nearest(value: Any, dropped: Any) -> Any:
-    """An integer without its last bits, rounded to nearest, ties to even; at least one bit is dropped."""
-    one = np.uint32(1)
-    half = (one << (dropped - one)) - one
-    return (value + half + ((value >> dropped) & one)) >> dropped
+    layout = exponent, mantissa
+    row = next(row for row in FORMATS if row.kind is Kind.FLOAT and (row.exponent, row.mantissa) == layout)
+    return widened(rounded_on_bits(x, row))
 
 
 def truncated(x: Any, mantissa: int) -> Any:
