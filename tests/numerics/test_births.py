@@ -427,3 +427,12 @@ def test_a_scan_without_iterations_makes_nothing(reverse):
     assert not first_nonfinite(f)(jnp.float32(1))
     (row,) = (each for each in profile(f, formats=["float16"])(jnp.float32(1)).rows if each.primitive == "div")
     assert (row.values.runs, row.values.values) == (0, 0)
+
+
+@pytest.mark.parametrize(("reverse", "iteration"), [(False, 3), (True, 3)])
+def test_an_iteration_is_the_index_of_its_slice_also_in_reverse(reverse, iteration):
+    def f(xs):
+        return jax.lax.scan(lambda c, v: (c + jnp.log(v), c), jnp.float32(0), xs, reverse=reverse)[0]
+
+    (birth,) = first_nonfinite(f)(jnp.float32([1, 2, 3, 0, 5, 6]))
+    assert (birth.primitive, birth.iterations) == ("log", (iteration,))

@@ -66,6 +66,31 @@ def test_the_chi_squared_test_finds_a_weak_generator():
     assert abs(z_of_chi_squared(weak)) > 100
 
 
+def worst_of_strides(drawn):
+    """The worst chi-squared of indices some powers of two apart, over all groups of four bits."""
+    found = 0.0
+    for stride in (256, 1024, 4096, 2**14):
+        there = np.roll(drawn, -stride)
+        for shift in range(0, 29, 4):
+            here, other = (drawn >> shift) & 15, (there >> shift) & 15
+            found = max(found, abs(z_of_chi_squared(np.bincount(here * 16 + other, minlength=256))))
+            found = max(found, abs(z_of_chi_squared(np.bincount(here ^ other, minlength=16))))
+    return found
+
+
+def lowbias32(word):
+    """The hash of two multiplications by Wellons (2018)."""
+    word = (word ^ (word >> 16)) * np.uint32(0x7FEB352D)
+    word = (word ^ (word >> 15)) * np.uint32(0x846CA68B)
+    return word ^ (word >> 16)
+
+
+def test_distant_indices_are_independent_where_a_hash_of_two_multiplications_fails():
+    index, keys = np.arange(COUNT, dtype=np.uint32), np.random.default_rng(0).integers(2**32, size=6, dtype="uint32")
+    assert max(worst_of_strides(lowbias32(index ^ key)) for key in keys) > 10
+    assert max(worst_of_strides(np.asarray(BITS(jnp.int32(step)))) for step in range(6)) < 5
+
+
 def test_the_same_arguments_give_the_same_bits_and_others_do_not():
     np.testing.assert_array_equal(bits(), HERE)
     for other in (bits(seed=1), bits(path="layers/1/kernel"), bits(step=8)):
