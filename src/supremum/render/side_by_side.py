@@ -25,7 +25,7 @@ class Note:
     >>> types = "int8,uint8,float16"
     >>> triples = compare_groupings("jax-x64", "numpy", types)
     >>> compare("jax-x64", "numpy", types=types).side_by_side(triples, shown=1).notes[1]
-    Note(heading='numpy: 4, 4 of them only here', lines=('(float16, int8), uint8',))
+    Note(heading='numpy: 4, 4 of them only here', lines=('(f16, i8), u8',))
     """
 
     heading: str
