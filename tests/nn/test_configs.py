@@ -55,6 +55,7 @@ def same_outputs(one, other, inputs):
     jax.tree.map(np.testing.assert_array_equal, one(inputs), other(inputs))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer_made_of_its_config_is_the_same(name):
     make, inputs = LAYERS[name]

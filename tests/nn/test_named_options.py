@@ -122,6 +122,7 @@ def test_constraints_apply_only_when_accumulated_gradients_make_a_step(compiled)
         assert values[key].dtype == "bfloat16"
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("compiled", [lambda function: function, jax.jit], ids=["eager", "jitted"])
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float32"])
 @pytest.mark.parametrize("kind", [nn.SimpleRNN, nn.GRU, nn.LSTM])

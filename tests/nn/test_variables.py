@@ -161,6 +161,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @either_mode
 def test_functions_of_jax_read_the_compute_dtype(name, jitted):

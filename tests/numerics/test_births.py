@@ -177,6 +177,7 @@ CAUSES = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", CAUSES)
 def test_causes_are_named(case):
     function, x, cause = CAUSES[case]
@@ -290,6 +291,7 @@ def test_ranges_have_subnormal_numbers():
     assert operand.smallest == float(np.float32(1e-40))
 
 
+@pytest.mark.slow
 def test_modules_of_flax_nnx_are_updated_as_by_a_call():
     nnx = pytest.importorskip("flax.nnx")
 
@@ -373,6 +375,7 @@ def test_the_births_are_a_pytree_and_plain_data(monkeypatch):
     assert "&lt;" in first_nonfinite(lambda x: jnp.log(x * (x < 0)))(X)._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_masked_attention_of_flax_nnx_is_named():
     nnx = pytest.importorskip("flax.nnx")
 
@@ -399,6 +402,7 @@ def test_a_masked_attention_of_flax_nnx_is_named():
     assert not np.isfinite(jax.tree.leaves(found.outputs[1])[0]).all()
 
 
+@pytest.mark.slow
 def test_equinox_and_an_optax_step():
     eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")
     model = eqx.nn.MLP(3, 3, 4, 1, key=jax.random.key(0))

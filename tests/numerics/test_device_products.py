@@ -230,6 +230,7 @@ def test_ragged_products(device, rounding, mode):
     same(found, reference.once(multiply, x, w, rounding))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_only_products_with_a_vector_stay_in_float32_on_a_tpu(data):

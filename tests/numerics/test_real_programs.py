@@ -42,6 +42,7 @@ def test_equinox_mlp_and_its_gradient():
     np.testing.assert_allclose(whole.outputs, jax.jit(jax.vmap(lambda x: model(x)))(X), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_optax_step():
     optax = pytest.importorskip("optax")
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(1e-3))
@@ -64,6 +65,7 @@ def test_linen_scopes_are_those_of_the_layers():
     assert {row.scope for row in found.matching("Sequential/layers_0").rows} == {"Sequential/layers_0"}
 
 
+@pytest.mark.slow
 def test_equinox_rnn():
     eqx = pytest.importorskip("equinox")
     cell = eqx.nn.GRUCell(4, 8, key=jax.random.key(0))
@@ -80,6 +82,7 @@ def test_equinox_rnn():
     assert {row.backward for row in products} == {False, True}
 
 
+@pytest.mark.slow
 def test_linen_resnet_block_with_batch_statistics():
     linen = pytest.importorskip("flax.linen")
 
@@ -119,6 +122,7 @@ def test_keras_on_jax():
     assert {5} <= {row.values.runs for row in found.rows}  # the steps of the recurrence
 
 
+@pytest.mark.slow
 def test_diffrax_solve():
     diffrax = import_or_skip("diffrax")
 
@@ -131,6 +135,7 @@ def test_diffrax_solve():
     assert max(row.values.runs for row in found.rows) >= 10
 
 
+@pytest.mark.slow
 def test_nnx_transformer_block_with_dropout_and_its_gradient():
     nnx = pytest.importorskip("flax.nnx")
 
@@ -157,6 +162,7 @@ def test_nnx_transformer_block_with_dropout_and_its_gradient():
     assert sum(row.primitive == "dot_general" and row.backward for row in found.rows) >= 10
 
 
+@pytest.mark.slow
 def test_nnx_gradient_with_dropout():
     nnx = pytest.importorskip("flax.nnx")
 
@@ -177,6 +183,7 @@ def test_nnx_gradient_with_dropout():
     assert plain.dropout.rngs.count[...] == profiled.dropout.rngs.count[...]
 
 
+@pytest.mark.slow
 def test_random_keys_in_loops_and_branches():
     def function(key, x):
         def step(key, row):
@@ -211,6 +218,7 @@ def test_custom_vmap_linear_solve_and_callback():
     assert {"custom_linear_solve", "pure_callback"} <= {row.primitive for row in found.rows}
 
 
+@pytest.mark.slow
 def test_linear_algebra_fft_and_sorting():
     def function(x):
         matrix = x @ x.T + jnp.eye(3)
@@ -236,6 +244,7 @@ def test_narrow_arguments(dtype):
     assert {row.types[0].partition("[")[0] for row in found.rows} == {"float32", dtype}
 
 
+@pytest.mark.slow
 def test_shard_map_around_counts_the_values_of_each_device():
     mesh = jax.make_mesh((4,), ("i",), devices=jax.devices()[:4])
     spec = jax.sharding.PartitionSpec("i")

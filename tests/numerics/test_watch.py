@@ -153,6 +153,7 @@ def test_one_program_for_calls_of_one_kind():
     assert [record.values["outputs"]["result"].largest for record in watched.history.records] == [2, 2, 2, 2, 3]
 
 
+@pytest.mark.slow
 def test_layers_of_flax_and_equinox():
     linen = pytest.importorskip("flax.linen")
 

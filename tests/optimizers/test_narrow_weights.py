@@ -138,6 +138,7 @@ def test_saved_optimizers_resume_to_the_last_bit(weights):
     assert_equal(leaves_of(target), leaves_of(source))
 
 
+@pytest.mark.slow
 def test_settings_can_change_in_training():
     variables = narrow_variables()
     optimizer = stepped(Adam(0.1, mu_dtype="dynamic8"), variables, GRADIENTS[:2])
@@ -179,6 +180,7 @@ def values(model):
     return {path: np.asarray(variable.read_stored()) for path, variable in model.variables.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.one_in(3)
 @every_storage
 def test_fit_resumes_to_the_last_bit(weights, tmp_path):
@@ -193,6 +195,7 @@ def test_fit_resumes_to_the_last_bit(weights, tmp_path):
     assert_equal(leaves_of(again.optimizer), leaves_of(whole.optimizer))
 
 
+@pytest.mark.slow
 @pytest.mark.one_in(3)
 @every_storage
 @pytest.mark.parametrize("distribution", [DataParallel, lambda: FullyShardedDataParallel(smallest=8)])

@@ -319,6 +319,7 @@ def test_options_of_optimizers_are_checked_and_configured():
         optimizers.Adam(amsgrad="yes")
 
 
+@pytest.mark.slow
 def test_amsgrad_keeps_the_largest_mean_of_squares():
     torch = import_or_skip("torch")
     gradients = RANDOM.normal(size=(8, 3)) * np.linspace(2, 0.1, 8)[:, None]

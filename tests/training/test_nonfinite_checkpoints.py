@@ -82,6 +82,7 @@ def test_a_refused_epoch_is_not_the_best(tmp_path):
     assert history["loss"][1] < history["loss"][0] == saving.best
 
 
+@pytest.mark.slow
 def test_orbax_folders_stay(tmp_path):
     pytest.importorskip("orbax.checkpoint")
     path = tmp_path / "run"

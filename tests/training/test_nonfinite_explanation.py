@@ -63,6 +63,7 @@ class Steep(nn.Layer):
         return jnp.tanh(1e10 * x)
 
 
+@pytest.mark.slow
 def test_a_birth_in_the_backward_pass():
     model = Sequential([nn.Dense(1), Steep(name="steep")])
     model.compile(SGD(0.01), lambda y, found: 1e30 * jnp.mean(found))
@@ -72,6 +73,7 @@ def test_a_birth_in_the_backward_pass():
     assert monitor.births[0].backward
 
 
+@pytest.mark.slow
 def test_skipped_steps_at_the_floor_of_the_scale():
     model = Sequential([nn.Dense(1)], dtype="mixed_float16")
     model.compile(LossScaleOptimizer(SGD(0.1), DynamicLossScale(2.0)), "mse")
@@ -81,6 +83,7 @@ def test_skipped_steps_at_the_floor_of_the_scale():
     assert all(np.isfinite(each).all() for each in values(model).values())
 
 
+@pytest.mark.slow
 def test_training_has_the_same_bits_and_nothing_is_said_if_all_is_finite():
     def run(monitor):
         model = Sequential([nn.Dense(4), nn.BatchNorm(), nn.Dense(1)])

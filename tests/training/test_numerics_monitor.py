@@ -178,6 +178,7 @@ def test_a_measured_step_in_a_dispatch_has_the_batch_and_the_values_of_that_step
         assert one.numbers() == pytest.approx(three.numbers(), rel=1e-5, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_batches_of_a_list_are_measured_with_gradient_accumulation():
     batches = [(X[start : start + 32], Y[start : start + 32]) for start in range(0, 96, 32)]
     monitor = NumericsMonitor(every=1)
@@ -296,6 +297,7 @@ def test_each_training_has_a_history_of_its_own():
     assert monitor.history.steps == [8]  # steps are counted from the first training
 
 
+@pytest.mark.slow
 def test_the_history_is_complete_after_an_interruption():
     class Interrupt(Callback):
         def on_train_batch_end(self, batch, logs):

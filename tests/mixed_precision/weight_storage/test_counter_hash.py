@@ -53,6 +53,7 @@ def test_neighbors_are_independent(neighbor, shift):
     assert abs(z_of_chi_squared(np.bincount(((HERE ^ there) >> shift) & 15, minlength=16))) < 4
 
 
+@pytest.mark.slow
 def test_one_element_over_many_steps_is_uniform():
     drawn = np.asarray(jax.vmap(lambda step: random_bits(step_key(0, "b", step), (1,)))(jnp.arange(2**15))).ravel()
     for shift in (0, 16, 24):

@@ -64,6 +64,7 @@ def test_the_error_of_a_dtype_is_half_its_last_place(name):
     assert np.max(np.abs(np.asarray(read(made)) - values) / np.abs(values)) <= ERRORS[name] * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "signed", "largest"), [
     ("dynamic8", True, 0.0071), ("dynamic8", False, 0.0036), ("float8_e4m3fn", True, 0.0358),
 ])  # fmt: skip
@@ -100,6 +101,7 @@ def test_nan_and_infinity_make_nan_and_stay_in_their_block(name):
         assert not np.isfinite(found[1, 7])
 
 
+@pytest.mark.slow
 def test_small_squares_do_not_vanish():
     """A float8 cast without a scale would make every one of them zero."""
     values = jnp.full(512, 1e-18, jnp.float32)
@@ -132,6 +134,7 @@ def test_moments_are_chosen_by_field_and_by_path():
         narrow_weights(optax.adam(1e-3), moments={"mu/dense/bias": "bfloat16"}).init(PARAMS)
 
 
+@pytest.mark.slow
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("moments", [
     {}, {"mu": "bfloat16"}, {"mu": "dynamic8", "nu": "dynamic8"}, {"mu": "float8_e4m3fn"},

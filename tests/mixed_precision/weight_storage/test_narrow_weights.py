@@ -237,6 +237,7 @@ def test_other_leaves_stay_or_are_updated_as_by_optax(weights):
     assert [leaf.shape for leaf in jax.tree.leaves(state.extra)] == ([] if weights == "stochastic" else [(3,)])
 
 
+@pytest.mark.slow
 def test_a_weight_without_gradient_stays():
     optimizer = narrow_weights(optax.sgd(0.5), "kahan")
     gradients = {"dense": {"kernel": GRADIENTS[0]["dense"]["kernel"], "bias": None}, "norm": None}
@@ -328,6 +329,7 @@ def stepped(grads=PARAMS, state=None, params=PARAMS):
     return optimizer.step(grads, optimizer.init(PARAMS) if state is None else state, params)
 
 
+@pytest.mark.slow
 def test_bytes_per_parameter_are_those_of_the_arrays():
     params = {"w": jnp.ones((512, 512), "bfloat16"), "b": jnp.zeros(512, "bfloat16")}
     found = {}
@@ -342,6 +344,7 @@ def test_bytes_per_parameter_are_those_of_the_arrays():
         weight_memory({"w": jnp.arange(3)}, None)
 
 
+@pytest.mark.slow
 def test_the_state_is_a_pytree_that_orbax_restores(tmp_path):
     import orbax.checkpoint as ocp
 

@@ -102,6 +102,7 @@ def torchao_adam():
     return optax.GradientTransformation(init, update)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", ["float32", "bfloat16", "dynamic8", "float8_e4m3fn"])
 def test_steps_have_the_bits_of_torchao(mu):
     """Op by op: compiled programs may fuse a multiplication and an addition, and round once."""
