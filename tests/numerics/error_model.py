@@ -25,8 +25,8 @@ from supremum.mixed_precision import as_settings, autocasted
 from supremum.numerics.error_flow import evaluate
 from supremum.numerics.error_tallies import Fact
 from supremum.numerics.paired_values import Pair, full
-from supremum.numerics.plain_runs import plan_of
-from supremum.numerics.widening import is_floating
+from supremum.numerics.plain_runs import in_float64, plan_of, run
+from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
 SUMMARIES = "scalar", "mean", "norm"
 NARROW = as_format("bfloat16")
@@ -62,6 +62,23 @@ def results_of(plan, arrays):
     return found, {number: np.asarray(each) for number, each in facts.items()}
 
 
+def errors_of(plan, arrays):
+    """The narrow and the wide results of a plan, with zero as the prediction, to see whether their errors are judged.
+
+    This takes a second where the prediction takes up to a minute, and most programs have no error to judge.
+    """
+
+    def both(operands):
+        wide = [in_dtype(each, FLOAT64) if is_floating(each) else each for each in operands]
+        results = run(plan, operands, lambda step: None), run(plan, wide, in_float64)
+        return [(in_dtype(one, FLOAT64), other) for one, other in zip(*results, strict=True) if is_floating(one)]
+
+    with warnings.catch_warnings(), jax.enable_x64(True):
+        warnings.simplefilter("ignore")
+        pairs = jax.jit(both)(arrays)
+    return [(np.asarray(narrow), np.asarray(wide), np.zeros(np.shape(wide))) for narrow, wide in pairs]
+
+
 def summaries(results):
     """The measured, the predicted and the reference value of the first number, the mean and the norm of results."""
     narrow, wide, error = (np.concatenate([np.ravel(each) for each in parts]) for parts in zip(*results, strict=True))
@@ -81,14 +98,21 @@ def judged(seed, policy):
         The summaries, and whether errors met a loop or a decision that has no derivative.
     """
     plan, call = plan_of_seed(seed, policy)
+    if not any(each is not None for each in ratios_of(errors_of(plan, call.arrays)).values()):
+        return dict.fromkeys(SUMMARIES), False
     results, facts = results_of(plan, call.arrays)
+    return ratios_of(results), any(each[Fact.JUMPS] for each in facts.values())
+
+
+def ratios_of(results):
+    """For each summary of results, the ratio of the predicted and the measured error, or None if it is not judged."""
     found = {}
     with np.errstate(all="ignore"):
         for name, (measured, predicted, size) in summaries(results).items():
             unit = 2.0 ** (np.floor(np.log2(abs(size))) - NARROW.mantissa)
             is_judged = np.isfinite(measured) and np.isfinite(size) and abs(measured) > UNITS * unit
             found[name] = float(predicted / measured) if is_judged else None
-    return found, any(each[Fact.JUMPS] for each in facts.values())
+    return found
 
 
 def is_close(ratio):
