@@ -195,6 +195,9 @@ def test_safetensors_files_are_read_in_every_dtype(tmp_path):
         nn.load_variables(model, str(tmp_path / "broken.safetensors"), "torch")
     with pytest.raises(FileError, match="there is no such file"):
         nn.load_variables(model, tmp_path / "missing.safetensors", "torch")
+    for endless in ("/dev/zero", "/dev/full"):
+        with pytest.raises(FileError, match="cannot be read: it is a device, not a file"):
+            nn.load_variables(model, endless, "torch")
 
 
 def test_bfloat16_tensors_of_torch_keep_their_bits(tmp_path):

@@ -151,6 +151,8 @@ def test_a_missing_file_is_an_error_that_says_how_to_write_it(tmp_path):
         forbid_casts(baseline=tmp_path / "casts.json")
     with pytest.raises(FileError, match="cannot be read"):
         Baseline.read(tmp_path)
+    with pytest.raises(FileError, match="/dev/full cannot be read: it is a device, not a file"):
+        Baseline.read("/dev/full")
 
 
 def test_a_file_is_written_whole_or_not_at_all(path, tmp_path):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from supremum.atomic_files import as_path, whole_file, writing_error
 from supremum.errors import FileError, shortened
+from supremum.file_content import file_content
 from supremum.jaxprs import installed_file
 from supremum.tracing.cast import Cast
 
@@ -78,7 +79,7 @@ class Baseline:
         file = as_path(path)
         name = shortened(str(file))
         try:
-            data = json.loads(file.read_text("utf-8"))
+            data = json.loads(file_content(file).decode("utf-8"))
         except FileNotFoundError as error:
             raise FileError(f"There is no baseline {name}; write it with: {_command(file)}") from error
         except OSError as error:

@@ -16,6 +16,7 @@ from supremum.arrays import asarray
 from supremum.atomic_files import as_path, described_error, reason
 from supremum.errors import ArgumentError, FileError, OperandError, shown
 from supremum.extras import require
+from supremum.file_content import file_content
 from supremum.formats import as_format
 from supremum.nn.weights.steps import Array
 
@@ -138,7 +139,7 @@ def _read_file(file: Path) -> dict[str, Array]:
     from safetensors import SafetensorError, deserialize
 
     try:
-        content = deserialize(file.read_bytes())
+        content = deserialize(file_content(file))
     except FileNotFoundError as error:
         raise described_error(FileError, file, error, "there is no such file", "") from error
     except OSError as error:
