@@ -90,6 +90,23 @@ def test_a_branch_taken_in_one_run_only_is_a_decision():
     assert {row.primitive: row.effect for row in found.rows}["cond"] == "decision"
 
 
+@pytest.mark.parametrize("inside", [lambda run: run, lambda run: lambda x: lax.cond(x[0] > 0, run, jnp.sum, x)])
+@pytest.mark.parametrize("before", [lambda x: x, lambda x: jnp.sin(x) * x], ids=["exact", "rounded"])
+def test_a_kernel_runs_as_declared_and_its_row_says_so(inside, before):
+    def run(x):
+        called = jax.pure_callback(
+            lambda each: np.sin(np.asarray(each)), jax.ShapeDtypeStruct(x.shape, x.dtype), before(x)
+        )
+        return jnp.sum(called * called)
+
+    x = numbers(30, offset=2)
+    found = numerics.attribute(inside(run), "declared")(x)
+    assert found.predicted == pytest.approx(found.error)
+    rows = [row for row in found.rows if row.primitive == "pure_callback"]
+    # The kernel adds no error to exact operands, because both runs call it with the same numbers.
+    assert [row.effect for row in rows if row.estimate] == ([] if before(x) is x else ["kernel"])
+
+
 def test_random_numbers_are_the_same_in_both_runs():
     def dropped(key, x):
         return jnp.sum(jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0) @ jnp.ones((4, 1)))

@@ -47,17 +47,13 @@ def run_alone(
     equation, jaxpr = step.equation, plan.jaxpr
     narrow = [_rounded(each) for each in evaluate_as_declared(jaxpr, equation, [each.narrow for each in operands])]
     is_same = local_only or all(each.wide is None for each in operands)
-    if is_same and (step.name in _EXACT or not any(map(is_floating, narrow))):
+    is_known = step.name in _EXACT or step.name in KERNELS
+    if is_same and (is_known or not any(map(is_floating, narrow))):
         return list(map(Pair, narrow)), {}
     in_float64 = partial(evaluate_in, jaxpr, equation, dtype=FLOAT64)
     floats = [index for index, each in enumerate(operands) if is_floating(each.narrow)]
-    is_known = step.name in _EXACT or step.name in KERNELS
     on_narrow: Any = None if is_known else in_float64(operands=[each.narrow for each in operands])
-    if is_same:
-        assert on_narrow is not None
-        wide = on_narrow
-    else:
-        wide = in_float64(operands=[each.reference for each in operands])
+    wide = on_narrow if is_same else in_float64(operands=[each.reference for each in operands])
     if local_only:
         own = [difference(n, w) if is_floating(n) else None for n, w in zip(narrow, wide, strict=True)]
         return list(map(Pair, narrow)), error_tallies.facts_of(step, operands, narrow, wide, own, None, None)
