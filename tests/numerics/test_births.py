@@ -118,6 +118,19 @@ def test_constants_and_literals_are_sources_unless_they_are_neutral():
     assert "no operation made a NaN or an infinity, but non-finite values came in" in " ".join(str(found).split())
 
 
+def test_sources_that_are_the_same_are_shown_once():
+    def function(x, y):
+        return [jnp.where(x > limit, x, -jnp.inf).max() for limit in range(3)], y + 1
+
+    found = first_nonfinite(function)(X, jnp.array(jnp.inf))
+    assert len(found.sources) == 4
+    text = " ".join(str(found).split())
+    assert text.count("constant in") == 1
+    assert "(3 times)" in text
+    assert text.index("argument y") < text.index("constant in")  # what reached the result comes first
+    assert found._repr_html_().count("constant in") == 1
+
+
 def test_arguments_are_named_by_their_path():
     found = first_nonfinite(lambda params, *rest, scale: params["w"] * scale + rest[0])(
         {"w": X}, jnp.array([jnp.nan, 0, 0]), scale=jnp.inf * jnp.ones(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -299,10 +300,15 @@ class Births(Sequence[Birth]):
         if ordered[_SHOWN:]:
             blocks.append(f"... and {len(ordered) - _SHOWN} more")
         if self.sources:
-            lines = [source_text(source) for source in self.sources]
+            lines = [source_text(source) + times for source, times in self._counted_sources()]
             wrapped = [textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ") for line in lines]
             blocks.append("\n".join(["Non-finite values that came in:", *wrapped]))
         return "\n\n".join(blocks)
+
+    def _counted_sources(self) -> list[tuple[BadSource, str]]:
+        """The sources, those that reached the result first, and how many are the same, such as `" (2 times)"`."""
+        ordered = sorted(self.sources, key=lambda source: not source.reached_output)
+        return [(each, f" ({times} times)" if times > 1 else "") for each, times in Counter(ordered).items()]
 
     def _repr_html_(self) -> str:
         head = ("line", "expression", "made", "reached the result", "cause", "fix")
@@ -311,8 +317,10 @@ class Births(Sequence[Birth]):
         if not self.sources:
             return html
         rows = [("came in", "values", "reached the result")]
-        rows += [(name_of_source(each), made_of(each.nans, each.infinities), fate_text(each.reached_output)) for each in
-                 self.sources]  # fmt: skip
+        rows += [
+            (name_of_source(each) + times, made_of(each.nans, each.infinities), fate_text(each.reached_output))
+            for each, times in self._counted_sources()
+        ]
         return html + columns_to_html("Non-finite values that came in.", rows)
 
 
