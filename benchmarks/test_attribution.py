@@ -1,8 +1,11 @@
-"""The time of `numerics.attribute` beside that of `jax.grad` of the same function.
+"""The time and memory of `numerics.attribute`, compared with `jax.grad` of the same function.
 
 make bench
 """
 
+import resource
+import subprocess
+import sys
 import time
 
 import jax
@@ -11,7 +14,8 @@ import pytest
 
 from supremum import numerics
 
-WIDTH, LAYERS = 256, 4
+LAYERS = 4
+KIB = 1024  # the unit of the largest resident memory on Linux
 
 
 def loss(weights, x):
@@ -20,27 +24,58 @@ def loss(weights, x):
     return jnp.mean(x * x)
 
 
-def seconds(run, repeats=5):
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(run())
-        times.append(time.perf_counter() - start)
-    return min(times)
+def arguments(width):
+    """Return the weights and the data."""
+    for_x, *keys = jax.random.split(jax.random.key(0), LAYERS + 1)
+    weights = [jax.random.normal(key, (width, width)) / width**0.5 for key in keys]
+    return weights, jax.random.normal(for_x, (width, width))
 
 
-@pytest.mark.slow
-def test_attribution_beside_a_compiled_gradient():
-    keys = jax.random.split(jax.random.key(0), LAYERS + 1)
-    weights = [jax.random.normal(key, (WIDTH, WIDTH)) / WIDTH**0.5 for key in keys[1:]]
-    x = jax.random.normal(keys[0], (WIDTH, WIDTH))
-    gradient = jax.jit(jax.grad(loss))
+RUNS = {"attribute": numerics.attribute(loss), "gradient": lambda *given: jax.jit(jax.grad(loss))(*given)}
+
+
+def seconds(run, given):
+    """Return the seconds of a first call, with tracing and compiling."""
+    jax.clear_caches()
     start = time.perf_counter()
-    compiled = gradient.lower(weights, x).compile()
-    compiling = time.perf_counter() - start
-    running = seconds(lambda: compiled(weights, x))
-    start = time.perf_counter()
-    found = numerics.attribute(loss)(weights, x)
-    whole = time.perf_counter() - start
-    print(f"compiling and running a gradient: {compiling + running:.2f} s; attribute, with a change: {whole:.2f} s")
-    assert found.predicted == pytest.approx(found.error, rel=0.1)
+    jax.block_until_ready(run(*given))
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize("width", [256, 1024])
+def test_the_time_of_a_first_call(benchmark, figures, width):
+    given = arguments(width)
+    taken = []
+    benchmark.pedantic(lambda: taken.append([seconds(run, given) for run in RUNS.values()]), rounds=5, warmup_rounds=1)
+    what = f"a loss of {LAYERS} layers of width {width}, attributed, with compiling"
+    figures.compare(what, *zip(*taken, strict=True), "compiling and running its gradient")
+
+
+def grown(name, width):
+    """Return the bytes by which a first call raises the largest memory of this process."""
+    given = jax.block_until_ready(arguments(width))
+    jax.block_until_ready(RUNS[name](*arguments(8)))  # the memory of the compiler
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    jax.block_until_ready(RUNS[name](*given))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * KIB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other units")
+def test_the_memory_of_a_call(benchmark, figures):
+    width = 2048
+
+    def measured(name):
+        done = subprocess.run([sys.executable, __file__, name, str(width)], capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    ours, theirs = benchmark.pedantic(lambda: [measured(name) for name in RUNS], rounds=1)
+    figures.note(
+        f"a loss of {LAYERS} layers of width {width:,}, attributed: the largest memory",
+        f"{ours / 2**20:.0f} MiB",
+        peer=f"its gradient, {theirs / 2**20:.0f} MiB",
+        ratio=f"{ours / theirs:.1f} x",
+    )
+
+
+if __name__ == "__main__":
+    print(grown(sys.argv[1], int(sys.argv[2])))

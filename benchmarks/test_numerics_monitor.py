@@ -14,9 +14,7 @@ from supremum.optimizers import Adam
 from supremum.training import NumericsMonitor, Sequential, SparseCategoricalCrossentropy
 from transformer import LENGTH, WIDTH, Block
 
-BATCH, CLASSES, STEPS, ROUNDS = 128, 10, 12, 7
-MOST = 1.03
-"""The most that `every=100` may cost."""
+BATCH, CLASSES, STEPS = 128, 10, 12
 
 
 def layers(kind):
@@ -27,11 +25,8 @@ def layers(kind):
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("kind", ["mlp", "transformer"])
-def test_monitor(kind, policy):
-    """The cost of a measured step, from `every=1`, is that of a hundred steps with `every=100`.
-
-    Interleaved repeats in one process; the least of both sides.
-    """
+def test_steps_of_fit(benchmark, figures, kind, policy):
+    """Measure `every=1`. A step in a hundred is measured with `every=100`, so it costs a hundredth of that."""
     with use_policy(policy):
         model = Sequential(layers(kind))
     model.compile(Adam(1e-3), SparseCategoricalCrossentropy(from_logits=True), steps_per_execution=1)
@@ -46,9 +41,7 @@ def test_monitor(kind, policy):
         model.fit([(x, y)] * STEPS, callbacks=callbacks, verbose=0)
         return (time.perf_counter() - start) / STEPS
 
-    seconds(monitor), seconds(())
-    pairs = [(seconds(monitor), seconds(())) for _ in range(ROUNDS)]
-    measured, alone = (min(each) for each in zip(*pairs, strict=True))
-    ratio = 1 + (measured / alone - 1) / 100
-    print(f"\n{kind} {policy}: a measured step takes {measured / alone:.2f} steps; every=100 takes {ratio:.4f}")
-    assert ratio < MOST
+    taken = []
+    benchmark.pedantic(lambda: taken.append((seconds(monitor), seconds(()))), rounds=11, warmup_rounds=1)
+    measured = [alone + (every - alone) / 100 for every, alone in taken]
+    figures.compare(f"a step of fit, {kind}, {policy}, every=100", measured, [alone for _, alone in taken], "fit alone")
