@@ -6,7 +6,7 @@ python/src/utils.cpp convert Python numbers. The conformance tests compare every
 The table is JAX's lattice of types and Python numbers, with complex64 above everything. Where two types meet only in
 the weak float, as uint64 and int8 do, MLX gives float32, which is not their least upper bound. The order of three
 arrays therefore matters: uint64, int8 and float16 are float32, and uint64, float16 and int8 are float16. Arrays are
-never weak, and arrays without dimensions count like all others.
+never weak, and arrays without dimensions count like all others. On a GPU, MLX has no float64.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ _REDUCTIONS = (
     to(_SUMMED, "sum prod")
     | {"cumulative_sum": Reduction(gives={"bool": "int32"}, numbers=False)}
     | {"cumulative_prod": Reduction(numbers=False)}
+    # MLX rounds the sum before it divides, so the mean of large float16 numbers is infinite there, and not here.
     | {"mean": Reduction(gives=_FLOATS, accumulates=IN_FLOAT32, numbers=False, source="as measured")}
     | to(Reduction(gives=_FLOATS | dict(REAL_PARTS), numbers=False), "var std")
     | to(Reduction(gives=TRUTH, numbers=False), "any all")
@@ -193,7 +194,7 @@ def _folded(name: str, operands: Operands) -> _Met:
     common = nodes[0]
     for position, node in enumerate(nodes[1:], 1):
         if node in _DEFAULTS:
-            node, numbers[position] = _typed(node, nodes[0] if name in _OF_AN_ARRAY else common, reason)  # noqa: PLW2901
+            node, numbers[position] = _typed(node, nodes[0] if name in _OF_AN_ARRAY else common, reason)
         joined, held = _join(common, node)
         if common != node:
             reason.append(climb(joined, (_ORDER.path(common, joined), _ORDER.path(node, joined))))
