@@ -66,8 +66,6 @@ _OF_ARRAYS = (
 _OF_AN_ARRAY = ("clip",)
 _FIRST: Mapping[str, tuple[str, ...]] = {"solve": ("float32", "float64")}
 """The types that a function needs as first operand."""
-_COMPUTES: Mapping[str, Mapping[str, str]] = to({"bool": "uint8"}, "bitwise_left_shift bitwise_right_shift")
-"""For each function, the types that it does not compute in, and the types it uses instead."""
 _KEEPS_INTEGERS = ("l1_loss", "mse_loss")
 """Functions that are defined for floats, and do not convert integers to them."""
 
@@ -84,7 +82,11 @@ _REDUCTIONS = (
     | to(Reduction(gives=TRUTH, numbers=False), "any all")
     | to(Reduction(numbers=False), "min max")
 )
-_GIVES: Mapping[str, Mapping[str, str]] = to(REAL_PARTS, "huber_loss l1_loss") | {"vecdot": _SUMS}
+_SHIFTED = {"bool": "uint8"}
+# MLX multiplies narrow integers in their own type, in which a product may wrap around, and adds them in 32 bits.
+_COMPUTES: Mapping[str, Mapping[str, str]] = to(_SHIFTED, "bitwise_left_shift bitwise_right_shift") | {"vecdot": _SUMS}
+"""For each function, the types that it does not compute in, and the types it uses instead."""
+_GIVES: Mapping[str, Mapping[str, str]] = to(REAL_PARTS, "huber_loss l1_loss")
 """For each function, the types that it computes in but does not return, and the types it returns instead."""
 
 
