@@ -3,8 +3,8 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow` and `keras`, in the environments that `extract_oracles` describes. The tests measure the other frameworks
-directly.
+`tensorflow`, `keras` and `mlx`, in the environments that `extract_oracles` describes. The tests measure the other
+frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -33,6 +33,8 @@ from typing import Any
 
 from extract_oracles import PADDLE_CODES, SCALARS, TARGET, dump, tables
 from oracle_keras import CODES as KERAS_CODES
+from oracle_mlx import CODES as MLX_CODES
+from oracle_mlx import cpu, name_of, ones
 from oracle_numpy_legacy import CODES as NUMPY_CODES
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
@@ -235,6 +237,40 @@ def keras() -> dict[str, Any]:
     }
 
 
+def mlx() -> dict[str, Any]:
+    """Measure MLX's CPU build, in which `a += b` changes the dtype of `a` to that of the result."""
+    mx = cpu()
+    code_of = {name: code for code, name in MLX_CODES.items()}
+    keys = [*MLX_CODES, *SCALARS]
+
+    def make(key: str) -> Any:
+        return SCALARS[key] if key in SCALARS else ones(mx, MLX_CODES[key])
+
+    def code(array: Any) -> str:
+        mx.eval(array)
+        return code_of[name_of(array)]
+
+    def set_first(target: Any, value: Any) -> Any:
+        target[0] = value
+        return target
+
+    writes = {f"{name} in_place": write for name, write in IN_PLACE.items()} | {"assign item": set_first}
+    cells = measured(writes, keys, make, make, code)
+    return {
+        "framework": "mlx",
+        "version": mx.__version__,
+        "codes": MLX_CODES,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": set_first},
+            lambda name: ones(mx, name),
+            lambda array: f"{name_of(array)} {array.tolist()[0]}",
+        ),
+    }
+
+
 def measure_tensorflow(mode: str) -> dict[str, Any]:
     """Measure one mode of TensorFlow, in this process. Variables have methods only, since they reject `+=`.
 
@@ -300,6 +336,7 @@ def tensorflow() -> dict[str, Any]:
 
 FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "keras": keras,
+    "mlx": mlx,
     "numpy-legacy": numpy_legacy,
     "paddle": paddle,
     "tensorflow": tensorflow,

@@ -11,6 +11,7 @@ only that framework and the standard library, so that each can have a separate v
     numpy-legacy  'numpy==1.26.4'
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
+    mlx           'mlx[cpu]==0.32.4' and 'numpy'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -44,9 +45,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
-from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
+from oracle_arrays import keras_arrays, mlx_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
+from oracle_casts import mlx_casts, numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
+from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
 from oracle_tensorflow import tensorflow
 
@@ -314,6 +316,9 @@ def paddle() -> dict[str, Any]:
 FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "keras": keras,
     "keras-arrays": keras_arrays,
+    "mlx": mlx,
+    "mlx-arrays": mlx_arrays,
+    "mlx-casts": mlx_casts,
     "numpy-legacy": numpy_legacy,
     "numpy-legacy-arrays": numpy_legacy_arrays,
     "numpy-legacy-casts": numpy_casts,

@@ -1,7 +1,7 @@
 """Measure functions of whole arrays: reductions, and functions of several arrays.
 
-`extract_oracles.py keras-arrays`, `numpy-legacy-arrays`, `paddle-arrays` and `tensorflow-arrays` call this module. In
-addition to the tables that `extract_oracles` describes, the document has:
+`extract_oracles.py keras-arrays`, `mlx-arrays`, `numpy-legacy-arrays`, `paddle-arrays` and `tensorflow-arrays` call
+this module. In addition to the tables that `extract_oracles` describes, the document has:
 
     accumulates  {REDUCTION: {CODE: "own" or "wide"}}, for 16-bit floats: "wide" if a reduction of three numbers gives
                  in every order what wider arithmetic gives, rounded once
@@ -172,6 +172,41 @@ def keras_arrays() -> dict[str, Any]:
         kernel="lu does not accept dtype|sub does not accept dtype|Unsupported dtype|Complex values have no ordering",
     )
     return _document("keras", k.__version__, framework, measured(framework, SCALARS), tables)
+
+
+def mlx_arrays() -> dict[str, Any]:
+    """Measure MLX's CPU build, which computes when a result is evaluated."""
+    from extract_oracles import SCALARS, tables
+    from oracle_mlx import CODES, cpu, dtype, name_of
+
+    mx = cpu()
+
+    def evaluated(call: Callable[..., Any]) -> Callable[..., Any]:
+        def compute(*operands: Any) -> Any:
+            result = call(*operands)
+            mx.eval(result)
+            return result
+
+        return compute
+
+    several = {
+        **_named(mx, "matmul vecdot outer"),
+        **_named(mx.linalg, "cross solve"),
+        "concat": lambda a, b: mx.concatenate([a, b]),
+        "stack": lambda a, b: mx.stack([a, b]),
+        "tensordot": lambda a, b: mx.tensordot(a, b, 1),
+        "clip": lambda a, b: mx.clip(a, b, b),
+    }
+    reductions = _named(mx, f"sum prod {_CUMULATIVE} mean var std any all min max")
+    framework = Framework(
+        codes=CODES,
+        reductions={name: evaluated(call) for name, call in reductions.items()},
+        several={name: evaluated(call) for name, call in several.items()},
+        make=lambda value, name: mx.array(value, dtype=dtype(mx, name)),
+        dtype_of=name_of,
+        floats=lambda result: result.astype(mx.float64).tolist(),
+    )
+    return _document("mlx", mx.__version__, framework, measured(framework, SCALARS), tables)
 
 
 def numpy_legacy_arrays() -> dict[str, Any]:

@@ -210,6 +210,25 @@ def paddle_casts() -> dict[str, Any]:
     return measured("paddle", pd.__version__, names, source, pd.cast, values)
 
 
+def mlx_casts() -> dict[str, Any]:
+    """Measure MLX's CPU build."""
+    import numpy as np
+    from oracle_mlx import CODES, cpu, dtype
+
+    mx = cpu()
+
+    def source(numbers: list[Any], name: str) -> Any:
+        if name == "bfloat16":  # NumPy has none; each of its values is a float32, so that this cast is exact
+            return mx.array(numbers, dtype=mx.float32).astype(mx.bfloat16)
+        return mx.array(np.array(numbers, name), dtype=dtype(mx, name))
+
+    def cast(array: Any, to: str) -> Any:
+        return array.astype(dtype(mx, to))
+
+    names = " ".join(CODES.values())
+    return measured("mlx", mx.__version__, names, source, cast, lambda array: array.tolist())
+
+
 def torch_casts() -> dict[str, Any]:
     """Measure PyTorch on CPU."""
     import torch

@@ -113,4 +113,49 @@ If both accept a pair, they nearly always agree on the dtype. The differences ar
         ),
         ("ids + small", "ids * hidden", "ids * 0.5", "mask * 2", "hidden + 1"),
     ),
+    Migration(
+        "NumPy to MLX", "numpy", "mlx", (),
+        """\
+MLX promotes like JAX. Coming from NumPy, these things change:
+
+* **Wide results become narrow.** int32 with float32 is float64 in NumPy and float32 in MLX. A quotient of integers, and
+  an integer array with a Python float, are float32, even for int64.
+* **uint64 with a signed integer** is float32, which has 24 bits; in NumPy it is float64.
+* **There is no complex128.** Everything promotes with complex64 to complex64, float64 included.
+* **Sums of narrow integers** have 32 bits instead of 64, and wrap around beyond them.
+
+Both raise for a Python int that is out of range of an integer array. Next to a bool array, NumPy makes it an int64; MLX
+makes it an int32, which wraps around silently. MLX has float64 on the CPU only.""",
+        (
+            'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
+            'labels = supremum.asarray(np.array([3, 1, 2049], "int32"))',
+            'weights = supremum.asarray(np.array([0.5, 0.25, 1.0], "float32"))',
+            'ids = supremum.asarray(np.array([1, 2, 16777217], "uint64"))',
+        ),
+        ("pixels / 255", "labels * weights", "pixels - 1.5", "ids + labels", "pixels + 256"),
+    ),
+    Migration(
+        "torch to MLX", "torch", "mlx", (),
+        """\
+These two are similar: both keep the dtype of a float operand, and make quotients of integers float32. The differences
+are:
+
+* **0-d arrays count in MLX.** In PyTorch a 0-d float32 tensor never widens a float16 tensor with dimensions; in MLX it
+  is an array like any other, and the result is float32. Use Python numbers for such factors.
+* **uint16, uint32 and uint64 promote.** PyTorch refuses to mix them with other integers. uint64 with a signed integer
+  is float32 in MLX.
+* **There is no complex128.** float64 with complex64 is complex64 in MLX.
+* **Python ints out of range raise** in MLX, and wrap around in PyTorch. Next to a bool array it is the other way round:
+  PyTorch makes the int an int64, and MLX an int32 that wraps around.
+* **Sums of narrow integers** are int32 or uint32 in MLX and int64 in PyTorch, and MLX has no matrix product of
+  integers.""",
+        (
+            'hidden = supremum.asarray(np.array([0.5, 1.5, 2.5], "float16"))',
+            'scale = supremum.asarray(np.array(0.125, "float32"))  # no dimensions',
+            'tokens = supremum.asarray(np.array([7, 8, 9], "int64"))',
+            'ids = supremum.asarray(np.array([1, 2, 3], "uint32"))',
+            'mask = supremum.asarray(np.array([True, False, True]))',
+        ),
+        ("hidden * scale", "hidden * 0.125", "tokens + ids", "ids + 2**32", "mask * 2**32"),
+    ),
 )  # fmt: skip

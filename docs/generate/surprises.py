@@ -309,6 +309,38 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "`where` turns the number into a float32 tensor first; other operations keep bfloat16.",
         ),
     ),
+    "mlx": (
+        Surprise(
+            "add", ("uint64", "int64"), "float32",
+            "No integer dtype holds both, so the result is float32, which has 24 bits for the 64 of its operands. With "
+            "float16 it stays float32, although uint64 and int64 each give float16 with float16.",
+        ),
+        Surprise(
+            "multiply", ("float64", "complex64"), "complex64",
+            "There is no complex128, and complex numbers outrank floats: the float64 is rounded to float32.",
+        ),
+        Surprise(
+            "divide", ("int64", "int64"), "float32",
+            "A quotient of integers is float32, however wide they are.",
+        ),
+        Surprise(
+            "add", ("bool", 2**40), "int32",
+            "Next to a bool array, a Python int is an int32 and wraps around silently, here to 0. Next to any integer "
+            "array but uint64, MLX raises for an int that is out of range.",
+        ),
+        Surprise(
+            "subtract", ("bool", "bool"), "bool",
+            "A difference of bools is bool, so that False minus True is True.",
+        ),
+        Surprise(
+            "mse_loss", ("int8", "int8"), "int8",
+            "Losses of integers are integers, and a squared error wraps around.",
+        ),
+        Surprise(
+            "bitwise_left_shift", ("bool", "bool"), "uint8",
+            "Bools are shifted as uint8; the other bitwise operations keep bool.",
+        ),
+    ),
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",

@@ -54,6 +54,7 @@ DEPARTURES: tuple[Departure, ...] = (
             ("numpy-legacy", "item", (45, 88, 66)),
             ("torch", "item", (66, 232, 153)),
             ("paddle", "item", (28, 65, 36)),
+            ("mlx", "item", (16, 40, 24)),
             ("keras", "variable", (15, 36, 12)),
         )
         for says, count in zip((_TRUTH, _FRACTION, _IMAGINARY), counts, strict=True)

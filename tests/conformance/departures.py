@@ -398,6 +398,15 @@ DEPARTURES: list[Departure] = [
         "the page has the Common Rule here; Paddle first converts the scalar to an int64 or float32 tensor",
     ),
     Departure(
+        "mlx", "function", "result_type", "scalar", "tensor scalar", "any", "refused", 128,
+        "MLX's result_type accepts arrays and dtypes only; these rules promote Python numbers as functions do",
+        either_order=True,
+    ),
+    Departure(
+        "mlx", "operator", f"{_BITWISE} {_SHIFTS}", "bool() int*", "bool integer", "any", "refused", 90,
+        "MLX has no reflected bitwise operators; its functions accept a number on either side",
+    ),
+    Departure(
         "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,
         "NumPy before 2.5 silently wraps an int that is out of range. NumPy 2.5 raises OverflowError "
         "(numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and these rules refuse it in every version",

@@ -21,7 +21,7 @@ from supremum.rules import RuleSet, rule_names
 
 RULE_SETS = [name for name in rule_names() if name != "jax"]
 WHOLE = [row.name for row in OPERATIONS.values() if row.family is Family.WHOLE]
-VERSIONS = {"keras": "3.15.1", "numpy-legacy": "1.26.4", "paddle": "3.3.1", "tensorflow": "2.21.0"}
+VERSIONS = {"keras": "3.15.1", "mlx": "0.32.4", "numpy-legacy": "1.26.4", "paddle": "3.3.1", "tensorflow": "2.21.0"}
 FEW = ["bool", "uint8", "uint32", "int8", "int16", "int32", "float16", "float32", "complex64"]
 
 
@@ -70,6 +70,7 @@ def _check_accumulation(rules, accumulates):
     [
         slow("numpy-legacy", "numpy-legacy", None, (9486, 0)),
         ("paddle", "paddle", None, (1463, 939)),
+        ("mlx", "mlx", None, (2206, 0)),
         ("keras", "keras", None, (1625, 127)),
         ("tf-off", "tensorflow", "off", (1487, 574)),
         ("tf-all", "tensorflow", "all", (1620, 441)),

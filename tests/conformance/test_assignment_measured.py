@@ -1,4 +1,4 @@
-"""What NumPy 1.26, Paddle, TensorFlow and Keras store in arrays, as measured by tools/extract_assignments.py."""
+"""What NumPy 1.26, Paddle, MLX, TensorFlow and Keras store in arrays, as measured by tools/extract_assignments.py."""
 
 import json
 import pathlib
@@ -47,6 +47,12 @@ def test_numpy_legacy_rules_store_what_numpy_1_26_stored(form):
 def test_paddle_rules_store_what_paddle_stored(form):
     document = _document("paddle")
     check("paddle", form, _cells(document, document, form))
+
+
+@pytest.mark.parametrize("form", ["in_place", "item"])
+def test_mlx_rules_store_what_mlx_stored(form):
+    document = _document("mlx")
+    check("mlx", form, _cells(document, document, form))
 
 
 @pytest.mark.parametrize("form", ["variable", "item"])

@@ -73,6 +73,7 @@ NOT_ASSOCIATIVE = {
     "tf-all": ((0, 0), (0, 0)),
     "tf-safe": ((260, 0), (452, 0)),
     "paddle": ((312, 0), (648, 12)),
+    "mlx": ((32, 32), (152, 152)),
     "array-api": ((0, 0), (88, 0)),
 }
 if not is_available("complex32"):  # torch's rules refuse float16 with a complex number
@@ -175,11 +176,17 @@ def _would_lose_a_part(a, b, operation):
     )
 
 
+def _has_no_real_part(a, b, operation):
+    """MLX has no complex128 and so no real part of one, and bitwise operations need integers."""
+    return operation == "bitwise_and" and "complex128" in (a, b)
+
+
 WITHOUT_FIX = {
     "torch": (2178, _has_shell_dtype),
     "tf-rfc-all": (592, _would_lose_a_part),
     "tf-rfc-safe": (592, _would_lose_a_part),
     "tf-rfc-none": (592, _would_lose_a_part),
+    "mlx": (81, _has_no_real_part),
 }
 
 
@@ -216,14 +223,14 @@ def test_rules_accept_the_operands_after_every_fix(rules):
 STAND_INS = {
     "fmax": "maximum", "fmin": "minimum", "hypot": "atan2", "logaddexp": "atan2", "copysign": "atan2", "trunc": "floor",
     "signbit": "isnan", "log2": "log", "log10": "log", "positive": "negative", "vecdot": "matmul",
-    "outer": "multiply", "diff": "concat",
+    "outer": "multiply", "diff": "concat", "nextafter": "atan2",
 }  # fmt: skip
 LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
 
 
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
-        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "array-api",
+        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "mlx", "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
         assert get_rules(rules).stands_in[name] == STAND_INS.get(name, "divide")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from supremum.rules.jax import held_dtype as held_dtype
     from supremum.rules.keras import KERAS
+    from supremum.rules.mlx import MLX
     from supremum.rules.numpy import NUMPY
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
@@ -63,6 +64,7 @@ __all__ = [
     "JAX_X32",
     "JAX_X64",
     "KERAS",
+    "MLX",
     "NUMPY",
     "NUMPY_LEGACY",
     "PADDLE",
