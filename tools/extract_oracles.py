@@ -11,6 +11,7 @@ only that framework and the standard library, so that each can have a separate v
     numpy-legacy  'numpy==1.26.4'
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
+    tinygrad      'tinygrad==0.14.0' and 'numpy'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -49,6 +50,7 @@ from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
 from oracle_tensorflow import tensorflow
+from oracle_tinygrad import tinygrad, tinygrad_arrays, tinygrad_casts
 
 TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
 
@@ -323,6 +325,9 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,
+    "tinygrad": tinygrad,
+    "tinygrad-arrays": tinygrad_arrays,
+    "tinygrad-casts": tinygrad_casts,
 }
 
 
