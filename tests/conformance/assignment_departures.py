@@ -65,7 +65,7 @@ DEPARTURES: tuple[Departure, ...] = (
     *(
         Departure(
             "tinygrad", form, "refused", "these rules store only results of that dtype", {"assign": 10},
-            "tinygrad casts an assigned Python number, even 1.5 to int8, but no tensor; these rules require an explicit "
+            "tinygrad casts assigned Python numbers, even 1.5 to int8, but no tensors; these rules require an explicit "
             "cast where a number would lose something",
         )
         for form in ("item", "variable")

@@ -26,7 +26,7 @@ IN_PLACE = {
 
 @functools.cache
 def operand(name):
-    """The operand for `"int8"` (an array with one dimension), `"int8[]"` (0-d), `"int32*"` (weak) or a Python number."""
+    """The operand for `"int8"` (an array with one dimension), `"int8[]"` (0-d), `"int32*"` (weak) or a number."""
     if name in NUMBERS:
         return as_operand(NUMBERS[name])
     if name.endswith("*"):  # a weak tensor

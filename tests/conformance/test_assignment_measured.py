@@ -1,4 +1,4 @@
-"""What NumPy 1.26, Paddle, TensorFlow, tinygrad and Keras store in arrays, as measured by tools/extract_assignments.py."""
+"""What the frameworks that are not installed store in arrays, as measured by tools/extract_assignments.py."""
 
 import json
 import pathlib

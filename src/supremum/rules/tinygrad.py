@@ -18,13 +18,21 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps
 from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation, Result
+from supremum.rules.array_casts import (
+    C_ROUTES,
+    HALVES,
+    ArrayCasts,
+    packed_from_register,
+    through_float32,
+    through_int32,
+)
 from supremum.rules.lattices import SIGNED, UNSIGNED, weak_defaults
 from supremum.rules.reductions import BITS, TRUTH, Reduction, to
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, given
 
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
-_HALVES = ("float16", "bfloat16")
+_SIXTEEN_BITS = ("float16", "bfloat16")  # in the order in which tinygrad prefers them
 _EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
     "int*": ("int8", "uint8"),
@@ -33,8 +41,8 @@ _EDGES: dict[str, tuple[str, ...]] = {
     **UNSIGNED,
     "uint64": ("float*",),
     "float*": _FLOAT8,
-    **to(_HALVES, _FLOAT8),
-    **to(("float32",), _HALVES),
+    **to(_SIXTEEN_BITS, _FLOAT8),
+    **to(("float32",), _SIXTEEN_BITS),
     "float32": ("float64",),
 }
 
@@ -71,9 +79,9 @@ _STANDS_IN = (
 )
 _REAL = CATEGORIES[:3]
 _LACKS = "logical_and logical_or logical_xor conj real imag cross solve"
-_NUMERIC = "bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift"
+_OF_BITS = "bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift"
 _SUMS = {**to("int32", "bool int8 int16"), **to("uint32", "uint8 uint16")}
-_IN_FLOAT32 = to("float32", (*_FLOAT8, *_HALVES))
+_IN_FLOAT32 = to("float32", (*_FLOAT8, *HALVES))
 _KEPT = Reduction(_REAL, numbers=False)
 _SUMMED = replace(_KEPT, gives=_SUMS, accumulates=_IN_FLOAT32, source="`sum_acc_dtype` in tinygrad/dtype.py")
 # The variance of integers loses the fractions of its squares: that of 1 and 2 is 0.
@@ -140,6 +148,17 @@ class TinygradRules(LatticeRuleSet):
         return super()._number_steps(operation, operands, position, target)
 
 
+_CASTS = ArrayCasts(
+    "tinygrad",
+    "tinygrad 0.14.0 with Clang 22 on x86-64",
+    # Not the formats of 8 bits, whose small numbers become zero on the CPU.
+    frozenset(name for name in _ORDER.nodes if name not in (*WEAK_NAMES, *_FLOAT8)),
+    # tinygrad compiles for the instructions of the processor at hand, and those for wider unsigned integers vary.
+    {name: C_ROUTES[name] for name in ("int8", "uint8", "int32", "int64")}
+    | {"int16": (through_int32, packed_from_register)},
+    is_defined=False,
+    through=through_float32(*HALVES),
+)
 TINYGRAD = TinygradRules(
     name="tinygrad",
     summary="tinygrad: JAX's lattice with weak tensors, 8-bit floats below 16-bit ones, and sums of 32 bits",
@@ -147,8 +166,9 @@ TINYGRAD = TinygradRules(
     lattice=_ORDER,
     defaults=weak_defaults("int32", "float32", "complex64"),
     joins_defaults=False,
-    accepts=to(_REAL, (name for name in OPERATIONS if name not in f"{_LACKS} {_NUMERIC}".split())),
+    accepts=to(_REAL, (name for name in OPERATIONS if name not in f"{_LACKS} {_OF_BITS}".split())),
     stands_in=_STANDS_IN,
     reductions=_REDUCTIONS,
     library="tinygrad",
+    array_casts=_CASTS,
 )
