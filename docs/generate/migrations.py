@@ -118,8 +118,8 @@ If both accept a pair, they nearly always agree on the dtype. The differences ar
         """\
 tinygrad took its lattice from JAX, weak types included. The differences are:
 
-* **The defaults have 32 bits in tinygrad.** A quotient of int64 tensors is float32, and a sum of int8 is int32. With x64
-  on, both have 64 bits in JAX; with x64 off nothing has, not even int64.
+* **The defaults have 32 bits in tinygrad.** A quotient of int64 tensors is float32, and a sum of int8 is int32. With
+  x64 on, both have 64 bits in JAX; with x64 off nothing has, not even int64.
 * **8-bit floats promote with all floats in tinygrad.** JAX refuses to mix them: cast first.
 * **`asin`, `acos` and `tanh`** of an integer tensor are weak in tinygrad, because it composes them with Python floats,
   and so is `round`. In JAX they are strong, and `round` keeps integers.
