@@ -106,6 +106,16 @@ class TinygradRules(LatticeRuleSet):
 
     Args:
         name, summary, source, lattice, defaults: as for every lattice.
+
+    >>> from supremum import result_type, rules
+    >>> [
+    ...     str(result_type(*names, rules=rules.TINYGRAD))
+    ...     for names in (
+    ...         ("int8", 1.5, "float8_e5m2"),
+    ...         ("float8_e4m3fn", "float8_e5m2"),
+    ...     )
+    ... ]
+    ['float8_e5m2', 'float16']
     """
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
