@@ -3,7 +3,7 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow`, `keras` and `mlx`, in the environments that `extract_oracles` describes. The tests measure the other
+`tensorflow`, `keras`, `mlx` and `tinygrad`, in the environments that `extract_oracles` describes. The tests measure the other
 frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
@@ -23,6 +23,7 @@ The forms:
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import operator
 import os
@@ -38,6 +39,9 @@ from oracle_mlx import cpu, name_of, ones
 from oracle_numpy_legacy import CODES as NUMPY_CODES
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
+from oracle_tinygrad import CODES as TINYGRAD_CODES
+from oracle_tinygrad import FORMATS as TINYGRAD_FORMATS
+from oracle_tinygrad import is_defined, make, name_of, numbers_in, use_cpu
 
 NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
 """Numbers for which the value after the write is measured too."""
@@ -103,7 +107,10 @@ def measured(
 
 
 def numbers(
-    writes: dict[str, Write], make: Callable[[str], Any], show: Callable[[Any], str]
+    writes: dict[str, Write],
+    make: Callable[[str], Any],
+    show: Callable[[Any], str],
+    targets: tuple[str, ...] = TARGETS,
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return what Python numbers become when they are written, as text.
 
@@ -111,9 +118,10 @@ def numbers(
         writes: functions that write, by operation and form.
         make: makes an object to write into from the name of its dtype.
         show: returns the dtype and value of an object that holds a result, as text.
+        targets: the names of the dtypes to write into.
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
-    for name in TARGETS:
+    for name in targets:
         for number in NUMBERS:
             row = found[f"{name},{number}"] = {}
             for what, write in writes.items():
@@ -271,6 +279,62 @@ def mlx() -> dict[str, Any]:
     }
 
 
+def tinygrad() -> dict[str, Any]:
+    """Measure tinygrad's tensors. A row is a tensor in memory, since a weak tensor has no memory to write into."""
+    use_cpu()
+    code_of = {name: code for code, name in TINYGRAD_CODES.items()}
+    keys = [*TINYGRAD_CODES, *SCALARS]
+
+    def target(name: str) -> Any:
+        return make([1, 1], name).contiguous().realize()
+
+    def value(key: str) -> Any:
+        return SCALARS[key] if key in SCALARS else make([1, 1], TINYGRAD_CODES[key])
+
+    def set_all(tensor: Any, given: Any) -> Any:
+        tensor[0:2] = given
+        return tensor
+
+    # `%=` makes a new tensor: there is no method for it.
+    operators = {name: write for name, write in IN_PLACE.items() if name != "remainder"}
+    operators |= {"pow": operator.ipow, "bitwise_or": operator.ior, "bitwise_xor": operator.ixor}
+    operators |= {"bitwise_right_shift": operator.irshift}
+    writes = {f"{name} in_place": write for name, write in operators.items()}
+    writes |= {"assign item": set_all, "assign variable": assign_in("assign")}
+
+    def checked(write: Write) -> Write:
+        def call(tensor: Any, given: Any) -> Any:
+            result = write(tensor, given)
+            if not is_defined(result):
+                raise TypeError("tinygrad does not compute this graph")
+            return result
+
+        return call
+
+    cells = measured(
+        {name: checked(write) for name, write in writes.items()},
+        keys,
+        lambda key: target(TINYGRAD_CODES[key]),
+        value,
+        lambda tensor: code_of[name_of(tensor)],
+        [*TINYGRAD_FORMATS],
+    )
+    return {
+        "framework": "tinygrad",
+        "version": importlib.metadata.version("tinygrad"),
+        "codes": TINYGRAD_CODES,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": lambda tensor, given: set_all(tensor, given).realize()},
+            target,
+            lambda tensor: f"{name_of(tensor)} {numbers_in(tensor)[0]}",
+            tuple(name for name in TARGETS if name in code_of),
+        ),
+    }
+
+
 def measure_tensorflow(mode: str) -> dict[str, Any]:
     """Measure one mode of TensorFlow, in this process. Variables have methods only, since they reject `+=`.
 
@@ -340,6 +404,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "numpy-legacy": numpy_legacy,
     "paddle": paddle,
     "tensorflow": tensorflow,
+    "tinygrad": tinygrad,
 }
 
 

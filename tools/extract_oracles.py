@@ -12,6 +12,7 @@ only that framework and the standard library, so that each can have a separate v
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
     mlx           'mlx[cpu]==0.32.4' and 'numpy'
+    tinygrad      'tinygrad==0.14.0' and 'numpy'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -51,6 +52,7 @@ from oracle_keras import keras
 from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
 from oracle_tensorflow import tensorflow
+from oracle_tinygrad import tinygrad, tinygrad_arrays, tinygrad_casts
 
 TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
 
@@ -328,6 +330,9 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,
+    "tinygrad": tinygrad,
+    "tinygrad-arrays": tinygrad_arrays,
+    "tinygrad-casts": tinygrad_casts,
 }
 
 

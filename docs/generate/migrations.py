@@ -158,4 +158,25 @@ are:
         ),
         ("hidden * scale", "hidden * 0.125", "tokens + ids", "ids + 2**32", "mask * 2**32"),
     ),
+    Migration(
+        "tinygrad to JAX", "tinygrad", "jax-x64", (_X64_OFF,),
+        """\
+tinygrad took its lattice from JAX, weak types included. The differences are:
+
+* **The defaults have 32 bits in tinygrad.** A quotient of int64 tensors is float32, and a sum of int8 is int32. With
+  x64 on, both have 64 bits in JAX; with x64 off nothing has, not even int64.
+* **8-bit floats promote with all floats in tinygrad.** JAX refuses to mix them: cast first.
+* **`asin`, `acos` and `tanh`** of an integer tensor are weak in tinygrad, because it composes them with Python floats,
+  and so is `round`. In JAX they are strong, and `round` keeps integers.
+* **Bools** can be subtracted in tinygrad, but not in JAX. Quotients rounded down and remainders of bools are float32 in
+  tinygrad and int32 in JAX.
+* **The variance of integers** is right in JAX. tinygrad adds up the squares as integers.""",
+        (
+            'tokens = supremum.asarray(np.array([7, 8, 9], "int64"))',
+            'counts = supremum.asarray(np.array([1, 2, 3], "uint64"))',
+            'hidden = supremum.asarray(np.array([0.5, 1.5, 2.5], "float16"))',
+            'narrow = hidden.astype("float8_e4m3fn")',
+        ),
+        ("tokens / tokens", "tokens * 0.5", "tokens * hidden", "tokens + counts", "hidden * narrow"),
+    ),
 )  # fmt: skip

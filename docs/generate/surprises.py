@@ -341,6 +341,42 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "Bools are shifted as uint8; the other bitwise operations keep bool.",
         ),
     ),
+    "tinygrad": (
+        Surprise(
+            "add", ("int8", 1.5), "float32",
+            "The result is a weak float: with a float16 tensor it becomes float16, and with a float8_e5m2 tensor "
+            "float8_e5m2.",
+        ),
+        Surprise(
+            "add", ("int8", 1000), "int8",
+            "A Python int takes the dtype of the tensor and wraps around: 1000 is -24 in int8. Comparisons use 1000.",
+        ),
+        Surprise(
+            "add", ("uint64", "int8"), "float32",
+            "No integer dtype holds both, so the result is a weak float, which is exact only up to 2\\*\\*24.",
+        ),
+        Surprise(
+            "add", ("int32", "float8_e4m3fn"), "float8_e4m3fn",
+            "The float keeps its width, even one of 8 bits: above 16 it does not hold every integer.",
+        ),
+        Surprise(
+            "add", ("float8_e4m3fn", "float8_e5m2"), "float16",
+            "float16 and bfloat16 hold both, and tinygrad takes float16. With bfloat16 as a third operand the result "
+            "is bfloat16 if all are promoted at once, and float32 if the first two are added first.",
+        ),
+        Surprise(
+            "divide", ("int64", "int64"), "float32",
+            "A quotient of integers is float32, however wide they are.",
+        ),
+        Surprise(
+            "floor_divide", ("bool", "bool"), "float32",
+            "The floor of a quotient of bools is a float, although that of integers is an integer.",
+        ),
+        Surprise(
+            "round", ("int8",), "float32",
+            "Rounding turns integers into weak floats, because it adds a Python float. `floor` and `trunc` keep them.",
+        ),
+    ),
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",

@@ -78,10 +78,16 @@ def test_the_joins_of_the_order_are_the_decisions(rules, types):
     assert taken >= 13**2
 
 
+# With 8-bit floats, tinygrad's order is not a lattice: two of them have two smallest upper bounds.
+TYPES_OF = {"tinygrad": "standard"}
+
+
 @pytest.mark.parametrize("rules", [name for name in RULE_SETS if isinstance(get_rules(name), LatticeRuleSet)])
 def test_the_inferred_edges_are_those_of_the_rule_set(rules):
-    order = order_of(rules)
-    assert set(order.lattice.nodes) == set(get_rules(rules).lattice.nodes) - {*order.held_as, *order.left_out}
+    asked = TYPES_OF.get(rules, "all")
+    order = order_of(rules, asked)
+    known = {name for name in get_rules(rules).lattice.nodes if asked == "all" or name in STANDARD_TYPES}
+    assert set(order.lattice.nodes) == known - {*order.held_as, *order.left_out}
     assert _edges(order.lattice) == _reduced(get_rules(rules).lattice, order.lattice.nodes)
     assert len(_edges(order.lattice)) >= 13
 

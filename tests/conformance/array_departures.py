@@ -64,6 +64,10 @@ ARRAY_DEPARTURES: list[Departure] = [
         "Paddle uses the real part of a complex bound and silently drops the imaginary part",
     ),
     Departure(
+        "tinygrad", "array", "var std", "bool integer", "", "refused", "float32", 20,
+        "tinygrad adds up the squares as integers and loses their fractions, so the variance of 1 and 2 is 0, not 0.5",
+    ),
+    Departure(
         "tf-off", "array", "matmul tensordot", "bfloat16", "float32", "refused", "float32", 4,
         "TensorFlow has a sparse matrix product for this pair only; its other operators refuse the pair",
         either_order=True,

@@ -170,6 +170,9 @@ def operand(name):
     """The operand that a key such as `"int*"`, `"int8"` or `"int8[]"` stands for."""
     if name in NUMBERS:
         return as_operand(NUMBERS[name])
+    if "*" in name:  # a weak tensor
+        strong = as_operand(name.partition("*")[0])
+        return dataclasses.replace(strong, weak=True, ndim=0 if name.endswith("[]") else 1)
     if name.endswith("[]"):
         return as_operand(np.ones((), as_format(name.removesuffix("[]")).dtype))
     return dataclasses.replace(as_operand(name), ndim=1)

@@ -63,6 +63,14 @@ DEPARTURES: tuple[Departure, ...] = (
         "numpy", "item", "refused", "is out of range of int1", {"assign": 4},
         "ml_dtypes wraps numbers in its narrow integers, for example 1 to -1 in int1",
     ),
+    *(
+        Departure(
+            "tinygrad", form, "refused", "these rules store only results of that dtype", {"assign": 10},
+            "tinygrad casts assigned Python numbers, even 1.5 to int8, but no tensors; these rules require an explicit "
+            "cast where a number would lose something",
+        )
+        for form in ("item", "variable")
+    ),
     # Results of operations.
     Departure("keras", "variable", "refused", _TRUTH, {"add": 13, "subtract": 13}, _NOT_SILENT),
     Departure("keras", "variable", "refused", _FRACTION, {"add": 24, "subtract": 24}, _NOT_SILENT),

@@ -4,6 +4,7 @@ import collections
 import functools
 import itertools
 import operator
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,9 +26,11 @@ IN_PLACE = {
 
 @functools.cache
 def operand(name):
-    """The operand for `"int8"` (an array with one dimension), `"int8[]"` (0-d) or the name of a Python number."""
+    """The operand for `"int8"` (an array with one dimension), `"int8[]"` (0-d), `"int32*"` (weak) or a number."""
     if name in NUMBERS:
         return as_operand(NUMBERS[name])
+    if name.endswith("*"):  # a weak tensor
+        return replace(as_operand(name.removesuffix("*")), weak=True, ndim=1)
     return as_operand(np.ones(() if name.endswith("[]") else (1,), as_format(name.removesuffix("[]")).dtype))
 
 

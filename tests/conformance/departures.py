@@ -100,7 +100,7 @@ def _matches(terms: str, operand: str) -> bool:
         return terms == operand
     if operand in SCALARS:
         return operand in terms.split() or "scalar" in terms.split()
-    dtype = operand.removesuffix("[]")
+    dtype = operand.removesuffix("[]").removesuffix("*")
     shape = "[]" if operand.endswith("[]") else "[:]"
     names = (dtype, as_format(dtype).category, "tensor")
     return any(name in terms.split() or name + shape in terms.split() for name in names)
@@ -146,6 +146,10 @@ _TNP_CONSTANTS = (
     "constants, and keeps weak types weak"
 )
 
+_WEAK_SHIFT = (
+    "tinygrad shifts a weak int by a strong one in a graph that fails its own check, or that stays weak; decisions do "
+    "not depend on the order of the operands"
+)
 _WEAK_INEXACT = "float32* float64* complex64* complex128*"
 
 DEPARTURES: list[Departure] = [
@@ -396,6 +400,23 @@ DEPARTURES: list[Departure] = [
     Departure(
         "paddle", "page scalars", "where", "tensor", "scalar", "refused float32", "any", 26,
         "the page has the Common Rule here; Paddle first converts the scalar to an int64 or float32 tensor",
+    ),
+    Departure("tinygrad", "function", _SHIFTS, "int*", "integer", "tensor", "refused int32*", 32, _WEAK_SHIFT),
+    Departure("tinygrad", "operator", _SHIFTS, "int*", "integer", "tensor", "refused int32*", 32, _WEAK_SHIFT),
+    Departure(
+        "tinygrad", "function", "copysign", "int*", "integer float", "tensor", "int32* float32*", 16,
+        "tinygrad copies the sign to a number that it keeps weak; decisions do not depend on the order of the operands",
+    ),
+    Departure(
+        "tinygrad", "number", "multiply", "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz", "int* float*",
+        "tensor", "tensor", 0,
+        "tinygrad makes a number beyond the range of an 8-bit float its largest number; ml_dtypes, which holds the "
+        "arrays of these rules, makes it infinite or NaN",
+    ),
+    Departure(
+        "tinygrad", "operator", "pow", "bool integer", "int*", "any", "refused", 0,
+        "tinygrad refuses a negative int as base or exponent of integers; these rules decide by type, not by value",
+        either_order=True,
     ),
     Departure(
         "mlx", "function", "result_type", "scalar", "tensor scalar", "any", "refused", 128,

@@ -22,6 +22,7 @@ from supremum.rules import RuleSet, rule_names
 RULE_SETS = [name for name in rule_names() if name != "jax"]
 WHOLE = [row.name for row in OPERATIONS.values() if row.family is Family.WHOLE]
 VERSIONS = {"keras": "3.15.1", "mlx": "0.32.4", "numpy-legacy": "1.26.4", "paddle": "3.3.1", "tensorflow": "2.21.0"}
+VERSIONS |= {"tinygrad": "0.14.0"}
 FEW = ["bool", "uint8", "uint32", "int8", "int16", "int32", "float16", "float32", "complex64"]
 
 
@@ -75,6 +76,7 @@ def _check_accumulation(rules, accumulates):
         ("tf-off", "tensorflow", "off", (1487, 574)),
         ("tf-all", "tensorflow", "all", (1620, 441)),
         ("tf-safe", "tensorflow", "safe", (1657, 404)),
+        ("tinygrad", "tinygrad", None, (2126, 0)),
     ],
 )
 def test_dtypes_agree_with_measured_frameworks_except_departures(rules, framework, mode, compared):
@@ -243,6 +245,8 @@ def test_decisions_have_reasons_and_refusals_have_fixes(rules, operation):
         ("numpy", "solve", ("float32", "int8"), "solve computes float32 and int8 in float64"),
         ("numpy", "clip", ("uint8", 0, 256), "NumPy skips b and c, because no element is out of that bound"),
         ("numpy", "clip", ("uint8", 256, 300), "the Python int b is out of range for uint8"),
+        ("tinygrad", "sum", ("int8",), "sum of int8 is int32"),
+        ("tinygrad", "mean", ("int8",), "it is accumulated in int32, and the result is converted to float32"),
         ("array-api", "mean", ("int8",), "the array API standard has no mean of int8"),
         ("tf-off", "vecdot", ("int8", "int8"), "tf.math has no vecdot, so it is decided like matmul"),
     ],

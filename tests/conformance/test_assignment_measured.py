@@ -1,4 +1,4 @@
-"""What NumPy 1.26, Paddle, MLX, TensorFlow and Keras store in arrays, as measured by tools/extract_assignments.py."""
+"""What the frameworks that are not installed store in arrays, as measured by tools/extract_assignments.py."""
 
 import json
 import pathlib
@@ -60,6 +60,12 @@ def test_mlx_rules_store_what_mlx_stored(form):
 def test_tensorflow_rules_store_what_tensorflow_stored(mode, form):
     document = _document("tensorflow")
     check(f"tf-{mode}", form, _cells(document, document["modes"][mode], form))
+
+
+@pytest.mark.parametrize("form", ["in_place", "item", "variable"])
+def test_tinygrad_rules_store_what_tinygrad_stored(form):
+    document = _document("tinygrad")
+    check("tinygrad", form, _cells(document, document, form))
 
 
 def test_keras_rules_store_what_keras_variables_stored():

@@ -89,8 +89,12 @@ def check(document, name, least):
         ("paddle-casts", ["paddle"], 7000, {"float8_e4m3fn", "float8_e5m2"}),
         ("mlx-casts", ["mlx"], 8000, set()),
         ("tensorflow-casts", ["tf-all", "tf-off", "tf-safe", "tf-rfc-all"], 11000, {"int4", "uint4"}),
+        (
+            "tinygrad-casts", ["tinygrad"], 5000,
+            {"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"},
+        ),
     ],
-)
+)  # fmt: skip
 def test_casts_agree_with_measured_frameworks(oracle, names, least, unknown):
     document = json.loads((ORACLES / f"{oracle}.json").read_text())
     assert check(document, names[0], least) == unknown

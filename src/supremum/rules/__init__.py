@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from supremum.rules.paddle import PADDLE
     from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
     from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
+    from supremum.rules.tinygrad import TINYGRAD
     from supremum.rules.torch import TORCH
     from supremum.rules.torch import TorchRules as TorchRules
 
@@ -74,6 +75,7 @@ __all__ = [
     "TF_RFC_NONE",
     "TF_RFC_SAFE",
     "TF_SAFE",
+    "TINYGRAD",
     "TORCH",
     "LatticeRuleSet",
     "Reduction",
