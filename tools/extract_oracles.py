@@ -11,6 +11,8 @@ only that framework and the standard library, so that each can have a separate v
     numpy-legacy  'numpy==1.26.4'
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
+    polars        'polars==2.1.0'
+    polars-1      'polars==1.30.0'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -48,6 +50,7 @@ from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tens
 from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
+from oracle_polars import polars
 from oracle_tensorflow import tensorflow
 
 TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
@@ -320,6 +323,8 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle": paddle,
     "paddle-arrays": paddle_arrays,
     "paddle-casts": paddle_casts,
+    "polars": polars,
+    "polars-1": polars,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,
