@@ -73,6 +73,8 @@ NOT_ASSOCIATIVE = {
     "tf-all": ((0, 0), (0, 0)),
     "tf-safe": ((260, 0), (452, 0)),
     "paddle": ((312, 0), (648, 12)),
+    "polars": ((68, 20), (184, 114)),
+    "polars-1": ((8, 8), (76, 76)),
     "array-api": ((0, 0), (88, 0)),
 }
 if not is_available("complex32"):  # torch's rules refuse float16 with a complex number
@@ -175,7 +177,14 @@ def _would_lose_a_part(a, b, operation):
     )
 
 
+def _is_complex(a, b, operation):
+    """Polars has no complex columns, and so no real part of one."""
+    return any(OPERANDS[name].category == "complex" and OPERANDS[name].dtype is not None for name in (a, b))
+
+
 WITHOUT_FIX = {
+    "polars": (1560, _is_complex),
+    "polars-1": (1560, _is_complex),
     "torch": (2178, _has_shell_dtype),
     "tf-rfc-all": (592, _would_lose_a_part),
     "tf-rfc-safe": (592, _would_lose_a_part),
@@ -218,15 +227,23 @@ STAND_INS = {
     "signbit": "isnan", "log2": "log", "log10": "log", "positive": "negative", "vecdot": "matmul",
     "outer": "multiply", "diff": "concat",
 }  # fmt: skip
+STAND_INS_OF_POLARS = {
+    "conj": "positive", "real": "positive", "matmul": "vecdot", "tensordot": "vecdot",
+    "fmax": "maximum", "fmin": "minimum", "signbit": "isnan", "expm1": "exp", "reciprocal": "sqrt", "square": "abs",
+    "bitwise_left_shift": "bitwise_and", "bitwise_right_shift": "bitwise_and", "trunc": "floor", "outer": "multiply",
+    "cross": "multiply",
+}  # fmt: skip
 LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
 
 
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
-        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "array-api",
+        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "polars", "polars-1",
+        "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
-        assert get_rules(rules).stands_in[name] == STAND_INS.get(name, "divide")
+        listed = STAND_INS_OF_POLARS if rules.startswith("polars") else STAND_INS
+        assert get_rules(rules).stands_in[name] == listed.get(name, "divide")
 
 
 @pytest.mark.one_in(5)

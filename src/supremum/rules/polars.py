@@ -77,8 +77,7 @@ _STAND_INS: Mapping[str, str] = (
     dict(LOSSES_AS_DIVISION)
     | to("divide", "hypot copysign nextafter logaddexp solve")
     | {"fmax": "maximum", "fmin": "minimum", "signbit": "isnan", "expm1": "exp", "reciprocal": "sqrt", "square": "abs"}
-    | {"logical_and": "bitwise_and", "logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
-    | {"logical_not": "bitwise_invert", "bitwise_left_shift": "bitwise_and", "bitwise_right_shift": "bitwise_and"}
+    | to("bitwise_and", "bitwise_left_shift bitwise_right_shift")
     | to("positive", "conj real")
     | to("vecdot", "matmul tensordot")
     | to("multiply", "outer cross")
