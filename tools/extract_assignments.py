@@ -3,8 +3,8 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow`, `keras`, `mlx` and `tinygrad`, in the environments that `extract_oracles` describes. The tests measure the other
-frameworks directly.
+`tensorflow`, `keras`, `mlx` and `tinygrad`, in the environments that `extract_oracles` describes. The tests measure the
+other frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -35,7 +35,8 @@ from typing import Any
 from extract_oracles import PADDLE_CODES, SCALARS, TARGET, dump, tables
 from oracle_keras import CODES as KERAS_CODES
 from oracle_mlx import CODES as MLX_CODES
-from oracle_mlx import cpu, name_of, ones
+from oracle_mlx import cpu, ones
+from oracle_mlx import name_of as mlx_name_of
 from oracle_numpy_legacy import CODES as NUMPY_CODES
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
@@ -256,7 +257,7 @@ def mlx() -> dict[str, Any]:
 
     def code(array: Any) -> str:
         mx.eval(array)
-        return code_of[name_of(array)]
+        return code_of[mlx_name_of(array)]
 
     def set_first(target: Any, value: Any) -> Any:
         target[0] = value
@@ -274,7 +275,7 @@ def mlx() -> dict[str, Any]:
         "values": numbers(
             {"assign item": set_first},
             lambda name: ones(mx, name),
-            lambda array: f"{name_of(array)} {array.tolist()[0]}",
+            lambda array: f"{mlx_name_of(array)} {array.tolist()[0]}",
         ),
     }
 

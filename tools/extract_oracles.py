@@ -13,6 +13,8 @@ only that framework and the standard library, so that each can have a separate v
     keras         'keras==3.15.1' and 'jax'
     mlx           'mlx[cpu]==0.32.4' and 'numpy'
     tinygrad      'tinygrad==0.14.0' and 'numpy'
+    polars        'polars==2.1.0'
+    polars-1      'polars==1.30.0'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -51,6 +53,7 @@ from oracle_casts import mlx_casts, numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
+from oracle_polars import polars
 from oracle_tensorflow import tensorflow
 from oracle_tinygrad import tinygrad, tinygrad_arrays, tinygrad_casts
 
@@ -327,6 +330,8 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle": paddle,
     "paddle-arrays": paddle_arrays,
     "paddle-casts": paddle_casts,
+    "polars": polars,
+    "polars-1": polars,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,

@@ -377,6 +377,62 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "Rounding turns integers into weak floats, because it adds a Python float. `floor` and `trunc` keep them.",
         ),
     ),
+    "polars": (
+        Surprise(
+            "add", ("int32", "float32"), "float64",
+            "Integers of 32 and 64 bits promote to float64 with any float.",
+        ),
+        Surprise(
+            "add", ("bool", "bool"), "uint32",
+            "A sum of bools counts them in uint32; `subtract` and `multiply` refuse two bools.",
+        ),
+        Surprise(
+            "multiply", ("bool", 2), "int32",
+            "A Python int takes the dtype of any column except a bool one.",
+        ),
+        Surprise(
+            "pow", ("int8", "int64"), "int8",
+            "A power has the dtype of its base.",
+        ),
+        Surprise(
+            "pow", ("int64", "float16"), "float16",
+            "An integer base takes the dtype of a float exponent, even if that is narrower than the supertype.",
+        ),
+        Surprise(
+            "atan2", ("float32", "float64"), "float32",
+            "The result has the dtype of the first operand.",
+        ),
+        Surprise(
+            "bitwise_and", ("bool", "int8"), "refused",
+            "Booleans and integers do not mix in bitwise operations; Polars 1 accepted them.",
+        ),
+        Surprise(
+            "divide", ("int8", "int8"), "float64",
+            "A quotient of integers is float64, whatever their width.",
+        ),
+    ),
+    "polars-1": (
+        Surprise(
+            "add", ("uint64", "int8"), "float64",
+            "uint64 and signed integers promote to float64; in Polars 2, they promote to Int128.",
+        ),
+        Surprise(
+            "maximum", ("uint8", 1), "int32",
+            "`max_horizontal` makes a column of the number first; elsewhere it takes the dtype of the column.",
+        ),
+        Surprise(
+            "maximum", ("float32", 1.0), "float64",
+            "The same is true of floats.",
+        ),
+        Surprise(
+            "bitwise_and", ("bool", "int8"), "int8",
+            "Booleans mix with integers in bitwise operations; Polars 2 refuses them.",
+        ),
+        Surprise(
+            "any", ("int8",), "refused",
+            "`any` and `all` accept bools only; Polars 2 accepts numbers too.",
+        ),
+    ),
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",

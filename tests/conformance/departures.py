@@ -150,6 +150,17 @@ _WEAK_SHIFT = (
     "tinygrad shifts a weak int by a strong one in a graph that fails its own check, or that stays weak; decisions do "
     "not depend on the order of the operands"
 )
+_POLARS_MEETING = f"{_ARITHMETIC.removesuffix(' pow').replace('divide ', '')} floor_divide {_COMPARISONS_OF_OURS}"
+_INT128 = "Polars gives or compares in Int128, which has no format here"
+_POLARS_NUMBERS = (
+    "an operator of a Series converts the number itself, and has no conversion for this type; expressions have one"
+)
+_POLARS_FLOOR = "Polars' integer division has no code for Boolean with a number; it fails or even panics"
+_POLARS_BITS = (
+    "an operator of a Series casts the right operand to the type of the left one, even a float; expressions promote"
+)
+_POLARS_NOT = "Polars' not_ inverts the bits of integers; here that is bitwise_invert, and logical_not takes bools only"
+
 _WEAK_INEXACT = "float32* float64* complex64* complex128*"
 
 DEPARTURES: list[Departure] = [
@@ -426,6 +437,66 @@ DEPARTURES: list[Departure] = [
     Departure(
         "mlx", "operator", f"{_BITWISE} {_SHIFTS}", "bool() int*", "bool integer", "any", "refused", 90,
         "MLX has no reflected bitwise operators; its functions accept a number on either side",
+    ),
+    Departure(
+        "polars", "expression", f"{_POLARS_MEETING} {_BITWISE} maximum minimum where vecdot concat stack", "uint64",
+        "int8 int16 int32 int64", "refused", "int128 bool", 160, _INT128, either_order=True,
+    ),
+    Departure(
+        "polars", "series", _POLARS_MEETING, "uint64", "int8 int16 int32 int64", "refused", "int128 bool", 88, _INT128,
+        either_order=True,
+    ),
+    *(
+        row
+        for rules, atan2, quotients, bits in (("polars", 72, 16, 291), ("polars-1", 66, 8, 264))
+        for row in (
+            Departure(
+                rules, "expression", "atan2", "tensor", "scalar", "any", "refused", atan2,
+                "pl.arctan2 needs pl.lit around a number; these rules accept the number as if it had that",
+                either_order=True,
+            ),
+            Departure(rules, "expression", "logical_not", "integer int*", "", "refused", "any", 9, _POLARS_NOT),
+            Departure(rules, "series", "logical_not", "integer", "", "refused", "tensor", 8, _POLARS_NOT),
+            Departure(
+                rules, "series", "add subtract multiply remainder", "bool", "bool() int*", "any", "refused", 10,
+                _POLARS_NUMBERS, either_order=True,
+            ),
+            Departure(
+                rules, "series", _COMPARISONS_OF_OURS, "bool", "scalar", "bool", "refused", 32, _POLARS_NUMBERS,
+                either_order=True,
+            ),
+            Departure(
+                rules, "series", "divide", "bool integer scalar", "float16 float32", "float16 float32", "float64",
+                quotients,
+                "an operator of a Series first casts a left operand that is no float to Float64; expressions promote",
+            ),
+            Departure(rules, "series", _BITWISE, "tensor scalar", "tensor scalar", "any", "any", bits, _POLARS_BITS),
+        )
+    ),
+    Departure(
+        "polars", "expression", "floor_divide", "bool bool()", "float*", "float64", "refused", 4, _POLARS_FLOOR,
+        either_order=True,
+    ),
+    Departure(
+        "polars", "series", "floor_divide", "bool", "float*", "float64", "refused", 1, _POLARS_FLOOR,
+    ),
+    Departure(
+        "polars", "series", "floor_divide", "int*", "bool", "int32", "refused", 1, _POLARS_FLOOR,
+    ),
+    Departure(
+        "polars-1", "expression", "floor_divide", "bool bool()", "int* float*", "any", "refused", 8, _POLARS_FLOOR,
+        either_order=True,
+    ),
+    Departure(
+        "polars-1", "series", "floor_divide", "bool", "int* float*", "any", "refused", 2, _POLARS_FLOOR,
+    ),
+    Departure(
+        "polars-1", "series", "floor_divide", "int*", "bool", "int32", "refused", 1, _POLARS_FLOOR,
+    ),
+    Departure(
+        "polars-1", "expression", _BITWISE, "bool() int* float*", "bool scalar", "refused", "bool int32 float64", 10,
+        "Polars 1 refuses a Boolean with a number on its right, but accepts some in the other order, and its optimizer "
+        "makes True | 1 True; these rules refuse all",
     ),
     Departure(
         "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,

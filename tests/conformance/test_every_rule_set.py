@@ -75,6 +75,8 @@ NOT_ASSOCIATIVE = {
     "paddle": ((312, 0), (648, 12)),
     "mlx": ((32, 32), (152, 152)),
     "tinygrad": ((0, 0), (0, 0)),
+    "polars": ((68, 20), (184, 114)),
+    "polars-1": ((8, 8), (76, 76)),
     "array-api": ((0, 0), (88, 0)),
 }
 if not is_available("complex32"):  # torch's rules refuse float16 with a complex number
@@ -184,10 +186,16 @@ def _has_no_real_part(a, b, operation):
 
 def _has_complex_array(a, b, operation):
     """tinygrad has no complex tensors, and so no function that gives their real part."""
+
+
+def _is_complex(a, b, operation):
+    """Polars has no complex columns, and so no real part of one."""
     return any(OPERANDS[name].category == "complex" and OPERANDS[name].dtype is not None for name in (a, b))
 
 
 WITHOUT_FIX = {
+    "polars": (1560, _is_complex),
+    "polars-1": (1560, _is_complex),
     "torch": (2178, _has_shell_dtype),
     "tf-rfc-all": (592, _would_lose_a_part),
     "tf-rfc-safe": (592, _would_lose_a_part),
@@ -232,18 +240,28 @@ STAND_INS = {
     "signbit": "isnan", "log2": "log", "log10": "log", "positive": "negative", "vecdot": "matmul",
     "outer": "multiply", "diff": "concat", "nextafter": "atan2", "tensordot": "matmul", "expm1": "exp", "log1p": "log",
 }  # fmt: skip
+_OF_POLARS = {
+    "conj": "positive", "real": "positive", "matmul": "vecdot", "tensordot": "vecdot",
+    "fmax": "maximum", "fmin": "minimum", "signbit": "isnan", "expm1": "exp", "reciprocal": "sqrt", "square": "abs",
+    "bitwise_left_shift": "bitwise_and", "bitwise_right_shift": "bitwise_and", "trunc": "floor", "outer": "multiply",
+    "cross": "multiply",
+}  # fmt: skip
+OTHER_STAND_INS = {
+    "tinygrad": {**STAND_INS, "hypot": "divide"},  # it has no atan2
+    "polars": _OF_POLARS,
+    "polars-1": _OF_POLARS,
+}
 LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
 
 
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
         *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "mlx", "tinygrad",
+        "polars", "polars-1",
         "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
-        # tinygrad has no atan2 that its hypot could be decided like.
-        usual = "divide" if (rules, name) == ("tinygrad", "hypot") else STAND_INS.get(name, "divide")
-        assert get_rules(rules).stands_in[name] == usual
+        assert get_rules(rules).stands_in[name] == OTHER_STAND_INS.get(rules, STAND_INS).get(name, "divide")
 
 
 @pytest.mark.one_in(5)

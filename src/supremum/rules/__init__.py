@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from supremum.rules.numpy import NUMPY
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
+    from supremum.rules.polars import POLARS, POLARS_1
     from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
     from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
     from supremum.rules.tinygrad import TINYGRAD
@@ -69,6 +70,8 @@ __all__ = [
     "NUMPY",
     "NUMPY_LEGACY",
     "PADDLE",
+    "POLARS",
+    "POLARS_1",
     "TF_ALL",
     "TF_OFF",
     "TF_RFC_ALL",
