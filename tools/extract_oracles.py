@@ -11,6 +11,7 @@ only that framework and the standard library, so that each can have a separate v
     numpy-legacy  'numpy==1.26.4'
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
+    pyarrow       'pyarrow==26.0.1' and 'numpy'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -48,6 +49,7 @@ from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tens
 from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
+from oracle_pyarrow import pyarrow, pyarrow_arrays, pyarrow_casts
 from oracle_tensorflow import tensorflow
 
 TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
@@ -320,6 +322,9 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle": paddle,
     "paddle-arrays": paddle_arrays,
     "paddle-casts": paddle_casts,
+    "pyarrow": pyarrow,
+    "pyarrow-arrays": pyarrow_arrays,
+    "pyarrow-casts": pyarrow_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,
