@@ -8,6 +8,7 @@ In addition to what the other modules describe, the documents have:
     numbers    Python numbers
     values     {LEFT: {OPERATION: cells}}: the result of each number as right operand, as "CODE:VALUE", `!` if it is out
                of range, or `-` for other refusals. The left operand is an array of one 1, or for `int*` a Python 1
+    quotients  {"LEFT RIGHT": the quotient}, of int64
     safe       {SOURCE: {TARGET: TEXT}}: for each value `=` if a safe cast gives what `casts` has, `!` if it raises, `.`
                if the source does not hold the value; one word for all values, as in `casts`. An operation casts its
                operands safely
@@ -56,6 +57,7 @@ REFUSALS = {
 }
 """Each sign with its reason and a pattern for the message; the first pattern that matches counts."""
 OUT_OF_RANGE = "Got unexpected argument type <class 'int'>|not in range"
+QUOTIENTS = ((7, 2), (-7, 2), (7, -2), (-7, -2), (-6, 3), (2**60 + 1, 1), (-(2**60) - 1, 2))
 NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**24, 2**24 + 1, 2**31, 2**40, 2**53, 2**53 + 1, 2**60, 2**63 - 1, 2**63, -(2**63) - 1),
     *(0.1, 70000.0, 1e39, 1e300),
@@ -178,6 +180,9 @@ def pyarrow() -> dict[str, Any]:
         "tables": tables(found, keys),
         "triples": tables(triples, [*CODES]),
         **differing,
+        "quotients": {
+            f"{a} {b}": functions["divide"](make([a], "int64"), make([b], "int64"))[0].as_py() for a, b in QUOTIENTS
+        },
         "numbers": " ".join(map(str, NUMBERS)),
         "values": _values({code: array for code, array in arrays.items() if code not in ("b1", "f2")} | {"int*": 1}),
     }

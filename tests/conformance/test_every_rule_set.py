@@ -17,6 +17,7 @@ from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.operations import as_operation
 from supremum.rules import rule_names
 from supremum.rules.names import FOLLOWING, HOMES
+from supremum.rules.verdicts import LOSSES_AS_DIVISION
 
 FORMAT_NAMES = [row.name for row in FORMATS]
 NUMBERS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
@@ -73,6 +74,7 @@ NOT_ASSOCIATIVE = {
     "tf-all": ((0, 0), (0, 0)),
     "tf-safe": ((260, 0), (452, 0)),
     "paddle": ((312, 0), (648, 12)),
+    "pyarrow": ((0, 0), (0, 0)),
     "array-api": ((0, 0), (88, 0)),
 }
 if not is_available("complex32"):  # torch's rules refuse float16 with a complex number
@@ -175,11 +177,17 @@ def _would_lose_a_part(a, b, operation):
     )
 
 
+def _has_complex_array(a, b, operation):
+    """PyArrow has no complex arrays, and so no function that gives their real part."""
+    return any(OPERANDS[name].category == "complex" and OPERANDS[name].dtype is not None for name in (a, b))
+
+
 WITHOUT_FIX = {
     "torch": (2178, _has_shell_dtype),
     "tf-rfc-all": (592, _would_lose_a_part),
     "tf-rfc-safe": (592, _would_lose_a_part),
     "tf-rfc-none": (592, _would_lose_a_part),
+    "pyarrow": (1560, _has_complex_array),
 }
 
 
@@ -216,17 +224,22 @@ def test_rules_accept_the_operands_after_every_fix(rules):
 STAND_INS = {
     "fmax": "maximum", "fmin": "minimum", "hypot": "atan2", "logaddexp": "atan2", "copysign": "atan2", "trunc": "floor",
     "signbit": "isnan", "log2": "log", "log10": "log", "positive": "negative", "vecdot": "matmul",
-    "outer": "multiply", "diff": "concat",
+    "outer": "multiply", "diff": "concat", "nextafter": "atan2", "solve": "atan2", "square": "abs",
+    "reciprocal": "sqrt", "matmul": "multiply", "cross": "multiply", "stack": "concat", "clip": "maximum",
 }  # fmt: skip
+# PyArrow has no product of matrices that these could be decided like, and its division keeps integers.
+OWN_STAND_INS = {("pyarrow", name): "multiply" for name in ("tensordot", "vecdot")}
+OWN_STAND_INS |= {("pyarrow", name): "atan2" for name in LOSSES_AS_DIVISION}
 LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
 
 
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
-        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "array-api",
+        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "pyarrow", "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
-        assert get_rules(rules).stands_in[name] == STAND_INS.get(name, "divide")
+        usual = STAND_INS.get(name, "divide")
+        assert get_rules(rules).stands_in[name] == OWN_STAND_INS.get((rules, name), usual)
 
 
 @pytest.mark.one_in(5)

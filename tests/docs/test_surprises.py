@@ -103,7 +103,7 @@ def _measured(framework, mode=None):
 
 
 @pytest.mark.one_in(16)
-@_of("keras", "paddle", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
+@_of("keras", "paddle", "pyarrow", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
 def test_the_oracle_has_the_answer(rules, surprise):
     family, _, mode = rules.partition("-")
     framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None)}.get(family, (family, None))
