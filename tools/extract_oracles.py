@@ -15,6 +15,7 @@ only that framework and the standard library, so that each can have a separate v
     tinygrad      'tinygrad==0.14.0' and 'numpy'
     polars        'polars==2.1.0'
     polars-1      'polars==1.30.0'
+    pyarrow       'pyarrow==26.0.1' and 'numpy'
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -54,6 +55,7 @@ from oracle_keras import keras
 from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
 from oracle_polars import polars
+from oracle_pyarrow import pyarrow, pyarrow_arrays, pyarrow_casts
 from oracle_tensorflow import tensorflow
 from oracle_tinygrad import tinygrad, tinygrad_arrays, tinygrad_casts
 
@@ -332,6 +334,9 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle-casts": paddle_casts,
     "polars": polars,
     "polars-1": polars,
+    "pyarrow": pyarrow,
+    "pyarrow-arrays": pyarrow_arrays,
+    "pyarrow-casts": pyarrow_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,

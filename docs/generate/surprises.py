@@ -433,6 +433,41 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "`any` and `all` accept bools only; Polars 2 accepts numbers too.",
         ),
     ),
+    "pyarrow": (
+        Surprise(
+            "add", ("int8", 1), "int64",
+            "A Python int counts as an int64 scalar, so it widens every narrower array.",
+        ),
+        Surprise(
+            "multiply", ("float32", 2.0), "float64",
+            "A Python float counts as a float64 scalar.",
+        ),
+        Surprise(
+            "add", ("uint64", "int64"), "int64",
+            "The result is neither a wider integer nor a float: a uint64 from 2\\*\\*63 on raises an error.",
+        ),
+        Surprise(
+            "add", ("int64", "float32"), "float32",
+            "The float keeps its width. An integer beyond 2\\*\\*24 raises an error instead of being rounded, even if "
+            "float32 holds it.",
+        ),
+        Surprise(
+            "divide", ("int64", "int64"), "int64",
+            "A quotient of integers is an integer: the fraction is cut off.",
+        ),
+        Surprise(
+            "add", ("float16", "float16"), "refused",
+            "Few functions accept float16, and few accept bool. Tables concatenate float16 with other numbers.",
+        ),
+        Surprise(
+            "floor", ("int8",), "float64",
+            "`floor`, `ceil` and `trunc` of integers are float64; `round` keeps the integer.",
+        ),
+        Surprise(
+            "sign", ("uint64",), "int8",
+            "Signs of integers are int8.",
+        ),
+    ),
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",

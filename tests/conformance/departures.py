@@ -499,6 +499,14 @@ DEPARTURES: list[Departure] = [
         "makes True | 1 True; these rules refuse all",
     ),
     Departure(
+        "pyarrow", "operator", f"add subtract multiply divide pow {_BITWISE} {_SHIFTS}", "int* float*", "tensor", "any",
+        "refused", 140, "PyArrow has no reflected operators; its functions accept a number on either side",
+    ),
+    Departure(
+        "pyarrow", "operator", "negative", "uint8 uint16 uint32 uint64", "", "tensor", "refused", 4,
+        "PyArrow's operator is `negate_checked`, which has no kernels for unsigned integers; `negate` wraps around",
+    ),
+    Departure(
         "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,
         "NumPy before 2.5 silently wraps an int that is out of range. NumPy 2.5 raises OverflowError "
         "(numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and these rules refuse it in every version",

@@ -103,7 +103,9 @@ def _measured(framework, mode=None):
 
 
 @pytest.mark.one_in(16)
-@_of("keras", "paddle", "mlx", "tinygrad", "polars", "polars-1", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
+@_of(
+    "keras", "paddle", "mlx", "tinygrad", "polars", "polars-1", "pyarrow", "tf-off", "tf-all", "tf-safe", "numpy-legacy"
+)
 def test_the_oracle_has_the_answer(rules, surprise):
     family, _, mode = rules.partition("-")
     framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None), "polars": (rules, None)}.get(

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
     from supremum.rules.polars import POLARS, POLARS_1
+    from supremum.rules.pyarrow import PYARROW
     from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
     from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
     from supremum.rules.tinygrad import TINYGRAD
@@ -72,6 +73,7 @@ __all__ = [
     "PADDLE",
     "POLARS",
     "POLARS_1",
+    "PYARROW",
     "TF_ALL",
     "TF_OFF",
     "TF_RFC_ALL",

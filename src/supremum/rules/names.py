@@ -24,6 +24,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "mlx": ("mlx",),
     "tinygrad": ("tinygrad",),
     "polars": ("polars", "polars-1"),
+    "pyarrow": ("pyarrow",),
     "array_api": ("array-api",),
 }
 """The modules of this package, and the names of the rule sets in each."""
@@ -35,7 +36,7 @@ RuleName: TypeAlias = Literal[
     "jax", "jax-strict",
     "jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64",
     "numpy", "numpy-legacy", "torch", "keras", "tf-rfc-all", "tf-rfc-safe", "tf-rfc-none", "tf-off", "tf-all",
-    "tf-safe", "paddle", "mlx", "tinygrad", "polars", "polars-1", "array-api",
+    "tf-safe", "paddle", "mlx", "tinygrad", "polars", "polars-1", "pyarrow", "array-api",
 ]  # fmt: skip
 """The names of `rule_names()`, for type checkers and for completion in editors.
 

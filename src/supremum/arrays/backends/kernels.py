@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,19 @@ def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mappi
         RuntimeDtypeError: if the library has no such function.
     """
     row = plan.operation
+    if row.name == "divide" and not as_format(plan.result.dtype).is_inexact:
+        return partial(_quotient_without_fraction, module)
     for name in (names[row.name],) if row.name in names else (row.name, *row.aliases):
         if hasattr(module, name):
             return getattr(module, name)
     raise RuntimeDtypeError(f"{backend.name} has no function {row.name}")
+
+
+def _quotient_without_fraction(module: Any, a: Any, b: Any) -> Raw:
+    """A quotient of integers that is cut toward zero; the floats of the library's own division would round it."""
+    quotient = module.floor_divide(a, b)
+    is_rounded_down = (module.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+    return module.where(is_rounded_down, quotient + 1, quotient)
 
 
 def between_casts(
