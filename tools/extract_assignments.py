@@ -3,8 +3,8 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow` and `keras`, in the environments that `extract_oracles` describes. The tests measure the other frameworks
-directly.
+`tensorflow`, `keras`, `pandas` and `pandas-nullable`, in the environments that `extract_oracles` describes. The tests
+measure the other frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -34,6 +34,8 @@ from typing import Any
 from extract_oracles import PADDLE_CODES, SCALARS, TARGET, dump, tables
 from oracle_keras import CODES as KERAS_CODES
 from oracle_numpy_legacy import CODES as NUMPY_CODES
+from oracle_pandas import NULLABLE_CODES as PANDAS_NULLABLE_CODES
+from oracle_pandas import name_in_pandas, name_of
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
 
@@ -101,7 +103,10 @@ def measured(
 
 
 def numbers(
-    writes: dict[str, Write], make: Callable[[str], Any], show: Callable[[Any], str]
+    writes: dict[str, Write],
+    make: Callable[[str], Any],
+    show: Callable[[Any], str],
+    targets: tuple[str, ...] = TARGETS,
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return what Python numbers become when they are written, as text.
 
@@ -109,9 +114,10 @@ def numbers(
         writes: functions that write, by operation and form.
         make: makes an object to write into from the name of its dtype.
         show: returns the dtype and value of an object that holds a result, as text.
+        targets: the names of the dtypes to write into.
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
-    for name in TARGETS:
+    for name in targets:
         for number in NUMBERS:
             row = found[f"{name},{number}"] = {}
             for what, write in writes.items():
@@ -235,6 +241,56 @@ def keras() -> dict[str, Any]:
     }
 
 
+def pandas() -> dict[str, Any]:
+    """Measure columns of NumPy's dtypes, for which `a += b` gives the name `a` to a new column if the dtype changes."""
+    return _pandas(nullable=False)
+
+
+def pandas_nullable() -> dict[str, Any]:
+    """Measure pandas' nullable columns."""
+    return _pandas(nullable=True)
+
+
+def _pandas(*, nullable: bool) -> dict[str, Any]:
+    import pandas as pd
+
+    warnings.simplefilter("ignore")
+    codes = PANDAS_NULLABLE_CODES if nullable else NUMPY_CODES
+    code_of = {name: code for code, name in codes.items()}
+    keys = [*codes, *SCALARS]
+
+    def column(name: str) -> Any:
+        return pd.Series([1, 1], dtype=name_in_pandas(name, nullable=nullable))
+
+    def set_all(target: Any, value: Any) -> Any:
+        target.iloc[:] = value
+        return target
+
+    # pandas has no operator for shifts.
+    writes = {f"{name} in_place": write for name, write in IN_PLACE.items() if "shift" not in name}
+    cells = measured(
+        writes | {"assign item": set_all},
+        keys,
+        lambda key: column(codes[key]),
+        lambda key: SCALARS[key] if key in SCALARS else column(codes[key]),
+        lambda found: code_of.get(name_of(found), "x"),
+    )
+    return {
+        "framework": "pandas-nullable" if nullable else "pandas",
+        "version": pd.__version__,
+        "codes": codes,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": set_all},
+            column,
+            lambda found: f"{name_of(found)} {found.iloc[0]}",
+            tuple(name for name in TARGETS if name in code_of),
+        ),
+    }
+
+
 def measure_tensorflow(mode: str) -> dict[str, Any]:
     """Measure one mode of TensorFlow, in this process. Variables have methods only, since they reject `+=`.
 
@@ -302,6 +358,8 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "keras": keras,
     "numpy-legacy": numpy_legacy,
     "paddle": paddle,
+    "pandas": pandas,
+    "pandas-nullable": pandas_nullable,
     "tensorflow": tensorflow,
 }
 

@@ -11,6 +11,7 @@ only that framework and the standard library, so that each can have a separate v
     numpy-legacy  'numpy==1.26.4'
     tensorflow    'tensorflow-cpu==2.21.0'
     keras         'keras==3.15.1' and 'jax'
+    pandas        'pandas==3.1.1' and 'numpy==2.4.6'; also for pandas-nullable
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -48,6 +49,14 @@ from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tens
 from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
+from oracle_pandas import (
+    pandas,
+    pandas_arrays,
+    pandas_casts,
+    pandas_nullable,
+    pandas_nullable_arrays,
+    pandas_nullable_casts,
+)
 from oracle_tensorflow import tensorflow
 
 TARGET = Path(__file__).parent.parent / "tests/conformance/oracles"
@@ -320,6 +329,12 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle": paddle,
     "paddle-arrays": paddle_arrays,
     "paddle-casts": paddle_casts,
+    "pandas": pandas,
+    "pandas-arrays": pandas_arrays,
+    "pandas-casts": pandas_casts,
+    "pandas-nullable": pandas_nullable,
+    "pandas-nullable-arrays": pandas_nullable_arrays,
+    "pandas-nullable-casts": pandas_nullable_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,

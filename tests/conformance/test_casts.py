@@ -87,6 +87,8 @@ def check(document, name, least):
     [
         ("numpy-legacy-casts", ["numpy-legacy", "numpy"], 8000, set()),
         ("paddle-casts", ["paddle"], 7000, {"float8_e4m3fn", "float8_e5m2"}),
+        ("pandas-casts", ["pandas"], 8000, set()),
+        ("pandas-nullable-casts", ["pandas-nullable"], 4000, set()),
         ("tensorflow-casts", ["tf-all", "tf-off", "tf-safe", "tf-rfc-all"], 11000, {"int4", "uint4"}),
     ],
 )

@@ -73,6 +73,8 @@ NOT_ASSOCIATIVE = {
     "tf-all": ((0, 0), (0, 0)),
     "tf-safe": ((260, 0), (452, 0)),
     "paddle": ((312, 0), (648, 12)),
+    "pandas": ((28, 28), (256, 256)),
+    "pandas-nullable": ((8, 8), (82, 82)),
     "array-api": ((0, 0), (88, 0)),
 }
 if not is_available("complex32"):  # torch's rules refuse float16 with a complex number
@@ -175,11 +177,17 @@ def _would_lose_a_part(a, b, operation):
     )
 
 
+def _has_complex_array(a, b, operation):
+    """Nullable pandas has no complex columns, and so no function that gives their real part."""
+    return any(OPERANDS[name].category == "complex" and OPERANDS[name].dtype is not None for name in (a, b))
+
+
 WITHOUT_FIX = {
     "torch": (2178, _has_shell_dtype),
     "tf-rfc-all": (592, _would_lose_a_part),
     "tf-rfc-safe": (592, _would_lose_a_part),
     "tf-rfc-none": (592, _would_lose_a_part),
+    "pandas-nullable": (1560, _has_complex_array),
 }
 
 
@@ -223,7 +231,8 @@ LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).sta
 
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
-        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "array-api",
+        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "pandas",
+        "pandas-nullable", "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
         assert get_rules(rules).stands_in[name] == STAND_INS.get(name, "divide")

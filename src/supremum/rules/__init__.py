@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from supremum.rules.numpy import NUMPY
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
+    from supremum.rules.pandas import PANDAS, PANDAS_NULLABLE
     from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
     from supremum.rules.tf_rfc import TF_RFC_ALL, TF_RFC_NONE, TF_RFC_SAFE
     from supremum.rules.torch import TORCH
@@ -66,6 +67,8 @@ __all__ = [
     "NUMPY",
     "NUMPY_LEGACY",
     "PADDLE",
+    "PANDAS",
+    "PANDAS_NULLABLE",
     "TF_ALL",
     "TF_OFF",
     "TF_RFC_ALL",
