@@ -224,7 +224,7 @@ def test_casts_raise_for_the_values_for_which_astype_raises(rules):
         ("pandas", "sum", (1,), "sum needs an array, got Python int"),
         ("pandas", "diff", ("int8",), "the first value of Series.diff is NaN, and the result of int8 is float32"),
         ("pandas", "diff", ("bool",), "Series.diff of bools gives a column of objects"),
-        ("pandas-nullable", "diff", ("int8",), "the first value of Series.diff is missing, and the result of int8 is int8"),
+        ("pandas-nullable", "diff", ("int8",), "the first value of Series.diff is missing, and the result of int8"),
         ("pandas-nullable", "sqrt", ("int8",), "nullable pandas holds float16 as float32"),
         ("pandas-nullable", "add", ("int8", 1j), "nullable pandas has no complex128 columns"),
         ("pandas-nullable", "bitwise_and", ("bool", 1), "nullable bool columns do not accept a Python int"),

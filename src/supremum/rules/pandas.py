@@ -16,7 +16,9 @@ list the exceptions.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from supremum.decisions import Verdict
 from supremum.formats import Format, as_format
@@ -53,11 +55,12 @@ def _giving(name: str, **gives: str) -> Reduction:
     return replace(row, gives={**row.gives, **gives}, accumulates=rest, source="as measured")
 
 
-_FIELDS = SHARED | {
+# `s += t` gives the name `s` to a new column if the dtype changes, and `s.iloc[0] = v` raises if `v` does not fit. Rule
+# sets store only results of the dtype by default.
+_SHARED: dict[str, Any] = {
+    "accepts": SHARED["accepts"],
+    "stands_in": SHARED["stands_in"],
     "follows": {name: other for name, other in SHARED["follows"].items() if name not in ("concat", "diff")},
-    # `s += t` gives the name `s` to a new column if the dtype changes, and `s.iloc[0] = v` raises if `v` does not fit.
-    "in_place": Storing.KEPT,
-    "item": Storing.KEPT,
 }
 
 
@@ -84,7 +87,7 @@ class PandasRules(NumpyRules):
 
     columns: frozenset[str] = field(kw_only=True)
     nullable: bool = field(default=False, kw_only=True)
-    holds: dict[str, str] = field(default_factory=dict[str, str], kw_only=True)
+    holds: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         name, arrays = operation.name, [operand for operand in operands if operand.dtype is not None]
@@ -136,16 +139,15 @@ class PandasRules(NumpyRules):
 
     def _replace(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a function that replaces values of a column by those of another one, or by a number."""
-        first, *bounds = operands
-        clips = operation.name == "clip"
-        ignored = [
-            bound
-            for i, bound in enumerate(bounds)
-            if clips and len(bounds) > 1 and self.ignores_bound(first, bound, is_lower=i == 0)
+        first, *rest = operands
+        has_bounds = operation.name == "clip" and len(rest) > 1
+        kept = [
+            operand
+            for position, operand in enumerate(rest)
+            if not (has_bounds and self.ignores_bound(first, operand, is_lower=position == 0))
         ]
-        kept = [operand for operand in operands if not any(operand is each for each in ignored)]
         column = next(operand for operand in operands if operand.dtype is not None)
-        others = [operand for operand in kept if operand is not column]
+        others = [operand for operand in (first, *kept) if operand is not column]
         if self.nullable:
             return _kept(column, others, len(operands))
         typed = [column.name, *(_typed(other, column) for other in others)]
@@ -177,7 +179,7 @@ def _typed(operand: Operand, column: Operand) -> str:
     return next((row.name for row in same_sign if fits(value, row)), "")
 
 
-def _kept(column: Operand, others: list[Operand], count: int) -> Verdict:
+def _kept(column: Operand, others: Sequence[Operand], count: int) -> Verdict:
     """The verdict on a replacement that keeps the dtype of a column, and raises for values that it does not hold."""
     row = column.format
     for other in others:
@@ -185,11 +187,7 @@ def _kept(column: Operand, others: list[Operand], count: int) -> Verdict:
             return Verdict.refuse(f"pandas does not store a Python bool in a column of {row}")
         if why := objection_to_loss(str(other), other.category, row):
             return Verdict.refuse(why)
-        if (
-            other.dtype is not None
-            and row.category == other.category == "integer"
-            and common(row.name, other.name) != row.name
-        ):
+        if other.dtype is not None and not row.is_inexact and common(row.name, other.name) != row.name:
             return Verdict.refuse(f"pandas keeps {row}, and raises for values of {other.name} that it does not hold")
         if type(other.value) is int and not row.is_inexact and not fits(other.value, row):
             return Verdict.refuse(f"the Python int {other.value} is out of range for {row}", overflow=True)
@@ -213,16 +211,11 @@ PANDAS = PandasRules(
     summary="pandas 3, columns of NumPy dtypes: NumPy's rules, but bools do not mix with numbers in concat and where",
     source="pandas 3.1.1, pandas/core/ops/array_ops.py and pandas/core/dtypes/cast.py",
     columns=NATIVE,
-    **_FIELDS
-    | {
-        "library": "pandas",
-        "array_casts": replace(_CASTS, raises=_raises),
-        "reductions": _REDUCTIONS
-        | {
-            "sum": _giving("sum", float16="float64"),
-            "mean": _giving("mean", float16="float64", complex64="complex128"),
-        },
-    },
+    library="pandas",
+    reductions=_REDUCTIONS
+    | {"sum": _giving("sum", float16="float64"), "mean": _giving("mean", float16="float64", complex64="complex128")},
+    array_casts=replace(_CASTS, raises=_raises),
+    **_SHARED,
 )
 PANDAS_NULLABLE = PandasRules(
     name="pandas-nullable",
@@ -231,10 +224,8 @@ PANDAS_NULLABLE = PandasRules(
     columns=_NULLABLE,
     nullable=True,
     holds={"float16": "float32"},
-    **_FIELDS
-    | {
-        "library": "nullable pandas",
-        "array_casts": replace(_CASTS, formats=_NULLABLE),
-        "reductions": _REDUCTIONS,
-    },
+    library="nullable pandas",
+    reductions=_REDUCTIONS,
+    array_casts=replace(_CASTS, formats=_NULLABLE),
+    **_SHARED,
 )
