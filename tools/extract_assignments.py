@@ -3,8 +3,8 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow`, `keras`, `mlx` and `tinygrad`, in the environments that `extract_oracles` describes. The tests measure the
-other frameworks directly.
+`tensorflow`, `keras`, `mlx`, `tinygrad`, `pandas` and `pandas-nullable`, in the environments that `extract_oracles`
+describes. The tests measure the other frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -38,11 +38,15 @@ from oracle_mlx import CODES as MLX_CODES
 from oracle_mlx import cpu, ones
 from oracle_mlx import name_of as mlx_name_of
 from oracle_numpy_legacy import CODES as NUMPY_CODES
+from oracle_pandas import NULLABLE_CODES as PANDAS_NULLABLE_CODES
+from oracle_pandas import name_in_pandas
+from oracle_pandas import name_of as pandas_name_of
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
 from oracle_tinygrad import CODES as TINYGRAD_CODES
 from oracle_tinygrad import FORMATS as TINYGRAD_FORMATS
-from oracle_tinygrad import is_defined, make, name_of, numbers_in, use_cpu
+from oracle_tinygrad import is_defined, make, numbers_in, use_cpu
+from oracle_tinygrad import name_of as tinygrad_name_of
 
 NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
 """Numbers for which the value after the write is measured too."""
@@ -317,7 +321,7 @@ def tinygrad() -> dict[str, Any]:
         keys,
         lambda key: target(TINYGRAD_CODES[key]),
         value,
-        lambda tensor: code_of[name_of(tensor)],
+        lambda tensor: code_of[tinygrad_name_of(tensor)],
         [*TINYGRAD_FORMATS],
     )
     return {
@@ -330,7 +334,57 @@ def tinygrad() -> dict[str, Any]:
         "values": numbers(
             {"assign item": lambda tensor, given: set_all(tensor, given).realize()},
             target,
-            lambda tensor: f"{name_of(tensor)} {numbers_in(tensor)[0]}",
+            lambda tensor: f"{tinygrad_name_of(tensor)} {numbers_in(tensor)[0]}",
+            tuple(name for name in TARGETS if name in code_of),
+        ),
+    }
+
+
+def pandas() -> dict[str, Any]:
+    """Measure columns of NumPy's dtypes, for which `a += b` gives the name `a` to a new column if the dtype changes."""
+    return _pandas(nullable=False)
+
+
+def pandas_nullable() -> dict[str, Any]:
+    """Measure pandas' nullable columns."""
+    return _pandas(nullable=True)
+
+
+def _pandas(*, nullable: bool) -> dict[str, Any]:
+    import pandas as pd
+
+    warnings.simplefilter("ignore")
+    codes = PANDAS_NULLABLE_CODES if nullable else NUMPY_CODES
+    code_of = {name: code for code, name in codes.items()}
+    keys = [*codes, *SCALARS]
+
+    def column(name: str) -> Any:
+        return pd.Series([1, 1], dtype=name_in_pandas(name, nullable=nullable))
+
+    def set_all(target: Any, value: Any) -> Any:
+        target.iloc[:] = value
+        return target
+
+    # pandas has no operator for shifts.
+    writes = {f"{name} in_place": write for name, write in IN_PLACE.items() if "shift" not in name}
+    cells = measured(
+        writes | {"assign item": set_all},
+        keys,
+        lambda key: column(codes[key]),
+        lambda key: SCALARS[key] if key in SCALARS else column(codes[key]),
+        lambda found: code_of.get(pandas_name_of(found), "x"),
+    )
+    return {
+        "framework": "pandas-nullable" if nullable else "pandas",
+        "version": pd.__version__,
+        "codes": codes,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": set_all},
+            column,
+            lambda found: f"{pandas_name_of(found)} {found.iloc[0]}",
             tuple(name for name in TARGETS if name in code_of),
         ),
     }
@@ -404,6 +458,8 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "mlx": mlx,
     "numpy-legacy": numpy_legacy,
     "paddle": paddle,
+    "pandas": pandas,
+    "pandas-nullable": pandas_nullable,
     "tensorflow": tensorflow,
     "tinygrad": tinygrad,
 }

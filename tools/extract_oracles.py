@@ -16,6 +16,7 @@ only that framework and the standard library, so that each can have a separate v
     polars        'polars==2.1.0'
     polars-1      'polars==1.30.0'
     pyarrow       'pyarrow==26.0.1' and 'numpy'
+    pandas        'pandas==3.1.1' and 'numpy==2.4.6'; also for pandas-nullable
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -54,6 +55,14 @@ from oracle_casts import mlx_casts, numpy_casts, paddle_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
+from oracle_pandas import (
+    pandas,
+    pandas_arrays,
+    pandas_casts,
+    pandas_nullable,
+    pandas_nullable_arrays,
+    pandas_nullable_casts,
+)
 from oracle_polars import polars
 from oracle_pyarrow import pyarrow, pyarrow_arrays, pyarrow_casts
 from oracle_tensorflow import tensorflow
@@ -337,6 +346,12 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "pyarrow": pyarrow,
     "pyarrow-arrays": pyarrow_arrays,
     "pyarrow-casts": pyarrow_casts,
+    "pandas": pandas,
+    "pandas-arrays": pandas_arrays,
+    "pandas-casts": pandas_casts,
+    "pandas-nullable": pandas_nullable,
+    "pandas-nullable-arrays": pandas_nullable_arrays,
+    "pandas-nullable-casts": pandas_nullable_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,

@@ -72,7 +72,9 @@ def category(dtype: str) -> str:
 
 
 def text(value: Any) -> str:
-    """A value as the document has it."""
+    """A value as the document has it; a string stands for what is not a value."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, complex):
         value = value.real
     return value.hex() if isinstance(value, float) else str(int(value))

@@ -28,7 +28,7 @@ class CastOutcome:
         target: the dtype that the cast gives; JAX with x64 off gives 32 bits where 64 are asked for.
         value: the value, as the array holds it; None for the values at the limits.
         becomes: what the value may become; several numbers if that depends on its position in the array, none if it is
-            not known, and without a value.
+            not known, if the framework raises, and without a value.
         is_defined: whether the framework defines the result, so that it is the same on every processor.
         reason: the reasons, one sentence each.
         examples: without a value, the outcomes for values at the limits.
@@ -82,7 +82,7 @@ class CastOutcome:
 
     def _told(self) -> str:
         if not self.becomes:
-            return "a number that is not known"
+            return "an error" if self.is_defined else "a number that is not known"
         numbers = " or ".join(map(str, self.becomes))
         return numbers if self.is_defined else f"{numbers}, undefined"
 
@@ -181,9 +181,15 @@ def _held(value: Scalar, row: Format) -> Scalar:
 
 def _outcome(rules: str, casts: ArrayCasts, source: Format, target: Format, value: Scalar) -> CastOutcome:
     becomes = casts.outcomes(value, source, target)
-    is_defined = bool(becomes) and (casts.is_defined or not _is_beyond(value, target))
+    is_known = bool(becomes) and (casts.is_defined or not _is_beyond(value, target))
+    is_defined = is_known or _is_error(casts, source, target, value)
     reason = tuple(_reasons(casts, source, target, value, becomes))
     return CastOutcome(rules, source.dtype, target.dtype, value, becomes, is_defined, reason)
+
+
+def _is_error(casts: ArrayCasts, source: Format, target: Format, value: Scalar) -> bool:
+    """Whether the framework has the cast, but raises for the value."""
+    return casts.formats >= {source.name, target.name} and casts.raises(value, target)
 
 
 def _is_beyond(value: Scalar, target: Format) -> bool:
@@ -197,7 +203,9 @@ def _is_beyond(value: Scalar, target: Format) -> bool:
 def _reasons(
     casts: ArrayCasts, source: Format, target: Format, value: Scalar, becomes: tuple[Scalar, ...]
 ) -> Iterator[str]:
-    if not becomes:
+    if _is_error(casts, source, target, value):
+        yield f"{casts.library} raises an error instead of casting {value} to {target}"
+    elif not becomes:
         known = f"the cast of {source} to {target} was not measured"
         yield known if casts.measured else f"{casts.library} does not define what becomes of a number out of range"
     elif target.category == "bool":

@@ -68,6 +68,11 @@ ARRAY_DEPARTURES: list[Departure] = [
         "tinygrad adds up the squares as integers and loses their fractions, so the variance of 1 and 2 is 0, not 0.5",
     ),
     Departure(
+        "pandas-nullable", "array", "solve", "tensor", "tensor", "float32 float64", "refused", 121,
+        "NumPy converts a frame of nullable columns to objects, and does not solve with them; these rules decide as "
+        "for arrays of the dtypes of the columns",
+    ),
+    Departure(
         "tf-off", "array", "matmul tensordot", "bfloat16", "float32", "refused", "float32", 4,
         "TensorFlow has a sparse matrix product for this pair only; its other operators refuse the pair",
         either_order=True,

@@ -71,7 +71,27 @@ DEPARTURES: tuple[Departure, ...] = (
         )
         for form in ("item", "variable")
     ),
+    *(
+        Departure(
+            rules, "item", "refused", "these rules store only results of that dtype", {"assign": count},
+            "pandas stores a column or a number of another dtype if nothing is lost, and raises otherwise; these rules "
+            "decide by dtype, and require an explicit cast",
+        )
+        for rules, count in (("pandas", 71), ("pandas-nullable", 67))
+    ),
+    Departure(
+        "pandas-nullable", "item", "refused", "pandas does not store bool", {"assign": 10},
+        "pandas stores a nullable bool column in a column of numbers, but no Python bool; these rules refuse both",
+    ),
     # Results of operations.
+    *(
+        Departure(
+            rules, "in_place", "refused", "bitwise_and has no loop", {"bitwise_and": count},
+            "pandas gives bool for a bool column with a float column on the right, and raises in the other order; "
+            "decisions do not depend on the order of the operands",
+        )
+        for rules, count in (("pandas", 5), ("pandas-nullable", 2))
+    ),
     Departure("keras", "variable", "refused", _TRUTH, {"add": 13, "subtract": 13}, _NOT_SILENT),
     Departure("keras", "variable", "refused", _FRACTION, {"add": 24, "subtract": 24}, _NOT_SILENT),
     Departure("keras", "variable", "refused", _IMAGINARY, {"add": 18, "subtract": 18}, _NOT_SILENT),

@@ -506,6 +506,65 @@ DEPARTURES: list[Departure] = [
         "pyarrow", "operator", "negative", "uint8 uint16 uint32 uint64", "", "tensor", "refused", 4,
         "PyArrow's operator is `negate_checked`, which has no kernels for unsigned integers; `negate` wraps around",
     ),
+    *(
+        Departure(
+            rules, form, _BITWISE, "bool", "float complex", "refused", "bool", cells,
+            "pandas gives bool for a bool column with a float column on the right, and raises in the other order; "
+            "decisions do not depend on the order of the operands",
+        )
+        for rules, cells in (("pandas", 15), ("pandas-nullable", 6))
+        for form in ("operator", "function")
+    ),
+    *(
+        Departure(
+            rules, "operator", _SHIFTS, "tensor scalar", "tensor scalar", "any", "refused", 218,
+            "columns have no operators for shifts; these rules follow NumPy's functions, which accept columns",
+        )
+        for rules in ("pandas", "pandas-nullable")
+    ),
+    Departure(
+        "pandas", "method", "where clip", "integer", "float16", "any", "any", 24,
+        "pandas keeps the integers if they hold every value of the float16 column, and otherwise fails because it has "
+        "no kernel; these rules promote as for the other floats",
+    ),
+    *(
+        Departure(
+            rules, "method", "where clip", "tensor", "tensor scalar", "any", "any", 0,
+            "pandas keeps the dtype of the column if it holds the values of the other one; these rules decide by dtype",
+        )
+        for rules in ("pandas", "pandas-nullable")
+    ),
+    Departure(
+        "pandas", "number of a method", "where", "int8 int16 int32", "int*", "int32 int64", "refused", 5,
+        "pandas finds an unsigned integer for the number, and fails; these rules find the narrowest signed one",
+    ),
+    Departure(
+        "pandas", "number of a method", "where", "complex", "int*", "tensor", "refused", 4,
+        "pandas does not convert an int beyond 64 bits to a complex number; these rules do, as for a float",
+    ),
+    Departure(
+        "pandas", "number of a method", "where", "integer", "float*", "float64", "uint32 uint64 int32 int64", 8,
+        "pandas treats a float without a fraction as an int; these rules decide by its type",
+    ),
+    Departure(
+        "pandas", "number of a method", "where", "integer", "float*", "float64", "refused", 16,
+        "pandas treats a float without a fraction as an int, and fails if no integer holds it",
+    ),
+    Departure(
+        "pandas-nullable", "number of a method", "where", "integer", "float*", "refused", "tensor", 4,
+        "pandas treats a float without a fraction as an int; these rules decide by its type",
+    ),
+    *(
+        Departure(
+            rules, "operator", "floor_divide remainder", "tensor", "tensor", "any", "float64", 0,
+            "pandas may convert to float64 if a divisor is zero, for infinities and NaN; these rules decide by dtype",
+        )
+        for rules in ("pandas", "pandas-nullable")
+    ),
+    Departure(
+        "pandas-nullable", "operator", _BITWISE, "bool", "integer", "bool", "refused", 0,
+        "pandas cannot convert missing values of the integer column to bool; without them, the result is bool",
+    ),
     Departure(
         "numpy", "function", "where", "uint8", "int*", "refused", "uint8", 0,
         "NumPy before 2.5 silently wraps an int that is out of range. NumPy 2.5 raises OverflowError "

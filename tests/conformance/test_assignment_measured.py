@@ -55,6 +55,13 @@ def test_mlx_rules_store_what_mlx_stored(form):
     check("mlx", form, _cells(document, document, form))
 
 
+@pytest.mark.parametrize("form", ["in_place", "item"])
+@pytest.mark.parametrize("rules", ["pandas", "pandas-nullable"])
+def test_pandas_rules_store_what_pandas_stored(rules, form):
+    document = _document(rules)
+    check(rules, form, _cells(document, document, form))
+
+
 @pytest.mark.parametrize("form", ["variable", "item"])
 @pytest.mark.parametrize("mode", ["off", "all", "safe"])
 def test_tensorflow_rules_store_what_tensorflow_stored(mode, form):

@@ -89,6 +89,8 @@ def check(document, name, least):
         ("paddle-casts", ["paddle"], 7000, {"float8_e4m3fn", "float8_e5m2"}),
         ("mlx-casts", ["mlx"], 8000, set()),
         ("pyarrow-casts", ["pyarrow"], 5000, set()),
+        ("pandas-casts", ["pandas"], 8000, set()),
+        ("pandas-nullable-casts", ["pandas-nullable"], 4000, set()),
         ("tensorflow-casts", ["tf-all", "tf-off", "tf-safe", "tf-rfc-all"], 11000, {"int4", "uint4"}),
         (
             "tinygrad-casts", ["tinygrad"], 5000,

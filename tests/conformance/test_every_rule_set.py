@@ -79,6 +79,8 @@ NOT_ASSOCIATIVE = {
     "polars": ((68, 20), (184, 114)),
     "polars-1": ((8, 8), (76, 76)),
     "pyarrow": ((0, 0), (0, 0)),
+    "pandas": ((28, 28), (256, 256)),
+    "pandas-nullable": ((8, 8), (82, 82)),
     "array-api": ((0, 0), (88, 0)),
 }
 if not is_available("complex32"):  # torch's rules refuse float16 with a complex number
@@ -196,6 +198,10 @@ def _is_complex(a, b, operation):
 
 def _has_complex_array(a, b, operation):
     """PyArrow has no complex arrays, and so no function that gives their real part."""
+
+
+def _has_complex_array(a, b, operation):
+    """Nullable pandas has no complex columns, and so no function that gives their real part."""
     return any(OPERANDS[name].category == "complex" and OPERANDS[name].dtype is not None for name in (a, b))
 
 
@@ -209,6 +215,7 @@ WITHOUT_FIX = {
     "mlx": (81, _has_no_real_part),
     "tinygrad": (1560, _has_complex_array),
     "pyarrow": (1560, _has_complex_array),
+    "pandas-nullable": (1560, _has_complex_array),
 }
 
 
@@ -246,8 +253,8 @@ STAND_INS = {
     "fmax": "maximum", "fmin": "minimum", "hypot": "atan2", "logaddexp": "atan2", "copysign": "atan2", "trunc": "floor",
     "signbit": "isnan", "log2": "log", "log10": "log", "positive": "negative", "vecdot": "matmul",
     "outer": "multiply", "diff": "concat", "nextafter": "atan2", "tensordot": "matmul", "expm1": "exp", "log1p": "log",
-    "solve": "atan2", "square": "abs", "reciprocal": "sqrt", "matmul": "multiply", "cross": "multiply", "stack": "concat",
-    "clip": "maximum",
+    "solve": "atan2", "square": "abs", "reciprocal": "sqrt", "matmul": "multiply", "cross": "multiply",
+    "stack": "concat", "clip": "maximum",
 }  # fmt: skip
 _OF_POLARS = {
     "conj": "positive", "real": "positive", "matmul": "vecdot", "tensordot": "vecdot",
@@ -260,12 +267,7 @@ OTHER_STAND_INS = {
     "polars": _OF_POLARS,
     "polars-1": _OF_POLARS,
     # It has no product of matrices that others could be decided like, and its division keeps integers.
-    "pyarrow": {
-        **STAND_INS,
-        "tensordot": "multiply",
-        "vecdot": "multiply",
-        **dict.fromkeys(LOSSES_AS_DIVISION, "atan2"),
-    },
+    "pyarrow": STAND_INS | {"tensordot": "multiply", "vecdot": "multiply"} | dict.fromkeys(LOSSES_AS_DIVISION, "atan2"),
 }
 LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).stands_in]
 
@@ -273,7 +275,7 @@ LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).sta
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
         *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "mlx", "tinygrad",
-        "polars", "polars-1", "pyarrow", "array-api",
+        "polars", "polars-1", "pyarrow", "pandas", "pandas-nullable", "array-api",
     }  # fmt: skip
     for rules, name in LACKING:
         assert get_rules(rules).stands_in[name] == OTHER_STAND_INS.get(rules, STAND_INS).get(name, "divide")

@@ -104,8 +104,9 @@ def _measured(framework, mode=None):
 
 @pytest.mark.one_in(16)
 @_of(
-    "keras", "paddle", "mlx", "tinygrad", "polars", "polars-1", "pyarrow", "tf-off", "tf-all", "tf-safe", "numpy-legacy"
-)
+    "keras", "paddle", "mlx", "tinygrad", "polars", "polars-1", "pyarrow", "pandas", "pandas-nullable",
+    "tf-off", "tf-all", "tf-safe", "numpy-legacy",
+)  # fmt: skip
 def test_the_oracle_has_the_answer(rules, surprise):
     family, _, mode = rules.partition("-")
     framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None), "polars": (rules, None)}.get(

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from supremum.rules.numpy import NUMPY
     from supremum.rules.numpy_legacy import NUMPY_LEGACY
     from supremum.rules.paddle import PADDLE
+    from supremum.rules.pandas import PANDAS, PANDAS_NULLABLE
     from supremum.rules.polars import POLARS, POLARS_1
     from supremum.rules.pyarrow import PYARROW
     from supremum.rules.tf import TF_ALL, TF_OFF, TF_SAFE
@@ -71,6 +72,8 @@ __all__ = [
     "NUMPY",
     "NUMPY_LEGACY",
     "PADDLE",
+    "PANDAS",
+    "PANDAS_NULLABLE",
     "POLARS",
     "POLARS_1",
     "PYARROW",

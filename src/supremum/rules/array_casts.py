@@ -130,6 +130,10 @@ C_ROUTES: dict[str, tuple[Route, ...]] = {
 """
 
 
+def _never(value: Scalar, target: Format) -> bool:  # noqa: ARG001 (one for all)
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayCasts:
     """How a framework casts the values of arrays.
@@ -146,6 +150,7 @@ class ArrayCasts:
         flushes: the formats whose subnormal numbers are False; those of float32 also become zero on their way from
             and to float64.
         drops_imaginary: whether a complex number is True if its real part is.
+        raises: whether the framework raises for a value, by the format that it is cast to.
 
     >>> casts = ArrayCasts(
     ...     "C",
@@ -167,16 +172,17 @@ class ArrayCasts:
     clamps: frozenset[str] = frozenset()
     flushes: frozenset[str] = frozenset()
     drops_imaginary: bool = False
+    raises: Callable[[Scalar, Format], bool] = _never
 
     def outcomes(self, value: Scalar, source: Format, target: Format) -> tuple[Scalar, ...]:
-        """What a value may become, the likeliest first; none if nothing is known.
+        """What a value may become, the likeliest first; none if nothing is known, or if the framework raises.
 
         Args:
             value: a value of the source.
             source: the format it has.
             target: the format that it is cast to.
         """
-        if not self.formats >= {source.name, target.name}:
+        if not self.formats >= {source.name, target.name} or self.raises(value, target):
             return ()
         if target.category == "bool":
             return (self._is_true(value, source),)

@@ -25,6 +25,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "tinygrad": ("tinygrad",),
     "polars": ("polars", "polars-1"),
     "pyarrow": ("pyarrow",),
+    "pandas": ("pandas", "pandas-nullable"),
     "array_api": ("array-api",),
 }
 """The modules of this package, and the names of the rule sets in each."""
@@ -36,7 +37,7 @@ RuleName: TypeAlias = Literal[
     "jax", "jax-strict",
     "jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64",
     "numpy", "numpy-legacy", "torch", "keras", "tf-rfc-all", "tf-rfc-safe", "tf-rfc-none", "tf-off", "tf-all",
-    "tf-safe", "paddle", "mlx", "tinygrad", "polars", "polars-1", "pyarrow", "array-api",
+    "tf-safe", "paddle", "mlx", "tinygrad", "polars", "polars-1", "pyarrow", "pandas", "pandas-nullable", "array-api",
 ]  # fmt: skip
 """The names of `rule_names()`, for type checkers and for completion in editors.
 

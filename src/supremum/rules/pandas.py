@@ -1,0 +1,231 @@
+"""pandas' rules: those of NumPy for each column, with rows for the operations in which pandas differs.
+
+Source: pandas 3.1.1 with NumPy 2.4.6: `arithmetic_op` and `logical_op` in pandas/core/ops/array_ops.py,
+`find_common_type` and `find_result_type` in pandas/core/dtypes/cast.py, pandas/core/nanops.py, and for nullable columns
+pandas/core/arrays/masked.py. The conformance tests compare every cell with measurements of pandas.
+
+Operators, functions and `pd.concat` decide by dtype. `where`, `mask`, `clip` and assignment look at the values of the
+other column, and keep the dtype of the first one if it holds them all. These rules decide by dtype: `where` and `clip`
+give the dtype that pandas gives for values that do not fit. A division by zero may give float64 in pandas; these rules
+give the dtype for other divisors.
+
+Nullable columns such as Int8 are written int8 here. Their missing values do not change a dtype; the conformance tests
+list the exceptions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from supremum.decisions import Verdict
+from supremum.formats import Format, as_format
+from supremum.number_conversion import fits
+from supremum.operands import Operand, Operands, Scalar
+from supremum.operations import Operation
+from supremum.rules.array_casts import NATIVE
+from supremum.rules.numpy import SHARED, NumpyRules
+from supremum.rules.numpy_casts import LOOP_ORDER, common, common_of_all
+from supremum.rules.numpy_loops import listed
+from supremum.rules.reductions import Reduction, to
+from supremum.rules.verdicts import Storing, objection_to_loss
+
+_BOOL, _COMPLEX = as_format("bool"), as_format("complex128")
+_INTEGERS = [row for row in map(as_format, LOOP_ORDER) if row.category == "integer"]
+_LOGICAL = ("bitwise_and", "bitwise_or", "bitwise_xor")
+_REPLACING = ("where", "clip")
+_JOINING = ("concat", "matmul")
+"""Operations with the common type of their operands, but for bools with numbers, which give a column of objects."""
+_WITHOUT_BOOLS = ("divide", "floor_divide", "pow")
+"""Operations of bools alone that pandas refuses (`_BOOL_OP_NOT_ALLOWED` in pandas/core/ops/array_ops.py)."""
+_KEEPING_BOOLS = ("positive", "negative", "round")
+"""Functions that return a bool column, where NumPy refuses it or gives a float."""
+# `Series.diff` starts with a missing value, so that integers become floats.
+_DIFFERENCES = to("float32", "int8 int16") | to("float64", "uint8 uint16 uint32 uint64 int32 int64")
+
+_REDUCTIONS = {name: replace(row, numbers=False) for name, row in SHARED["reductions"].items()}
+
+
+def _giving(name: str, **gives: str) -> Reduction:
+    """NumPy's row of a reduction, with other dtypes for some operands."""
+    row = _REDUCTIONS[name]
+    rest = {own: wide for own, wide in row.accumulates.items() if own not in gives}
+    return replace(row, gives={**row.gives, **gives}, accumulates=rest, source="as measured")
+
+
+# `s += t` gives the name `s` to a new column if the dtype changes, and `s.iloc[0] = v` raises if `v` does not fit. Rule
+# sets store only results of the dtype by default.
+_SHARED: dict[str, Any] = {
+    "accepts": SHARED["accepts"],
+    "stands_in": SHARED["stands_in"],
+    "follows": {name: other for name, other in SHARED["follows"].items() if name not in ("concat", "diff")},
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PandasRules(NumpyRules):
+    """NumPy's rules for columns.
+
+    Args:
+        name, summary, source: as for every rule set.
+        columns: the dtypes of columns.
+        nullable: whether the columns have a mask. `where` and `clip` then keep the dtype of their first operand, and
+            `Series.diff` keeps that of integers.
+        holds: for dtypes without columns, the dtype of the column that holds a result.
+
+    >>> from supremum import explain
+    >>> explain("bool", "int8", operation="concat", rules="pandas").reason
+    ('concat of bools and numbers gives a column of objects',)
+    >>> [
+    ...     str(explain("int8", operation="exp", rules=each).dtype)
+    ...     for each in ("pandas", "pandas-nullable")
+    ... ]
+    ['float16', 'float32']
+    """
+
+    columns: frozenset[str] = field(kw_only=True)
+    nullable: bool = field(default=False, kw_only=True)
+    holds: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+
+    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
+        name, arrays = operation.name, [operand for operand in operands if operand.dtype is not None]
+        if absent := [each.name for each in arrays if each.name not in self.columns]:
+            return Verdict.refuse(f"{self.library} has no {listed(absent)} columns")
+        are_bools = {operand.category == _BOOL.category for operand in operands}
+        if name in _WITHOUT_BOOLS and are_bools == {True}:
+            return Verdict.refuse(f"pandas has no {name} of bools")
+        if name in (_JOINING if self.nullable else (*_JOINING, *_REPLACING)) and len(are_bools) > 1:
+            return Verdict.refuse(f"{name} of bools and numbers gives a column of objects")
+        if name in _KEEPING_BOOLS and arrays and are_bools == {True}:
+            return Verdict.accept(_BOOL.dtype, 1, f"{name} keeps bool columns")
+        if name == "diff" and len(arrays) == len(operands) == 1:
+            return self._difference(arrays[0].format)
+        if name in _REPLACING and arrays:
+            return self._replace(operation, operands)
+        if name in (*_JOINING, "diff"):
+            return self._held(self._meet(operation, operands))
+        verdict = super()._settle_operation(operation, operands)
+        if name in _LOGICAL and len(are_bools) > 1:
+            verdict = self._logical(verdict, operands)
+        return self._held(verdict)
+
+    def _held(self, verdict: Verdict) -> Verdict:
+        """The verdict, with a result that columns have."""
+        if verdict.result is None or (own := str(verdict.result.dtype)) in self.columns:
+            return verdict
+        if held := self.holds.get(own):
+            return verdict.resulting_in(as_format(held).dtype, f"{self.library} holds {own} as {held}")
+        return Verdict.refuse(*verdict.reason, f"{self.library} has no {own} columns")
+
+    def _difference(self, row: Format) -> Verdict:
+        """The verdict on `Series.diff`, whose first value is missing."""
+        if row is _BOOL and not self.nullable:
+            return Verdict.refuse("Series.diff of bools gives a column of objects")
+        gives = as_format(row.name if self.nullable else _DIFFERENCES.get(row.name, row.name))
+        first = "is missing" if self.nullable else "is NaN"
+        return Verdict.accept(
+            gives.dtype, 1, f"the first value of Series.diff {first}, and the result of {row} is {gives}"
+        )
+
+    def _logical(self, verdict: Verdict, operands: Operands) -> Verdict:
+        """The verdict on a logical operator of bools and integers, whose result pandas converts to bool."""
+        if verdict.result is None:
+            return verdict
+        if self.nullable and any(operand.name == "int*" for operand in operands):
+            return Verdict.refuse("the logical operators of nullable bool columns do not accept a Python int")
+        return verdict.resulting_in(_BOOL.dtype, "the logical operators give bool if an operand is bool")
+
+    def _replace(self, operation: Operation, operands: Operands) -> Verdict:
+        """The verdict on a function that replaces values of a column by those of another one, or by a number."""
+        first, *rest = operands
+        has_bounds = operation.name == "clip" and len(rest) > 1
+        kept = [
+            operand
+            for position, operand in enumerate(rest)
+            if not (has_bounds and self.ignores_bound(first, operand, is_lower=position == 0))
+        ]
+        column = next(operand for operand in operands if operand.dtype is not None)
+        others = [operand for operand in (first, *kept) if operand is not column]
+        if self.nullable:
+            return _kept(column, others, len(operands))
+        typed = [column.name, *(_typed(other, column) for other in others)]
+        found = common_of_all(typed) if all(typed) else None
+        if found is None:
+            return Verdict.refuse("no integer dtype of pandas holds the Python int", overflow=True)
+        why = f"the common type of {listed(typed)} is {found}; pandas keeps {column.name} if it holds every value"
+        return Verdict.accept(as_format(found).dtype, len(operands), why)
+
+    def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
+        if _BOOL.category in (value.category, into.category) and value.category != into.category:
+            return Verdict.refuse(f"pandas does not store {value} in a column of {into.dtype}")
+        return super()._assigned(value, into, how)
+
+
+def _typed(operand: Operand, column: Operand) -> str:
+    """The type of an operand that replaces values of a column; empty for an int that no integer dtype holds.
+
+    An int out of range takes the narrowest integer dtype that holds it.
+    """
+    if operand.dtype is not None:
+        return operand.name
+    if operand.category == _COMPLEX.category and column.category != operand.category:
+        return _COMPLEX.name  # `find_result_type` treats it as an array of its default dtype
+    value = operand.value
+    if type(value) is not int or column.category != operand.category or fits(value, column.format):
+        return operand.name
+    same_sign = [row for row in _INTEGERS if row.signed == (column.format.signed or value < 0)]
+    return next((row.name for row in same_sign if fits(value, row)), "")
+
+
+def _kept(column: Operand, others: Sequence[Operand], count: int) -> Verdict:
+    """The verdict on a replacement that keeps the dtype of a column, and raises for values that it does not hold."""
+    row = column.format
+    for other in others:
+        if other.is_python_scalar and other.category == _BOOL.category != row.category:
+            return Verdict.refuse(f"pandas does not store a Python bool in a column of {row}")
+        if why := objection_to_loss(str(other), other.category, row):
+            return Verdict.refuse(why)
+        if other.dtype is not None and not row.is_inexact and common(row.name, other.name) != row.name:
+            return Verdict.refuse(f"pandas keeps {row}, and raises for values of {other.name} that it does not hold")
+        if type(other.value) is int and not row.is_inexact and not fits(other.value, row):
+            return Verdict.refuse(f"the Python int {other.value} is out of range for {row}", overflow=True)
+    return Verdict.accept(row.dtype, count, f"pandas keeps the dtype of the column, {row}")
+
+
+def _raises(value: Scalar, target: Format) -> bool:
+    """Whether `astype` raises: for NaN and infinities as integers, and for negative floats as unsigned integers.
+
+    Source: `astype_float_to_int_nansafe` in pandas/core/dtypes/astype.py.
+    """
+    if not isinstance(value, float) or target.category != "integer":
+        return False
+    return not math.isfinite(value) or (value < 0 and not target.signed)
+
+
+_CASTS = replace(SHARED["array_casts"], library="pandas", measured="pandas 3.1.1 on x86-64", formats=NATIVE)
+_NULLABLE = NATIVE - {"float16", "complex64", "complex128"}
+PANDAS = PandasRules(
+    name="pandas",
+    summary="pandas 3, columns of NumPy dtypes: NumPy's rules, but bools do not mix with numbers in concat and where",
+    source="pandas 3.1.1, pandas/core/ops/array_ops.py and pandas/core/dtypes/cast.py",
+    columns=NATIVE,
+    library="pandas",
+    reductions=_REDUCTIONS
+    | {"sum": _giving("sum", float16="float64"), "mean": _giving("mean", float16="float64", complex64="complex128")},
+    array_casts=replace(_CASTS, raises=_raises),
+    **_SHARED,
+)
+PANDAS_NULLABLE = PandasRules(
+    name="pandas-nullable",
+    summary="pandas 3, nullable columns such as Int8: NumPy's rules without float16 and complex numbers",
+    source="pandas 3.1.1, pandas/core/arrays/masked.py",
+    columns=_NULLABLE,
+    nullable=True,
+    holds={"float16": "float32"},
+    library="nullable pandas",
+    reductions=_REDUCTIONS,
+    array_casts=replace(_CASTS, formats=_NULLABLE),
+    **_SHARED,
+)
