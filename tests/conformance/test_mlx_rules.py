@@ -77,11 +77,9 @@ def test_three_operands_are_folded_from_left_to_right_as_in_mlx():
 
 
 def triples_of(table):
-    return [
-        found
-        for found in ((*codes, cell) for codes, cell in triples(table["rows"], MEASURED["columns"]))
-        if found[-1] != "."
-    ]
+    """List (a, b, c, cell) of the triples that were measured."""
+    found = triples(table["rows"], MEASURED["columns"])
+    return [(*codes, cell) for codes, cell in found if cell != "."]
 
 
 def numbers():
