@@ -54,7 +54,16 @@ REFUSALS = {
     "t": ("type-check", "object is not callable|ConstType"),
 }
 NUMBERS: Sequence[tuple[str, Any]] = [
-    *[("bool", 2), ("uint8", 256), ("uint8", -1), ("int8", 1000), ("int16", 40000), ("uint16", -1)],
+    *[
+        ("bool", 2),
+        ("bool", 2**32 + 1),
+        ("uint8", 256),
+        ("uint8", -1),
+        ("int8", -1),
+        ("int8", 1000),
+        ("int16", 40000),
+        ("uint16", -1),
+    ],
     *[("int32", 2**40 + 5), ("uint32", -1), ("int64", 2**63), ("uint64", -1), ("float16", 70000), ("float16", 70000.0)],
     *[("bfloat16", 1e39), ("float32", 1e39), ("float8_e4m3fn", 1000), ("float8_e5m2", 1e6)],
     *[("float8_e4m3fnuz", 1000), ("float8_e5m2fnuz", 1e6)],
@@ -172,9 +181,12 @@ def tinygrad() -> dict[str, Any]:
     for name, number in NUMBERS:
         row = values[f"{name},{number}"] = {}
         tensor = make([1], name).realize()
-        for operation in ("add", "multiply", "less_than"):
-            result = OPERATORS[operation](tensor, number)
-            row[operation] = {"type": code_of[name_of(result)], "value": str(numbers_in(result)[0])}
+        for operation in ("add", "multiply", "less_than", "equal", *(("pow",) if number == -1 else ())):
+            cell = attempt(OPERATORS[operation], tensor, number)
+            if cell not in CODES:
+                row[operation] = {"refused": cell}
+                continue
+            row[operation] = {"type": cell, "value": str(numbers_in(OPERATORS[operation](tensor, number))[0])}
     code_of_dtype = {_dtype(name): code for code, name in CODES.items()}
 
     def least_upper(*codes: str) -> str:

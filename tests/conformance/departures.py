@@ -419,10 +419,16 @@ DEPARTURES: list[Departure] = [
         "tinygrad copies the sign to a number that it keeps weak; decisions do not depend on the order of the operands",
     ),
     Departure(
-        "tinygrad", "number", "multiply", "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz", "int* float*",
+        "tinygrad", "number", "any", "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz", "int* float*",
         "tensor", "tensor", 0,
         "tinygrad makes a number beyond the range of an 8-bit float its largest number; ml_dtypes, which holds the "
         "arrays of these rules, makes it infinite or NaN",
+    ),
+    Departure(
+        "tinygrad", "number", "equal less", "bool", "int*", "bool", "bool", 0,
+        "tinygrad compares bools with the number itself; these rules convert a number beyond int32, which the decision "
+        "says",
+        either_order=True,
     ),
     Departure(
         "tinygrad", "operator", "pow", "bool integer", "int*", "any", "refused", 0,

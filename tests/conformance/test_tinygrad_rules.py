@@ -83,30 +83,43 @@ def test_result_type_of_all_triples_agrees_with_least_upper_dtype():
     assert {key: cell for key, cell in asked.items() if ours_for("result_type", *key) != theirs_of(cell)} == {}
 
 
-def test_numbers_out_of_range_become_what_tinygrad_computes_with_except_in_8_bit_floats():
-    compared, saturated = 0, {}
+def test_numbers_out_of_range_become_what_tinygrad_computes_with_except_departures():
+    compared, different, refused = 0, {}, []
     for case, outcomes in MEASURED["values"].items():
         dtype, text = case.split(",")
         number = float(text) if "." in text or "e" in text else int(text)
-        for operation in ("multiply", "less_than"):
+        refused += [(case, operation) for operation, outcome in outcomes.items() if "refused" in outcome]
+        for operation in ("multiply", "less_than", "equal"):
             decision = explain(dtype, number, operation=operation, rules=TINYGRAD)
             assert str(decision.dtype) == CODES[outcomes[operation]["type"]].removesuffix("*"), (case, operation)
             steps = decision.verdict.number_steps[1]
             becomes = converted(number, steps) if steps else number
-            ours = becomes if operation == "multiply" else becomes > 1  # the tensor holds 1
+            # The tensor holds 1, or in a bool tensor True.
+            ours = {"multiply": becomes, "less_than": becomes > 1, "equal": becomes == 1}[operation]
             theirs = outcomes[operation]["value"]
             compared += 1
-            if str(ours) != theirs and not (operation == "less_than" and becomes != becomes):
-                saturated[case, operation] = (str(ours), theirs)
-    assert compared == 36
-    assert saturated == {
+            if str(ours) != theirs:
+                different[case, operation] = (str(ours), theirs)
+    assert compared == 60
+    assert different == {
+        # 8-bit floats: tinygrad takes the largest number of the format.
         ("float8_e4m3fn,1000", "multiply"): ("nan", "448.0"),
+        ("float8_e4m3fn,1000", "less_than"): ("False", "True"),
         ("float8_e5m2,1000000.0", "multiply"): ("inf", "57344.0"),
         ("float8_e4m3fnuz,1000", "multiply"): ("nan", "240.0"),
+        ("float8_e4m3fnuz,1000", "less_than"): ("False", "True"),
         ("float8_e5m2fnuz,1000000.0", "multiply"): ("nan", "57344.0"),
+        ("float8_e5m2fnuz,1000000.0", "less_than"): ("False", "True"),
+        # Bools: tinygrad compares them with the number itself.
+        ("bool,4294967297", "less_than"): ("False", "True"),
+        ("bool,4294967297", "equal"): ("True", "False"),
     }
+    assert {operation for _, operation in refused} == {"pow"}
+    assert [case for case, _ in refused] == [case for case in MEASURED["values"] if case.endswith(",-1")]
+    assert explain("int8", -1, operation="pow", rules=TINYGRAD)
     assert not explain("int8", 1000, operation="less", rules=TINYGRAD).number_changes
     assert str(explain("int8", 1000, operation="add", rules=TINYGRAD).number_changes[0]) == "wraps to -24"
+    assert str(explain("bool", 2**32 + 1, operation="equal", rules=TINYGRAD).number_changes[0]) == "wraps to 1"
 
 
 def test_reductions_accumulate_in_the_dtype_of_tinygrads_graph():

@@ -250,7 +250,9 @@ def test_the_suggested_casts_keep_the_old_dtype_in_jax(before):
     with jax.enable_x64(True):
         for operation, function in _JAX.items():
             for change in changes(before, "jax-x64", operation):
-                assert (change.to_type == "") == (change.before in ("refused", "complex32")), change
+                # JAX computes powers of bools in int32, whatever is cast.
+                has_no_cast = change.before in ("refused", "complex32") or (operation, change.before) == ("pow", "bool")
+                assert (change.to_type == "") == has_no_cast, change
                 if not change.to_type:
                     continue
                 a, b = (numbers.get(x) or jnp.ones(1, as_format(x).dtype) for x in change.pairs[0])

@@ -153,7 +153,7 @@ class TinygradRules(LatticeRuleSet):
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         # tinygrad compares integers with the number itself.
-        if operation.result is Result.BOOL and target.category == operands[position].category == CATEGORIES[1]:
+        if operation.result is Result.BOOL and {each.category for each in operands} == {CATEGORIES[1]}:
             return ()
         return super()._number_steps(operation, operands, position, target)
 
