@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oracle_arrays import keras_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
-from oracle_casts import numpy_casts, paddle_casts, tensorflow_casts
+from oracle_casts import numpy_casts, paddle_casts, polars_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_numpy_legacy import numpy_legacy
 from oracle_polars import polars
@@ -324,7 +324,9 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle-arrays": paddle_arrays,
     "paddle-casts": paddle_casts,
     "polars": polars,
+    "polars-casts": polars_casts,
     "polars-1": polars,
+    "polars-1-casts": polars_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,

@@ -72,7 +72,9 @@ def category(dtype: str) -> str:
 
 
 def text(value: Any) -> str:
-    """A value as the document has it."""
+    """A value as the document has it; `null` for a value that a cast refuses."""
+    if value is None:
+        return "null"
     if isinstance(value, complex):
         value = value.real
     return value.hex() if isinstance(value, float) else str(int(value))
@@ -208,6 +210,38 @@ def paddle_casts() -> dict[str, Any]:
         return (array.astype("float32") if name in foreign else array).numpy().tolist()
 
     return measured("paddle", pd.__version__, names, source, pd.cast, values)
+
+
+def polars_casts() -> dict[str, Any]:
+    """Measure Polars: a cast that is not strict makes null of a value, and a strict one raises an error, or neither."""
+    import polars as pl
+
+    own = {name: getattr(pl, _title(name), None) for name in _OWN.split() if category(name) != "complex"}
+    dtypes = {name: dtype for name, dtype in own.items() if dtype is not None}
+    wide = {"bool": pl.Boolean, "integer": pl.Int128, "float": pl.Float64}
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        try:
+            return pl.Series(numbers, dtype=wide[category(dtype)]).cast(dtypes[dtype])
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(str(error)) from error
+
+    def cast(array: Any, to: str) -> Any:
+        found = array.cast(dtypes[to], strict=False)
+        try:
+            array.cast(dtypes[to])
+        except pl.exceptions.InvalidOperationError:
+            assert found.null_count() == len(found)
+        else:
+            assert found.null_count() == 0
+        return found
+
+    return measured("polars", pl.__version__, " ".join(dtypes), source, cast, lambda array: array.to_list())
+
+
+def _title(name: str) -> str:
+    """Polars' name of a dtype."""
+    return {"bool": "Boolean"}.get(name, name.replace("uint", "UInt").replace("int", "Int").replace("float", "Float"))
 
 
 def torch_casts() -> dict[str, Any]:

@@ -350,7 +350,7 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
         ),
         Surprise(
             "maximum", ("uint8", 1), "int32",
-            "`max_horizontal` makes a column of the number first; in other operations it takes the dtype of the column.",
+            "`max_horizontal` makes a column of the number first; elsewhere it takes the dtype of the column.",
         ),
         Surprise(
             "maximum", ("float32", 1.0), "float64",

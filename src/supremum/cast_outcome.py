@@ -28,8 +28,9 @@ class CastOutcome:
         target: the dtype that the cast gives; JAX with x64 off gives 32 bits where 64 are asked for.
         value: the value, as the array holds it; None for the values at the limits.
         becomes: what the value may become; several numbers if that depends on its position in the array, none if it is
-            not known, and without a value.
-        is_defined: whether the framework defines the result, so that it is the same on every processor.
+            not known, if the cast is an error, and without a value.
+        is_defined: whether the framework defines the result, so that it is the same on every processor; True for an
+            error.
         reason: the reasons, one sentence each.
         examples: without a value, the outcomes for values at the limits.
 
@@ -74,15 +75,16 @@ class CastOutcome:
         """The outcome as plain data for `supremum.render`."""
         from supremum.render import Document  # import it only to print
 
-        told = "" if self.value is None else f": {self.value} becomes {self._told()}"
+        verb = "becomes" if self.becomes or not self.is_defined else "is"
+        told = "" if self.value is None else f": {self.value} {verb} {self._told()}"
         rows = [(repr(each.value), each._told()) for each in self.examples]
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
-        is_fine = self.is_defined and not self.changes
+        is_fine = self.is_defined and not self.changes and (self.value is None or bool(self.becomes))
         return Document(f"{self.source} -> {self.target}{told}", f"rules {self.rules}", tuple(rows), ok=is_fine)
 
     def _told(self) -> str:
         if not self.becomes:
-            return "a number that is not known"
+            return "an error" if self.is_defined else "a number that is not known"
         numbers = " or ".join(map(str, self.becomes))
         return numbers if self.is_defined else f"{numbers}, undefined"
 
@@ -181,7 +183,8 @@ def _held(value: Scalar, row: Format) -> Scalar:
 
 def _outcome(rules: str, casts: ArrayCasts, source: Format, target: Format, value: Scalar) -> CastOutcome:
     becomes = casts.outcomes(value, source, target)
-    is_defined = bool(becomes) and (casts.is_defined or not _is_beyond(value, target))
+    is_known = bool(becomes) and (casts.is_defined or not _is_beyond(value, target))
+    is_defined = is_known or casts.refuses(value, source, target)
     reason = tuple(_reasons(casts, source, target, value, becomes))
     return CastOutcome(rules, source.dtype, target.dtype, value, becomes, is_defined, reason)
 
@@ -197,7 +200,10 @@ def _is_beyond(value: Scalar, target: Format) -> bool:
 def _reasons(
     casts: ArrayCasts, source: Format, target: Format, value: Scalar, becomes: tuple[Scalar, ...]
 ) -> Iterator[str]:
-    if not becomes:
+    if casts.refuses(value, source, target):
+        beyond = f"{value} is out of range for {target}" if value == value else f"{target} has no NaN"
+        yield f"{beyond}, and a cast by {casts.library} raises an error, or gives null if it is not strict"
+    elif not becomes:
         known = f"the cast of {source} to {target} was not measured"
         yield known if casts.measured else f"{casts.library} does not define what becomes of a number out of range"
     elif target.category == "bool":

@@ -146,6 +146,7 @@ class ArrayCasts:
         flushes: the formats whose subnormal numbers are False; those of float32 also become zero on their way from
             and to float64.
         drops_imaginary: whether a complex number is True if its real part is.
+        checks_range: whether the cast of a number that an integer format does not hold is an error.
 
     >>> casts = ArrayCasts(
     ...     "C",
@@ -167,16 +168,29 @@ class ArrayCasts:
     clamps: frozenset[str] = frozenset()
     flushes: frozenset[str] = frozenset()
     drops_imaginary: bool = False
+    checks_range: bool = False
 
-    def outcomes(self, value: Scalar, source: Format, target: Format) -> tuple[Scalar, ...]:
-        """What a value may become, the likeliest first; none if nothing is known.
+    def refuses(self, value: Scalar, source: Format, target: Format) -> bool:
+        """Whether the cast of a value is an error.
 
         Args:
             value: a value of the source.
             source: the format it has.
             target: the format that it is cast to.
         """
-        if not self.formats >= {source.name, target.name}:
+        if not self.checks_range or target.category != "integer" or not self.formats >= {source.name, target.name}:
+            return False
+        return not math.isfinite(value.real) or not target.min <= int(value.real) <= target.max
+
+    def outcomes(self, value: Scalar, source: Format, target: Format) -> tuple[Scalar, ...]:
+        """What a value may become, the likeliest first; none if nothing is known, or if the cast is an error.
+
+        Args:
+            value: a value of the source.
+            source: the format it has.
+            target: the format that it is cast to.
+        """
+        if not self.formats >= {source.name, target.name} or self.refuses(value, source, target):
             return ()
         if target.category == "bool":
             return (self._is_true(value, source),)

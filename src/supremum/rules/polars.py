@@ -22,6 +22,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import Operation, Result
+from supremum.rules.array_casts import ArrayCasts, through_float32
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -153,7 +154,7 @@ class PolarsRules(RuleSet):
         return (super()._key(operand), at)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
-        return (target,)  # Polars rounds an int to a float once
+        return _CASTS.steps(_LITERAL, target) if operands[position].category == "float" else (target,)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if why := self._objection(operation, operands):
@@ -295,6 +296,14 @@ def _clip(operands: Operands) -> Verdict:
     return Verdict.accept(own.format.dtype, len(operands), f"the bounds are cast to {own.dtype}")
 
 
+_CASTS = ArrayCasts(
+    "Polars",
+    "Polars 2.1 on x86-64",
+    frozenset({*_FLOAT_OF, *_FLOATS.nodes} - {_INT128}),
+    through=through_float32("float16"),
+    checks_range=True,
+)
+_LITERAL = as_format(_DEFAULT_FLOAT)
 POLARS = PolarsRules(
     name="polars",
     summary="Polars 2: supertypes of columns, and Python ints in the narrowest type that holds them",
@@ -304,6 +313,7 @@ POLARS = PolarsRules(
     lacks={"negative": tuple(row.name for row in _UNSIGNED_ROWS)},
     reductions=_REDUCTIONS,
     library="Polars",
+    array_casts=_CASTS,
 )
 _FLOAT_OF_1: dict[str, str] = {name: "float32" if each == "float16" else each for name, each in _FLOAT_OF.items()}
 POLARS_1 = replace(
@@ -317,4 +327,5 @@ POLARS_1 = replace(
     floats=_FLOAT_OF_1,
     literal_columns=frozenset(("maximum", "minimum")),
     masks_integers=True,
+    array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_CASTS.formats - {"float16"}),
 )
