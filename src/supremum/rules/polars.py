@@ -58,7 +58,7 @@ _BOUNDS = sorted(
     {bound for row in (*_SIGNED_ROWS, *_UNSIGNED_ROWS) for bound in (int(row.min), int(row.max))}
     | {edge for each in (_LITERALS, _EXPONENTS) for edge in (each.start, each.stop - 1)}
 )
-# These rules treat all ints alike between two neighbouring bounds.
+"""These rules treat all ints alike between two neighbouring bounds."""
 
 _UP_TO_FLOAT, _NUMBERS = CATEGORIES[:3], CATEGORIES[1:3]
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
@@ -210,7 +210,7 @@ class PolarsRules(RuleSet):
     def _supertype(self, a: _Type, b: _Type) -> _Type:
         """The type of two operands together."""
         if a.is_number and b.is_number:
-            return max(a, b, key=lambda each: (each.name == "float*", abs(each.value or 0)))
+            return self._of_numbers(a, b)
         if a.is_number or b.is_number:
             number, column = (a, b) if a.is_number else (b, a)
             stays = number.name == "float*" and column.category == "bool"
@@ -220,8 +220,16 @@ class PolarsRules(RuleSet):
             joined = _FLOATS.join(*names)
         else:
             joined = _INT128 if _INT128 in (a.name, b.name) else self.integers.join(a.name, b.name)
-        assert joined is not None  # float64 and Int128 are above everything
+        assert joined is not None  # float64 or Int128 is above everything
         return _Type(joined)
+
+    def _of_numbers(self, a: _Type, b: _Type) -> _Type:
+        """The type of two Python numbers together: weak, unless both defaults promote to a third type."""
+        floats = [each for each in (a, b) if each.name == "float*"]
+        if floats:
+            return floats[0]
+        together = self._supertype(_Type(a.default), _Type(b.default))
+        return next((each for each in (a, b) if each.default == together.name), together)
 
     def _beside(self, number: _Type, column: _Type) -> str:
         """The type of a Python number next to a column."""
