@@ -51,7 +51,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oracle_arrays import keras_arrays, mlx_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
-from oracle_casts import mlx_casts, numpy_casts, paddle_casts, tensorflow_casts
+from oracle_casts import mlx_casts, numpy_casts, paddle_casts, polars_casts, tensorflow_casts
 from oracle_keras import keras
 from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
@@ -342,6 +342,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle-arrays": paddle_arrays,
     "paddle-casts": paddle_casts,
     "polars": polars,
+    "polars-casts": polars_casts,
     "polars-1": polars,
     "pyarrow": pyarrow,
     "pyarrow-arrays": pyarrow_arrays,
@@ -352,6 +353,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "pandas-nullable": pandas_nullable,
     "pandas-nullable-arrays": pandas_nullable_arrays,
     "pandas-nullable-casts": pandas_nullable_casts,
+    "polars-1-casts": polars_casts,
     "tensorflow": tensorflow,
     "tensorflow-arrays": tensorflow_arrays,
     "tensorflow-casts": tensorflow_casts,

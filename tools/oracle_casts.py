@@ -72,7 +72,9 @@ def category(dtype: str) -> str:
 
 
 def text(value: Any) -> str:
-    """A value as the document has it; a string stands for what is not a value."""
+    """A value as the document has it, `null` for one that a cast refuses; a string stands for what is not a value."""
+    if value is None:
+        return "null"
     if isinstance(value, str):
         return value
     if isinstance(value, complex):
@@ -229,6 +231,38 @@ def mlx_casts() -> dict[str, Any]:
 
     names = " ".join(CODES.values())
     return measured("mlx", mx.__version__, names, source, cast, lambda array: array.tolist())
+
+
+def polars_casts() -> dict[str, Any]:
+    """Measure Polars: a cast that is not strict makes null of a value, and a strict one raises an error, or neither."""
+    import polars as pl
+
+    own = {name: getattr(pl, _title(name), None) for name in _OWN.split() if category(name) != "complex"}
+    dtypes = {name: dtype for name, dtype in own.items() if dtype is not None}
+    wide = {"bool": pl.Boolean, "integer": pl.Int128, "float": pl.Float64}
+
+    def source(numbers: list[Any], dtype: str) -> Any:
+        try:
+            return pl.Series(numbers, dtype=wide[category(dtype)]).cast(dtypes[dtype])
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(str(error)) from error
+
+    def cast(array: Any, to: str) -> Any:
+        found = array.cast(dtypes[to], strict=False)
+        try:
+            array.cast(dtypes[to])
+        except pl.exceptions.InvalidOperationError:
+            assert found.null_count() == len(found)
+        else:
+            assert found.null_count() == 0
+        return found
+
+    return measured("polars", pl.__version__, " ".join(dtypes), source, cast, lambda array: array.to_list())
+
+
+def _title(name: str) -> str:
+    """Polars' name of a dtype."""
+    return {"bool": "Boolean"}.get(name, name.replace("uint", "UInt").replace("int", "Int").replace("float", "Float"))
 
 
 def torch_casts() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from conformance.array_departures import ARRAY_DEPARTURES
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from conformance.departures import DEPARTURES, Departure
 from generate.markup import NOTATION, codes, markdown_table
-from supremum.rules.names import HOMES
+from supremum.rules.names import FOLLOWING, HOMES
 
 _DEPARTURES = (*DEPARTURES, *ARRAY_DEPARTURES)
 _AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)
@@ -15,7 +15,7 @@ _HEAD = ("operations", "operands", "Supremum", "source", "compared with", "cells
 
 def departures_of(rules: str) -> list[Departure]:
     """Return the departures of a rule set; those named `"jax"` are departures of all JAX rule sets."""
-    names = {rules, rules.partition("-")[0]}
+    names = {rules, *(name for name, members in FOLLOWING.items() if rules in members)}
     return [row for row in _DEPARTURES if row.rules in names]
 
 

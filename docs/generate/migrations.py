@@ -179,4 +179,25 @@ tinygrad took its lattice from JAX, weak types included. The differences are:
         ),
         ("tokens / tokens", "tokens * 0.5", "tokens * hidden", "tokens + counts", "hidden * narrow"),
     ),
+    Migration(
+        "NumPy to Polars", "numpy", "polars", (("polars-1", "Polars 1, which has no float16"),),
+        """\
+Both take the first type that holds every value of both operands, so most pairs agree. The differences are:
+
+* **Python ints widen integers.** `uint8_array + 256` raises an `OverflowError` in NumPy 2; in Polars a column takes the
+  narrowest type that holds the number, here UInt16.
+* **Python floats** make float64 of an integer column in both, and keep the type of a float column.
+* **uint64 with signed integers** is float64 in NumPy. Polars 2 makes it Int128, which no NumPy array holds, so these
+  rules refuse it.
+* **Functions such as `sqrt`** give float64 for every integer; NumPy gives float16 for 8 bits and float32 for 16.
+* **A power has the type of its base**: int8 to the power of an int64 column is int8.
+* **Sums of narrow integers** are int64, even of unsigned ones. A sum of bools is uint32, and one of int32 stays int32.""",
+        (
+            'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
+            'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',
+            'weights = supremum.asarray(np.array([0.5, 0.25, 1.0], "float32"))',
+            'mask = supremum.asarray(np.array([True, False, True]))',
+        ),
+        ("pixels + 256", "pixels / 2", "labels * weights", "pixels ** labels", "mask + mask", "weights * 0.5"),
+    ),
 )  # fmt: skip

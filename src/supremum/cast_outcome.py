@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, Format, as_format
-from supremum.number_conversion import converted, fits
+from supremum.number_conversion import converted, fits, is_beyond_integers
 from supremum.operands import OperandLike, Scalar, as_operand
 from supremum.rules import RuleSet, RulesLike, get_rules
 
@@ -28,8 +28,9 @@ class CastOutcome:
         target: the dtype that the cast gives; JAX with x64 off gives 32 bits where 64 are asked for.
         value: the value, as the array holds it; None for the values at the limits.
         becomes: what the value may become; several numbers if that depends on its position in the array, none if it is
-            not known, if the framework raises, and without a value.
-        is_defined: whether the framework defines the result, so that it is the same on every processor.
+            not known, if the cast is an error, and without a value.
+        is_defined: whether the framework defines the result, so that it is the same on every processor; True for an
+            error.
         reason: the reasons, one sentence each.
         examples: without a value, the outcomes for values at the limits.
 
@@ -74,10 +75,11 @@ class CastOutcome:
         """The outcome as plain data for `supremum.render`."""
         from supremum.render import Document  # import it only to print
 
-        told = "" if self.value is None else f": {self.value} becomes {self._told()}"
+        verb = "becomes" if self.becomes or not self.is_defined else "is"
+        told = "" if self.value is None else f": {self.value} {verb} {self._told()}"
         rows = [(repr(each.value), each._told()) for each in self.examples]
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
-        is_fine = self.is_defined and not self.changes
+        is_fine = self.is_defined and not self.changes and (self.value is None or bool(self.becomes))
         return Document(f"{self.source} -> {self.target}{told}", f"rules {self.rules}", tuple(rows), ok=is_fine)
 
     def _told(self) -> str:
@@ -182,28 +184,20 @@ def _held(value: Scalar, row: Format) -> Scalar:
 def _outcome(rules: str, casts: ArrayCasts, source: Format, target: Format, value: Scalar) -> CastOutcome:
     becomes = casts.outcomes(value, source, target)
     is_known = bool(becomes) and (casts.is_defined or not _is_beyond(value, target))
-    is_defined = is_known or _is_error(casts, source, target, value)
+    is_defined = is_known or casts.refuses(value, source, target)
     reason = tuple(_reasons(casts, source, target, value, becomes))
     return CastOutcome(rules, source.dtype, target.dtype, value, becomes, is_defined, reason)
 
 
-def _is_error(casts: ArrayCasts, source: Format, target: Format, value: Scalar) -> bool:
-    """Whether the framework has the cast, but raises for the value."""
-    return casts.formats >= {source.name, target.name} and casts.raises(value, target)
-
-
 def _is_beyond(value: Scalar, target: Format) -> bool:
     """Whether C does not define the conversion: of a float to an integer that the format does not hold."""
-    real = value.real
-    if not isinstance(real, float) or target.category != "integer":
-        return False
-    return not math.isfinite(real) or not target.min <= int(real) <= target.max
+    return isinstance(value.real, float) and is_beyond_integers(value, target)
 
 
 def _reasons(
     casts: ArrayCasts, source: Format, target: Format, value: Scalar, becomes: tuple[Scalar, ...]
 ) -> Iterator[str]:
-    if _is_error(casts, source, target, value):
+    if casts.refuses(value, source, target):
         yield f"{casts.library} raises an error instead of casting {value} to {target}"
     elif not becomes:
         known = f"the cast of {source} to {target} was not measured"

@@ -204,6 +204,25 @@ def _beyond(row: Format, value: int | float) -> float:
     return math.nan if row.nan is not Nan.NONE else largest if value > 0 else -largest
 
 
+def is_beyond_integers(value: Scalar, target: Format) -> bool:
+    """Whether a format is one of integers, and does not hold the integral part of a value.
+
+    Args:
+        value: the value.
+        target: the format.
+
+    >>> from supremum.formats import as_format
+    >>> [
+    ...     is_beyond_integers(value, as_format("int8"))
+    ...     for value in (127.9, 128.0, float("nan"))
+    ... ]
+    [False, True, True]
+    """
+    if target.category != "integer":
+        return False
+    return not math.isfinite(value.real) or not target.min <= int(value.real) <= target.max
+
+
 def fits(value: Scalar, target: Format) -> bool:
     """Whether a Python number is in the range of a format.
 

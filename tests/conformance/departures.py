@@ -502,7 +502,7 @@ DEPARTURES: list[Departure] = [
     Departure(
         "polars-1", "expression", _BITWISE, "bool() int* float*", "bool scalar", "refused", "bool int32 float64", 10,
         "Polars 1 refuses a Boolean with a number on its right, but accepts some in the other order, and its optimizer "
-        "makes True | 1 True; these rules refuse all",
+        "replaces True or-ed with a number by True; these rules refuse all",
     ),
     Departure(
         "pyarrow", "operator", f"add subtract multiply divide pow {_BITWISE} {_SHIFTS}", "int* float*", "tensor", "any",

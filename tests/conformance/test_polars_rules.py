@@ -257,6 +257,8 @@ def test_polars_2_gives_int128_where_polars_1_gave_float64():
 def test_python_numbers_without_a_column_get_default_dtypes():
     pairs = [(1,), (True, 1), (1, 2.0), (2**31, 1), (2**63,)]
     assert [str(result_type(*pair, rules=POLARS)) for pair in pairs] == ["int32", "int32", "float64", "int64", "uint64"]
+    assert explain(-1, 2**63, rules=POLARS).reason[-1] == "the result is Int128, which has no format here"
+    assert str(result_type(-1, 2**63, rules=POLARS_1)) == "float64"
 
 
 def test_ints_that_polars_makes_null_overflow():

@@ -174,8 +174,18 @@ class ArrayCasts:
     drops_imaginary: bool = False
     raises: Callable[[Scalar, Format], bool] = _never
 
+    def refuses(self, value: Scalar, source: Format, target: Format) -> bool:
+        """Whether the cast of a value is an error.
+
+        Args:
+            value: a value of the source.
+            source: the format it has.
+            target: the format that it is cast to.
+        """
+        return self.formats >= {source.name, target.name} and self.raises(value, target)
+
     def outcomes(self, value: Scalar, source: Format, target: Format) -> tuple[Scalar, ...]:
-        """What a value may become, the likeliest first; none if nothing is known, or if the framework raises.
+        """What a value may become, the likeliest first; none if nothing is known, or if the cast is an error.
 
         Args:
             value: a value of the source.

@@ -19,9 +19,10 @@ from typing import NamedTuple
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, fits
+from supremum.number_conversion import Steps, fits, is_beyond_integers
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import Operation, Result
+from supremum.rules.array_casts import ArrayCasts, through_float32
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -57,7 +58,7 @@ _BOUNDS = sorted(
     {bound for row in (*_SIGNED_ROWS, *_UNSIGNED_ROWS) for bound in (int(row.min), int(row.max))}
     | {edge for each in (_LITERALS, _EXPONENTS) for edge in (each.start, each.stop - 1)}
 )
-# These rules treat all ints alike between two neighbouring bounds.
+"""These rules treat all ints alike between two neighbouring bounds."""
 
 _UP_TO_FLOAT, _NUMBERS = CATEGORIES[:3], CATEGORIES[1:3]
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
@@ -153,7 +154,7 @@ class PolarsRules(RuleSet):
         return (super()._key(operand), at)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
-        return (target,)  # Polars rounds an int to a float once
+        return _CASTS.steps(_LITERAL, target) if operands[position].category == "float" else (target,)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if why := self._objection(operation, operands):
@@ -209,7 +210,7 @@ class PolarsRules(RuleSet):
     def _supertype(self, a: _Type, b: _Type) -> _Type:
         """The type of two operands together."""
         if a.is_number and b.is_number:
-            return max(a, b, key=lambda each: (each.name == "float*", abs(each.value or 0)))
+            return self._of_numbers(a, b)
         if a.is_number or b.is_number:
             number, column = (a, b) if a.is_number else (b, a)
             stays = number.name == "float*" and column.category == "bool"
@@ -219,8 +220,16 @@ class PolarsRules(RuleSet):
             joined = _FLOATS.join(*names)
         else:
             joined = _INT128 if _INT128 in (a.name, b.name) else self.integers.join(a.name, b.name)
-        assert joined is not None  # float64 and Int128 are above everything
+        assert joined is not None  # float64 or Int128 is above everything
         return _Type(joined)
+
+    def _of_numbers(self, a: _Type, b: _Type) -> _Type:
+        """The type of two Python numbers together: weak, unless both defaults promote to a third type."""
+        floats = [each for each in (a, b) if each.name == "float*"]
+        if floats:
+            return floats[0]
+        together = self._supertype(_Type(a.default), _Type(b.default))
+        return next((each for each in (a, b) if each.default == together.name), together)
 
     def _beside(self, number: _Type, column: _Type) -> str:
         """The type of a Python number next to a column."""
@@ -295,6 +304,14 @@ def _clip(operands: Operands) -> Verdict:
     return Verdict.accept(own.format.dtype, len(operands), f"the bounds are cast to {own.dtype}")
 
 
+_CASTS = ArrayCasts(
+    "Polars",
+    "Polars 2.1 on x86-64",
+    frozenset({*_FLOAT_OF, *_FLOATS.nodes} - {_INT128}),
+    through=through_float32("float16"),
+    raises=is_beyond_integers,  # a cast that is not strict gives null
+)
+_LITERAL = as_format(_DEFAULT_FLOAT)
 POLARS = PolarsRules(
     name="polars",
     summary="Polars 2: supertypes of columns, and Python ints in the narrowest type that holds them",
@@ -304,6 +321,7 @@ POLARS = PolarsRules(
     lacks={"negative": tuple(row.name for row in _UNSIGNED_ROWS)},
     reductions=_REDUCTIONS,
     library="Polars",
+    array_casts=_CASTS,
 )
 _FLOAT_OF_1: dict[str, str] = {name: "float32" if each == "float16" else each for name, each in _FLOAT_OF.items()}
 POLARS_1 = replace(
@@ -317,4 +335,5 @@ POLARS_1 = replace(
     floats=_FLOAT_OF_1,
     literal_columns=frozenset(("maximum", "minimum")),
     masks_integers=True,
+    array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_CASTS.formats - {"float16"}),
 )
