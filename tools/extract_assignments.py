@@ -3,8 +3,8 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow` and `keras`, in the environments that `extract_oracles` describes. The tests measure the other frameworks
-directly.
+`tensorflow`, `keras` and `pyarrow`, in the environments that `extract_oracles` describes. The tests measure the other
+frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -34,6 +34,9 @@ from typing import Any
 from extract_oracles import PADDLE_CODES, SCALARS, TARGET, dump, tables
 from oracle_keras import CODES as KERAS_CODES
 from oracle_numpy_legacy import CODES as NUMPY_CODES
+from oracle_pyarrow import CODES as PYARROW_CODES
+from oracle_pyarrow import make as pyarrow_of
+from oracle_pyarrow import name_of as pyarrow_name
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
 
@@ -101,7 +104,10 @@ def measured(
 
 
 def numbers(
-    writes: dict[str, Write], make: Callable[[str], Any], show: Callable[[Any], str]
+    writes: dict[str, Write],
+    make: Callable[[str], Any],
+    show: Callable[[Any], str],
+    targets: tuple[str, ...] = TARGETS,
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return what Python numbers become when they are written, as text.
 
@@ -109,9 +115,10 @@ def numbers(
         writes: functions that write, by operation and form.
         make: makes an object to write into from the name of its dtype.
         show: returns the dtype and value of an object that holds a result, as text.
+        targets: the names of the dtypes to write into.
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
-    for name in TARGETS:
+    for name in targets:
         for number in NUMBERS:
             row = found[f"{name},{number}"] = {}
             for what, write in writes.items():
@@ -235,6 +242,40 @@ def keras() -> dict[str, Any]:
     }
 
 
+def pyarrow() -> dict[str, Any]:
+    """Measure PyArrow, whose arrays are immutable: `a += b` makes an array, and `fill_null` replaces nulls."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    code_of = {name: code for code, name in PYARROW_CODES.items()}
+    keys = [*PYARROW_CODES, *SCALARS]
+
+    def value(key: str) -> Any:
+        return SCALARS[key] if key in SCALARS else pyarrow_of([1], PYARROW_CODES[key])
+
+    def fill(array: Any, given: Any) -> Any:
+        return pc.fill_null(pa.nulls(1, array.type), given)
+
+    # There are no operators `//` and `%`.
+    operators = {name: write for name, write in IN_PLACE.items() if name not in ("floor_divide", "remainder")}
+    writes = {f"{name} in_place": write for name, write in operators.items()} | {"assign item": fill}
+    cells = measured(writes, keys, value, value, lambda array: code_of[pyarrow_name(array)])
+    return {
+        "framework": "pyarrow",
+        "version": pa.__version__,
+        "codes": PYARROW_CODES,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": fill},
+            lambda name: pyarrow_of([1], name),
+            lambda array: f"{pyarrow_name(array)} {array[0].as_py()}",
+            tuple(name for name in TARGETS if name in code_of),
+        ),
+    }
+
+
 def measure_tensorflow(mode: str) -> dict[str, Any]:
     """Measure one mode of TensorFlow, in this process. Variables have methods only, since they reject `+=`.
 
@@ -302,6 +343,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "keras": keras,
     "numpy-legacy": numpy_legacy,
     "paddle": paddle,
+    "pyarrow": pyarrow,
     "tensorflow": tensorflow,
 }
 

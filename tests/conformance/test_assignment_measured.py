@@ -1,4 +1,4 @@
-"""What NumPy 1.26, Paddle, TensorFlow and Keras store in arrays, as measured by tools/extract_assignments.py."""
+"""What the frameworks that are not installed store in arrays, as measured by tools/extract_assignments.py."""
 
 import json
 import pathlib
@@ -47,6 +47,12 @@ def test_numpy_legacy_rules_store_what_numpy_1_26_stored(form):
 def test_paddle_rules_store_what_paddle_stored(form):
     document = _document("paddle")
     check("paddle", form, _cells(document, document, form))
+
+
+@pytest.mark.parametrize("form", ["in_place", "item"])
+def test_pyarrow_rules_store_what_pyarrow_stored(form):
+    document = _document("pyarrow")
+    check("pyarrow", form, _cells(document, document, form))
 
 
 @pytest.mark.parametrize("form", ["variable", "item"])
