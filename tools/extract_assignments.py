@@ -3,8 +3,8 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow`, `keras`, `mlx`, `tinygrad`, `pandas` and `pandas-nullable`, in the environments that `extract_oracles`
-describes. The tests measure the other frameworks directly.
+`tensorflow`, `keras`, `mlx`, `tinygrad`, `pyarrow`, `pandas` and `pandas-nullable`, in the environments that
+`extract_oracles` describes. The tests measure the other frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -41,6 +41,9 @@ from oracle_numpy_legacy import CODES as NUMPY_CODES
 from oracle_pandas import NULLABLE_CODES as PANDAS_NULLABLE_CODES
 from oracle_pandas import name_in_pandas
 from oracle_pandas import name_of as pandas_name_of
+from oracle_pyarrow import CODES as PYARROW_CODES
+from oracle_pyarrow import make as pyarrow_of
+from oracle_pyarrow import name_of as pyarrow_name
 from oracle_tensorflow import CODES as TENSORFLOW_CODES
 from oracle_tensorflow import MODES, by_mode
 from oracle_tinygrad import CODES as TINYGRAD_CODES
@@ -390,6 +393,40 @@ def _pandas(*, nullable: bool) -> dict[str, Any]:
     }
 
 
+def pyarrow() -> dict[str, Any]:
+    """Measure PyArrow, whose arrays are immutable: `a += b` makes an array, and `fill_null` replaces nulls."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    code_of = {name: code for code, name in PYARROW_CODES.items()}
+    keys = [*PYARROW_CODES, *SCALARS]
+
+    def value(key: str) -> Any:
+        return SCALARS[key] if key in SCALARS else pyarrow_of([1], PYARROW_CODES[key])
+
+    def fill(array: Any, given: Any) -> Any:
+        return pc.fill_null(pa.nulls(1, array.type), given)
+
+    # There are no operators `//` and `%`.
+    operators = {name: write for name, write in IN_PLACE.items() if name not in ("floor_divide", "remainder")}
+    writes = {f"{name} in_place": write for name, write in operators.items()} | {"assign item": fill}
+    cells = measured(writes, keys, value, value, lambda array: code_of[pyarrow_name(array)])
+    return {
+        "framework": "pyarrow",
+        "version": pa.__version__,
+        "codes": PYARROW_CODES,
+        "refusals": REFUSALS,
+        "columns": " ".join(keys),
+        "tables": tables(cells, keys),
+        "values": numbers(
+            {"assign item": fill},
+            lambda name: pyarrow_of([1], name),
+            lambda array: f"{pyarrow_name(array)} {array[0].as_py()}",
+            tuple(name for name in TARGETS if name in code_of),
+        ),
+    }
+
+
 def measure_tensorflow(mode: str) -> dict[str, Any]:
     """Measure one mode of TensorFlow, in this process. Variables have methods only, since they reject `+=`.
 
@@ -460,6 +497,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle": paddle,
     "pandas": pandas,
     "pandas-nullable": pandas_nullable,
+    "pyarrow": pyarrow,
     "tensorflow": tensorflow,
     "tinygrad": tinygrad,
 }

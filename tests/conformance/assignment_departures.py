@@ -59,6 +59,7 @@ DEPARTURES: tuple[Departure, ...] = (
         )
         for says, count in zip((_TRUTH, _FRACTION, _IMAGINARY), counts, strict=True)
     ),
+    Departure("pyarrow", "item", "refused", _FRACTION, {"assign": 8}, _NOT_SILENT),
     Departure(
         "numpy", "item", "refused", "is out of range of int1", {"assign": 4},
         "ml_dtypes wraps numbers in its narrow integers, for example 1 to -1 in int1",

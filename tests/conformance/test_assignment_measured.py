@@ -62,6 +62,12 @@ def test_pandas_rules_store_what_pandas_stored(rules, form):
     check(rules, form, _cells(document, document, form))
 
 
+@pytest.mark.parametrize("form", ["in_place", "item"])
+def test_pyarrow_rules_store_what_pyarrow_stored(form):
+    document = _document("pyarrow")
+    check("pyarrow", form, _cells(document, document, form))
+
+
 @pytest.mark.parametrize("form", ["variable", "item"])
 @pytest.mark.parametrize("mode", ["off", "all", "safe"])
 def test_tensorflow_rules_store_what_tensorflow_stored(mode, form):

@@ -126,7 +126,7 @@ def test_python_numbers_have_the_dtypes_and_values_of_pyarrow():
         counts["accepted"] += 1
         if operation == "where":
             assert str(converted(value, decision.verdict.number_steps[1])) == becomes, (left, value)
-    assert counts == {"accepted": 641, "refused": 151}
+    assert counts == {"accepted": 668, "refused": 168}
 
 
 def is_cast_safely(value, source, target):
@@ -204,3 +204,24 @@ def test_formats_without_pyarrow_arrays_are_refused(name):
 )
 def test_reason_names_the_rule_that_decided(operation, operands, reason):
     assert reason in str(explain(*operands, operation=operation, rules=PYARROW))
+
+
+@pytest.mark.parametrize(
+    ("value", "into", "stored"),
+    [
+        ("int8", "int8", True),
+        ("int8", "int16", False),
+        (1, "int8", True),
+        (1000, "int8", False),
+        (1.5, "int8", False),
+        (True, "int8", False),
+        (True, "float32", True),
+        (1e300, "float32", False),
+        (2**24, "float32", True),
+        (2**24 + 1, "float32", False),
+        (2**12 + 1, "float16", True),
+        (1, "bool", False),
+    ],
+)
+def test_python_numbers_are_stored_as_fill_null_stores_them_if_they_are_in_range(value, into, stored):
+    assert bool(explain(value, operation="assign", into=into, rules=PYARROW)) == stored

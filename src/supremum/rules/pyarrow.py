@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
+from supremum.number_conversion import fits
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, Family, Operation
 from supremum.rules.array_casts import C_ROUTES, ArrayCasts
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb, given
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, Storing, climb, given
 
 _ORDER = Lattice(
     {
@@ -142,6 +143,18 @@ class PyArrowRules(RuleSet):
             return met.resulting_in(_ROWS[gives].dtype, f"{operation.name} of {own} is {gives}")
         return given(operation, met)
 
+    def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
+        if not value.is_python_scalar and value.dtype != into.dtype:
+            return Verdict.refuse(f"pyarrow stores only values of the same type, got {value.dtype} for {into.dtype}")
+        if isinstance(value.value, bool) and into.category == CATEGORIES[1]:
+            return Verdict.refuse(f"pyarrow makes no {into.dtype} of a Python bool")
+        number, name = value.value, into.format.name
+        # An int is rounded to float16, but must be held by the other types.
+        if type(number) is int and name not in _HALF and not _is_held(number, name):
+            why = f"{value} is an int that {into.dtype} does not hold, and pyarrow raises"
+            return Verdict.refuse(why, overflow=True)
+        return super()._assigned(value, into, how)
+
 
 def _kinds(operands: Operands) -> list[str]:
     """The types of the Python numbers among operands."""
@@ -151,7 +164,8 @@ def _kinds(operands: Operands) -> list[str]:
 
 def _is_held(value: int, name: str) -> bool:
     """Whether PyArrow converts a Python int to a type, which must hold it exactly."""
-    return _INT64.min <= value <= _INT64.max and abs(value) <= _largest(name)
+    largest = _largest(name)
+    return fits(value, _INT64) and (-largest if _ROWS[name].is_inexact else _ROWS[name].min) <= value <= largest
 
 
 def _largest(name: str) -> int:
@@ -192,11 +206,12 @@ _CASTS = ArrayCasts(
 )
 PYARROW = PyArrowRules(
     name="pyarrow",
-    summary="PyArrow: Python numbers are int64 and float64, integers with uint64 are int64, and no float is widened",
+    summary="PyArrow's functions: Python numbers count as int64 and float64, and integers take the type of a float",
     source="PyArrow 26.0.1, CommonNumeric in arrow/compute/kernels/codegen_internal.cc",
     accepts=_ACCEPTS,
     stands_in=_STANDS_IN,
     lacks=to(_HALF, (name for name in OPERATIONS if name not in _OF_HALF.split())),
+    item=Storing.CAST,  # as in `fill_null`, which casts numbers; arrays are immutable
     reductions=_REDUCTIONS,
     library="pyarrow",
     array_casts=_CASTS,
