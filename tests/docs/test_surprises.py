@@ -103,10 +103,12 @@ def _measured(framework, mode=None):
 
 
 @pytest.mark.one_in(16)
-@_of("keras", "paddle", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
+@_of("keras", "paddle", "pandas", "pandas-nullable", "tf-off", "tf-all", "tf-safe", "numpy-legacy")
 def test_the_oracle_has_the_answer(rules, surprise):
     family, _, mode = rules.partition("-")
-    framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None)}.get(family, (family, None))
+    framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None), "pandas": (rules, None)}.get(
+        family, (family, None)
+    )
     by_value = framework == "numpy-legacy"
     operands = [
         each if isinstance(each, str) else str(each) if by_value else _NUMBERS[type(each)] for each in surprise.operands
