@@ -2,17 +2,18 @@
 
 `pandas` has columns of NumPy's dtypes. `pandas-nullable`, `pandas-nullable-arrays` and `pandas-nullable-casts` have the
 extension dtypes with a mask, such as Int8, which have the names of NumPy's dtypes in the document. The forms are
-`operator`, `function` for NumPy's functions of Series and for `pd.concat`, and `method` for methods of Series. In
-addition to what the other modules describe, the document has:
+`operator`, `function` for NumPy's functions of Series and for `pd.concat`, `method` for methods of Series, and `mask`
+for `Series.mask` as `where`. In addition to what the other modules describe, the document has:
 
-    cells      those of methods have every dtype that was measured, with `|` between them, since the dtype depends on
-               values: both operands are filled with their least and largest number, with 1 and with a few others
+    cells      those of `where` and `clip` have every dtype that was measured, with `|` between them, since the dtype
+               depends on values: both operands are filled with their least and largest number, with 1 and a few others
     triples    {"LEFT MIDDLE": cells}: `pd.concat` of three columns, with a column for each code
     by_zero    {OPERATION: {LEFT: cells}}: operators whose right operand is zero, with a column for each code
     masked     for nullable dtypes, the cells that differ if the columns have a missing value, as `differing`
     numbers    Python numbers
     values     {LEFT: {OPERATION: cells}}: the result of each number as right operand, as "CODE:VALUE", `!` if pandas
                says that the number is out of range, or another sign of a refusal. The left operand is a column of 1
+    raising    {"CATEGORY TARGET": VALUES}: the values for which `astype` raises; their cells are `.`
 """
 
 from __future__ import annotations
@@ -122,9 +123,9 @@ def _document(*, nullable: bool) -> dict[str, Any]:
 
     mask = pd.Series([True, False, True])
     methods: dict[str, list[Callable[..., Any]]] = {
-        "where": [lambda left, right: left.where(mask, right)],
-        "mask": [lambda left, right: left.mask(~mask, right)],
-        "clip": [lambda left, right: left.clip(lower=right), lambda left, right: left.clip(upper=right)],
+        "where method": [lambda left, right: left.where(mask, right)],
+        "where mask": [lambda left, right: left.mask(~mask, right)],
+        "clip method": [lambda left, right: left.clip(lower=right), lambda left, right: left.clip(upper=right)],
     }
 
     def several(calls: list[Callable[..., Any]], left: str, right: str) -> str:
@@ -135,7 +136,7 @@ def _document(*, nullable: bool) -> dict[str, Any]:
     with _quiet():
         found = tabled({key: SCALARS[key] if key in SCALARS else column(key) for key in keys})
         for name, each in methods.items():
-            found[f"{name} method"] = {left: {right: several(each, left, right) for right in keys} for left in codes}
+            found[name] = {left: {right: several(each, left, right) for right in keys} for left in codes}
         found["concat function"] = {
             left: {right: cell(lambda *each: pd.concat(each), column(left), column(right)) for right in codes}
             for left in codes
@@ -173,7 +174,7 @@ def _document(*, nullable: bool) -> dict[str, Any]:
                             changed.setdefault(form, {}).setdefault(name, {}).setdefault(left, {})[right] = outcome
             document["masked"] = differing(changed)
         calls = {name: OPERATORS[name] for name in ("add", "subtract", "multiply", "greater_than")}
-        calls["where"] = methods["where"][0]
+        calls["where"] = methods["where method"][0]
 
         def outcome(call: Callable[..., Any], code: str, number: Any) -> str:
             left = column(code)

@@ -468,6 +468,58 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "Signs of integers are int8.",
         ),
     ),
+    "pandas": (
+        Surprise(
+            "concat", ("bool", "int8"), "refused",
+            "A column of bools and numbers is a column of Python objects. `add` of the same two columns is int8.",
+        ),
+        Surprise(
+            "divide", ("bool", "bool"), "refused",
+            "pandas does not divide bools, and has no powers of them; NumPy has both.",
+        ),
+        Surprise(
+            "bitwise_and", ("bool", "int8"), "bool",
+            "Logical operators give bool if an operand is bool: True & 2 is False.",
+        ),
+        Surprise(
+            "bitwise_or", ("uint64", "int64"), "refused",
+            "No integer dtype holds both, and pandas gives a column of Python objects.",
+        ),
+        Surprise(
+            "negative", ("bool",), "bool",
+            "The negative of True is False, where NumPy refuses the operator.",
+        ),
+        Surprise(
+            "exp", ("int8",), "float16",
+            "As in NumPy, functions of narrow integers give narrow floats, which overflow early: exp(12) is infinite.",
+        ),
+    ),
+    "pandas-nullable": (
+        Surprise(
+            "exp", ("int8",), "float32",
+            "The function computes in float16, as in NumPy; the result becomes float32, since no column is float16.",
+        ),
+        Surprise(
+            "add", ("uint64", "int64"), "float64",
+            "No integer dtype holds both, so that the result is Float64, which has 53 bits.",
+        ),
+        Surprise(
+            "add", ("int8", 1j), "refused",
+            "There are no nullable complex columns; pandas gives a column of NumPy's complex128 and drops the mask.",
+        ),
+        Surprise(
+            "bitwise_and", ("bool", 1), "refused",
+            "The logical operators of nullable bools accept a column of integers, but no Python int.",
+        ),
+        Surprise(
+            "divide", ("bool", "bool"), "refused",
+            "pandas does not divide bools, and has no powers of them; NumPy has both.",
+        ),
+        Surprise(
+            "negative", ("bool",), "bool",
+            "The negative of True is False, where NumPy refuses the operator.",
+        ),
+    ),
     "array-api": (
         Surprise(
             "add", ("int32", "float32"), "refused",

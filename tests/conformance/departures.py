@@ -528,10 +528,13 @@ DEPARTURES: list[Departure] = [
         )
         for rules in ("pandas", "pandas-nullable")
     ),
-    Departure(
-        "pandas", "method", "where clip", "integer", "float16", "any", "any", 24,
-        "pandas keeps the integers if they hold every value of the float16 column, and otherwise fails because it has "
-        "no kernel; these rules promote as for the other floats",
+    *(
+        Departure(
+            "pandas", form, "where clip", "integer", "float16", "any", "any", cells,
+            "pandas keeps the integers if they hold every value of the float16 column, and otherwise fails because it "
+            "has no kernel; these rules promote as for the other floats",
+        )
+        for form, cells in (("method", 16), ("mask", 8))
     ),
     *(
         Departure(

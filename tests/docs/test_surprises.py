@@ -109,7 +109,7 @@ def _measured(framework, mode=None):
 )  # fmt: skip
 def test_the_oracle_has_the_answer(rules, surprise):
     family, _, mode = rules.partition("-")
-    framework, mode = {"tf": ("tensorflow", mode), "numpy": (rules, None), "polars": (rules, None)}.get(
+    framework, mode = {"tf": ("tensorflow", mode), **dict.fromkeys(("numpy", "polars", "pandas"), (rules, None))}.get(
         family, (family, None)
     )
     by_value = framework == "numpy-legacy"
