@@ -200,4 +200,30 @@ Both take the first type that holds every value of both operands, so most pairs 
         ),
         ("pixels + 256", "pixels / 2", "labels * weights", "pixels ** labels", "mask + mask", "weights * 0.5"),
     ),
+    Migration(
+        "pandas to Polars", "pandas", "polars", (("polars-1", "Polars 1, which has no float16"),),
+        """\
+Most pairs of columns agree, because both take the first type that holds every value of both. The differences are:
+
+* **Python ints widen integers.** `uint8_column + 256` raises an `OverflowError` in pandas; Polars takes the narrowest
+  type that holds the number, here UInt16.
+* **A sum of two bool columns** is bool in pandas and counts in UInt32 in Polars. Polars refuses to multiply them.
+* **uint64 with signed integers** is float64 in pandas. Polars 2 makes it Int128, which no array here holds, so these
+  rules refuse it.
+* **Bools and integers** in `&` and `|` are bool in pandas, and refused in Polars 2. `concat` of bools and integers is a
+  column of objects in pandas, which these rules refuse, and integers in Polars.
+* **A power has the type of its base** in Polars: int8 to the power of an int64 column is int8.
+* **Functions such as `sqrt`** give float64 for every integer in Polars. pandas gives float16 for 8 bits and float32 for
+  16; with nullable columns float32 for both.
+* **Sums** of uint8 are uint64 in pandas and Int64 in Polars, which also keeps the 32 bits of int32.
+* **`diff` of integers** is a float in pandas, because the first value is missing. Polars keeps integers, and so do
+  nullable columns.""",
+        (
+            'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
+            'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',
+            'ids = supremum.asarray(np.array([1, 2, 3], "uint64"))',
+            'mask = supremum.asarray(np.array([True, False, True]))',
+        ),
+        ("pixels + 256", "mask + mask", "ids + labels", "mask & labels", "pixels ** labels", "pixels / 2"),
+    ),
 )  # fmt: skip
