@@ -146,7 +146,7 @@ _TNP_CONSTANTS = (
     "constants, and keeps weak types weak"
 )
 
-_POLARS_MEETING = f"{_ARITHMETIC.removesuffix(' pow').replace('divide ', '')} floor_divide {_COMPARISONS_OF_OURS}"
+_POLARS_MEETING = f"add subtract multiply floor_divide remainder {_COMPARISONS_OF_OURS}"
 _INT128 = "Polars gives or compares in Int128, which has no format here"
 _POLARS_NUMBERS = (
     "an operator of a Series converts the number itself, and has no conversion for this type; expressions have one"
