@@ -4,8 +4,9 @@ In addition to what `extract_oracles` describes, the document has:
 
     columns   `bool()`, `int*`, `float*` and `complex*` are Python numbers: bare next to a column, and in `pl.lit` next
               to another number
-    values    {"DTYPE,VALUE": {OPERATION: CELL VALUE}}: a column of ones with a Python int; the value is `null` if the
-              result has none. `reversed add` has the number on the left, and `series add` a Series instead of a column
+    values    {DTYPE: {OPERATION: cells}}: a column of ones with each Python int in `numbers`. A cell is the code of the
+              result and its value, such as `u1=2` or `u1=null`, or the sign of a refusal. `reversed add` has the number
+              on the left, and `series add` a Series instead of a column
     triples   {FUNCTION: {"A B": cells}}: three operands in one call, or in a chain of `when` and `then`
     accumulates  as in oracle_arrays
 
@@ -192,7 +193,7 @@ def polars() -> dict[str, Any]:
         if answer not in codes:
             return answer
         value = call(*operands)[0]
-        return f"{answer} {'null' if value is None else value}"
+        return f"{answer}={'null' if value is None else value}"
 
     numbered: dict[str, Callable[..., Any]] = {
         **{name: functions[name] for name in ("add", "pow", "less_than", "bitwise_and", "maximum")},
@@ -234,12 +235,16 @@ def polars() -> dict[str, Any]:
             for name, call in chained.items()
         },
         "accumulates": {name: found for name in PROBED_AS if (found := accumulations(framework, name))},
+        "numbers": " ".join(map(str, VALUES)),
         "values": {
-            f"{codes[code]},{number}": {
-                **{name: valued(ran, call, columns[code], number) for name, call in numbered.items()},
-                "series add": valued(operator.add, series[code], number),
+            dtype: {
+                **{
+                    name: " ".join(valued(ran, call, columns[code], number) for number in VALUES)
+                    for name, call in numbered.items()
+                },
+                "series add": " ".join(valued(operator.add, series[code], number) for number in VALUES),
             }
-            for code, number in itertools.product(codes, VALUES)
+            for code, dtype in codes.items()
         },
     }
 

@@ -191,7 +191,7 @@ Both take the first type that holds every value of both operands, so most pairs 
   rules refuse it.
 * **Functions such as `sqrt`** give float64 for every integer; NumPy gives float16 for 8 bits and float32 for 16.
 * **A power has the type of its base**: int8 to the power of an int64 column is int8.
-* **Sums of narrow integers** are int64, even of unsigned ones. A sum of bools is uint32, and one of int32 is int32.""",
+* **Sums of narrow integers** are int64, even of unsigned ones. A sum of bools is uint32; one of int32 stays int32.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',

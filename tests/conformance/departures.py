@@ -150,7 +150,7 @@ _WEAK_SHIFT = (
     "tinygrad shifts a weak int by a strong one in a graph that fails its own check, or that stays weak; decisions do "
     "not depend on the order of the operands"
 )
-_POLARS_MEETING = f"{_ARITHMETIC.removesuffix(' pow').replace('divide ', '')} floor_divide {_COMPARISONS_OF_OURS}"
+_POLARS_MEETING = f"add subtract multiply floor_divide remainder {_COMPARISONS_OF_OURS}"
 _INT128 = "Polars gives or compares in Int128, which has no format here"
 _POLARS_NUMBERS = (
     "an operator of a Series converts the number itself, and has no conversion for this type; expressions have one"

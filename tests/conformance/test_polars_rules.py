@@ -160,21 +160,27 @@ TRIPLES = {
 @both
 def test_python_ints_out_of_range_agree_with_measured_polars_except_counted_ones(rules):
     compared, differing = 0, collections.Counter()
-    for case, outcomes in MEASURED[rules]["values"].items():
-        dtype, number = case.split(",")
-        if not has_formats(dtype):
-            continue
-        for name, outcome in outcomes.items():
-            *form, operation = name.split()
-            cell, _, value = outcome.partition(" ")
-            operands = [operand(dtype), as_operand(int(number))][:: -1 if form == ["reversed"] else 1]
-            decision = get_rules(rules).decide(operation, operands + operands[1:] * (operation == "clip"))
-            answer, theirs = str(decision.dtype) if decision else "refused", theirs_of(rules, cell)
-            compared += 1
-            if answer != theirs:
-                differing[_why(form, operation, theirs, value)] += 1
-                assert form == ["series"] or answer == "refused", (case, name)
+    for dtype, name, number, cell, value in _valued(rules):
+        *form, operation = name.split()
+        operands = [operand(dtype), as_operand(number)][:: -1 if form == ["reversed"] else 1]
+        decision = get_rules(rules).decide(operation, operands + operands[1:] * (operation == "clip"))
+        answer, theirs = str(decision.dtype) if decision else "refused", theirs_of(rules, cell)
+        compared += 1
+        if answer != theirs:
+            differing[_why(form, operation, theirs, value)] += 1
+            assert form == ["series"] or answer == "refused", (dtype, name, number)
     assert (compared, differing) == VALUES[rules]
+
+
+def _valued(rules):
+    """List (dtype, operation, number, cell, value) of the calls with a Python int."""
+    found = MEASURED[rules]
+    for dtype, rows in found["values"].items():
+        for name, outcomes in rows.items():
+            for number, outcome in zip(found["numbers"].split(), outcomes.split(), strict=True):
+                cell, _, value = outcome.partition("=")
+                if has_formats(dtype):
+                    yield dtype, name, int(number), cell, value
 
 
 def _why(form, operation, theirs, value):
@@ -213,13 +219,11 @@ VALUES = {
 @both
 def test_ints_next_to_floats_are_converted_as_in_polars(rules):
     compared = 0
-    for case, outcomes in MEASURED[rules]["values"].items():
-        dtype, number = case.split(",")
-        _, _, value = outcomes["where"].partition(" ")
-        if as_format(dtype if has_formats(dtype) else "bool").category == "float" and value:
-            decision = get_rules(rules).decide("where", [operand(dtype), as_operand(int(number))])
+    for dtype, name, number, _, value in _valued(rules):
+        if name == "where" and as_format(dtype).category == "float" and value:
+            decision = get_rules(rules).decide("where", [operand(dtype), as_operand(number)])
             becomes = {change.position: change.becomes for change in decision.number_changes}
-            assert float(value) == becomes.get(1, int(number)), case
+            assert float(value) == becomes.get(1, number), (dtype, number)
             compared += 1
     assert compared == {"polars": 111, "polars-1": 74}[rules]
 
