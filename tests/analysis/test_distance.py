@@ -30,10 +30,8 @@ def test_distances_agree_with_comparisons(operation):
         assert found.counts(a, b) == compared.counts, (a, b)
         assert found.count(a, b) == len(compared.differing)
         classes |= set(compared.counts)
-    assert classes == set(DIFFERENCES) - {
-        "other",
-        "value",
-    }  # only numbers give "value", and no built-in rule sets give "other"
+    # Only numbers give "value". PyArrow gives int64 for uint64 with a Python int, but divides integers like no other.
+    assert classes == set(DIFFERENCES) - ({"value", "other"} if operation else {"value"})
     assert (found.operation, found.cells) == (operation or "result_type", 100)
 
 

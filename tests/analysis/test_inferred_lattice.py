@@ -16,7 +16,7 @@ from supremum.rules.rule_set import LatticeRuleSet
 
 RULE_SETS = list(HOMES)
 OF_JAX = ("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64")
-LATTICES = [*OF_JAX, "tf-rfc-none", "tf-off", "tf-all", "array-api"]
+LATTICES = [*OF_JAX, "tf-rfc-none", "tf-off", "tf-all", "pyarrow", "array-api"]
 FORMAT_NAMES = [row.name for row in FORMATS]
 
 
@@ -75,7 +75,7 @@ def test_the_joins_of_the_order_are_the_decisions(rules, types):
         else:
             taken += 1
             assert order.lattice.join(*(order.held_as.get(name, name) for name in (a, b))) == _join(rules, a, b)
-    assert taken >= 13**2
+    assert taken >= 12**2
 
 
 # With 8-bit floats, tinygrad's order is not a lattice: two of them have two smallest upper bounds.

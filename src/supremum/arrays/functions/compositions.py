@@ -80,9 +80,11 @@ def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8,
     a, b = xp.asarray(x1), xp.asarray(x2)
     # A Python number takes the dtype of the array.
     reference = x2 if type(x2) in (float, complex) else float(x2) if type(x2) in NUMBERS else as_inexact(xp, b)
-    is_near = (abs(a - reference) <= atol + rtol * abs(reference)) & xp.isfinite(b)
-    result = is_near | (a == b)
-    return result | (xp.isnan(a) & xp.isnan(b)) if flag("equal_nan", equal_nan) else result
+    # Not all rules have bitwise functions of bools.
+    is_near = xp.logical_and(abs(a - reference) <= atol + rtol * abs(reference), xp.isfinite(b))
+    result = xp.logical_or(is_near, a == b)
+    are_nan = flag("equal_nan", equal_nan) and xp.logical_and(xp.isnan(a), xp.isnan(b))
+    return result if are_nan is False else xp.logical_or(result, are_nan)
 
 
 def allclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
@@ -202,7 +204,8 @@ def unique(
     ordered = xp.take(flat, order)
     differs = ordered[1:] != ordered[:-1]
     if flag("equal_nan", equal_nan) and as_format(array.dtype).is_inexact:
-        differs = differs & ~(xp.isnan(ordered[1:]) & xp.isnan(ordered[:-1]))
+        are_nan = xp.logical_and(xp.isnan(ordered[1:]), xp.isnan(ordered[:-1]))
+        differs = xp.logical_and(differs, xp.logical_not(are_nan))
     is_first = xp.concat([xp.ones(min(1, flat.size), dtype="bool"), differs])
     (starts,) = xp.nonzero(is_first)
     results = [ordered[starts]]
@@ -246,14 +249,18 @@ def interp(xp: Any, x: Any, points: Any, values: Any, /, *, left: Any = None, ri
     if known.ndim != 1 or known.shape != heights.shape or known.size == 0:
         raise ArgumentError(f"points and values must be vectors of one length, got {known.shape} and {heights.shape}")
     last = known.shape[0] - 1
-    lower = xp.clip(xp.searchsorted(known, at, side="right") - 1, 0, max(last - 1, 0))
-    upper = xp.clip(lower + 1, 0, last)
+    # The positions are arrays of one dtype, about which all rules agree.
+    above = xp.searchsorted(known, at, side="right")
+    zero, one = xp.zeros_like(above), xp.ones_like(above)
+    lower = xp.clip(above - one, zero, xp.full_like(above, max(last - 1, 0)))
+    upper = xp.clip(lower + one, zero, xp.full_like(above, last))
     start, end, low, high = known[lower], known[upper], heights[lower], heights[upper]
     slope = (high - low) / (end - start)
     result = slope * (at - start) + low
     if last:  # infinite values have no usable slope on one side
         result = xp.where(xp.isnan(result), slope * (at - end) + high, result)
-    result = xp.where((at == start) | (low == high) & ~xp.isnan(at), low, result)
+    is_level = xp.logical_and(low == high, xp.logical_not(xp.isnan(at)))
+    result = xp.where(xp.logical_or(at == start, is_level), low, result)
     result = xp.where(at >= known[-1], heights[-1], result)
     result = xp.where(at > known[-1], heights[-1] if right is None else right, result)
     return xp.where(at < known[0], heights[0] if left is None else left, result)

@@ -79,7 +79,7 @@ def _quantile(xp: Any, x: Any, q: Any, whole: int, axis: Any, method: str, keepd
     else:
         parts = xp.asarray(q)
         front, parts = parts.shape, xp.reshape(parts, (-1,))
-        is_valid = parts.backend.is_traced(parts.unwrap()) or bool(xp.all((parts >= 0) & (parts <= whole)))
+        is_valid = parts.backend.is_traced(parts.unwrap()) or bool(xp.all(xp.logical_and(parts >= 0, parts <= whole)))
     if not is_valid:
         raise ArgumentError(f"q must be from 0 to {whole}, got {shown(q)}")
     at = (parts if whole == 1 else parts / whole) * last
@@ -228,10 +228,11 @@ def histogram(
     flat = as_inexact(xp, xp.reshape(array, (-1,)))
     edges = _edges(xp, flat, bins, range)
     limits, count = as_inexact(xp, edges), edges.shape[0] - 1
-    above = xp.searchsorted(limits, flat, side="right") - 1
     # The positions are arrays of one dtype, about which all rules agree.
+    above = xp.searchsorted(limits, flat, side="right")
+    above = above - xp.ones_like(above)
     above = xp.where(flat == limits[-1], xp.full_like(above, count - 1), above)
-    is_counted = (flat >= limits[0]) & (flat <= limits[-1])
+    is_counted = xp.logical_and(flat >= limits[0], flat <= limits[-1])
     above = xp.where(is_counted, above, xp.full_like(above, count))  # the others are counted apart
     weighed = None if weights is None else xp.asarray(weights)
     if weighed is not None and weighed.shape != array.shape:
