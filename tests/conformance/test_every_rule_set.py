@@ -263,7 +263,7 @@ _OF_POLARS = {
     "cross": "multiply",
 }  # fmt: skip
 OTHER_STAND_INS = {
-    "tinygrad": {**STAND_INS, "hypot": "divide"},  # it has no atan2
+    "tinygrad": {**STAND_INS, "hypot": "divide", "nextafter": "divide"},  # it has no atan2
     "polars": _OF_POLARS,
     "polars-1": _OF_POLARS,
     # It has no product of matrices that others could be decided like, and its division keeps integers.
