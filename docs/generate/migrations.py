@@ -226,4 +226,26 @@ Most pairs of columns agree, because both take the first type that holds every v
         ),
         ("pixels + 256", "mask + mask", "ids + labels", "mask & labels", "pixels ** labels", "pixels / 2"),
     ),
+    Migration(
+        "NumPy to PyArrow", "numpy", "pyarrow", (),
+        """\
+PyArrow's compute functions promote differently from NumPy:
+
+* **Python numbers widen.** They count as int64 and float64, so that an int8 array plus 1 is int64, and a float32 array
+  times 0.5 is float64. Make a scalar of the array's type instead: `pa.scalar(1, pa.int8())`.
+* **Integers take the dtype of a float.** int32 with float32 is float32, not float64. An integer beyond 2\\*\\*24 raises
+  an error there, as one beyond 2\\*\\*53 does next to float64.
+* **uint64 with a signed integer** is int64, not float64, and a uint64 that int64 does not hold raises an error.
+* **Quotients of integers are integers**: the fraction is cut off.
+* **bool and float16** have few functions, and do not mix with other dtypes. Cast them first.
+
+Sums of float32 are float64, and those of integers 64 bits wide, as in NumPy.""",
+        (
+            'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
+            'labels = supremum.asarray(np.array([3, 1, 2049], "int32"))',
+            'weights = supremum.asarray(np.array([0.5, 0.25, 1.0], "float32"))',
+            'ids = supremum.asarray(np.array([1, 2, 16777217], "uint64"))',
+        ),
+        ("pixels + 1", "weights * 0.5", "labels * weights", "labels / 2", "ids + labels"),
+    ),
 )  # fmt: skip
