@@ -101,15 +101,15 @@ def test_fixes_of_every_kind_of_refusal_work_on_raw_arrays(rules, library):
 
 COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
 # How many refusals have no fix. In the RFC's modes, these compare complex numbers or would drop an imaginary part.
-# tinygrad, PyArrow and Polars have no complex arrays, and so no function that gives their real parts.
+# These have no complex arrays, and so no function that gives their real parts.
 WITHOUT_FIX = dict.fromkeys(("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"), 74)
-WITHOUT_FIX |= dict.fromkeys(("tinygrad", "pyarrow", "polars", "polars-1"), 149)
+WITHOUT_FIX |= dict.fromkeys(("tinygrad", "pyarrow", "polars", "polars-1", "pandas-nullable"), 149)
 # All others have the number 1e300, for which the rules, or JAX with x64 off, have no format.
 BEYOND_32_BITS = {"jax-x32": 5, "jax-strict-x32": 29}
 BEYOND_32_BITS_OF_JAX = BEYOND_32_BITS | {
     "jax-strict-x64": 18, "jax-strict-explicit-x64": 18, "torch": 5, "tf-rfc-all": 22, "tf-rfc-safe": 34,
     "tf-rfc-none": 34, "tf-off": 20, "tf-all": 8, "tf-safe": 16, "array-api": 26,
-    "pyarrow": 12, "polars": 2, "polars-1": 8,
+    "pyarrow": 12, "polars": 2, "polars-1": 8, "pandas-nullable": 6,
 }  # fmt: skip
 
 
