@@ -1,0 +1,104 @@
+"""Random chains of operations with mixed dtypes, arrays without dimensions and numbers near the limits, beside NumPy,
+PyTorch and JAX: the same dtypes, values and refusals.
+"""
+
+import random
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optional_packages import import_or_skip
+from slowly import slow
+from supremum import PromotionError, use_rules
+from supremum.arrays import RuntimeDtypeError, namespace
+from supremum.formats import as_format
+
+FRAMEWORKS = ["numpy", "torch", slow("jax")]
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+NUMBERS = [True, 0, 1, -1, 3, 127, 1000, 2**31, 2**40, 0.5, -2.0, 70000.0, 1e300]
+SHAPES = [(3,), (3,), (2, 3), ()]
+CHAINS = 5000
+RULES = {"numpy": "numpy", "torch": "torch", "jax": "jax-x64"}
+
+
+def _reduced(name):
+    return lambda module, a, _: getattr(module, name)(a)
+
+
+CALLS = {
+    "add": lambda _, a, b: a + b,
+    "radd": lambda _, a, b: b + a,
+    "subtract": lambda _, a, b: a - b,
+    "multiply": lambda _, a, b: a * b,
+    "divide": lambda _, a, b: a / b,
+    "less": lambda _, a, b: a < b,
+    "equal": lambda _, a, b: a == b,
+    "bitwise_and": lambda _, a, b: a & b,
+    "bitwise_xor": lambda _, a, b: a ^ b,
+    "negative": lambda _, a, __: -a,
+    "abs": lambda _, a, __: abs(a),
+    "sum": _reduced("sum"),
+    "max": _reduced("max"),
+    "any": _reduced("any"),
+    "mean": _reduced("mean"),
+}
+ERRORS = (TypeError, RuntimeError, ValueError, OverflowError, NotImplementedError)
+
+
+def _live(framework):
+    """The framework's functions, a function that makes an array, and one that makes an array of NumPy."""
+    if framework == "torch":
+        torch = import_or_skip("torch")
+        return torch, lambda x, dtype: torch.asarray(x).to(getattr(torch, dtype)), lambda x: x.numpy()
+    if framework == "jax":
+        return jnp, lambda x, dtype: jnp.asarray(x).astype(dtype), np.asarray
+    return np, lambda x, dtype: np.asarray(np.asarray(x).astype(dtype)), np.asarray
+
+
+@pytest.mark.one_in(10)
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_chains_give_the_dtypes_values_and_refusals_of_the_framework(framework, part):
+    chance = random.Random(f"{framework} {part}")
+    counts = dict.fromkeys(("accepted", "refused"), 0)
+    with jax.enable_x64(True), warnings.catch_warnings(), np.errstate(all="ignore"), use_rules(RULES[framework]):
+        warnings.simplefilter("ignore")
+        module, make, plain = _live(framework)
+        xp = namespace(framework)
+        for _ in range(CHAINS // 10):
+            theirs = make(np.full(chance.choice(SHAPES), chance.randint(0, 3)), chance.choice(DTYPES))
+            ours, steps = xp.asarray(theirs), [str(theirs.dtype)]
+            for _ in range(chance.randint(3, 6)):
+                name = chance.choice([*CALLS])
+                if chance.random() < 0.4:
+                    other = own = chance.choice(NUMBERS)
+                    steps.append((name, other))
+                else:
+                    shape = chance.choice([tuple(theirs.shape), ()])
+                    other = make(np.full(shape, chance.randint(0, 3)), chance.choice(DTYPES))
+                    own = xp.asarray(other)
+                    steps.append((name, str(other.dtype), shape))
+                try:
+                    found = CALLS[name](xp, ours, own)
+                except (PromotionError, RuntimeDtypeError):
+                    found = None
+                try:
+                    expected = CALLS[name](module, theirs, other)
+                except ERRORS:
+                    expected = None
+                assert (found is None) == (expected is None), steps
+                counts["refused" if found is None else "accepted"] += 1
+                if found is None:
+                    continue
+                assert found.dtype == as_format(str(expected.dtype).removeprefix("torch.")).dtype, steps
+                assert found.shape == tuple(expected.shape), steps
+                tolerance = 1e-3 if framework == "jax" else 0
+                np.testing.assert_allclose(
+                    plain(found.unwrap()), plain(expected), rtol=tolerance, atol=0, err_msg=str(steps)
+                )
+                ours, theirs = found, expected
+    assert counts["accepted"] > 1000
+    assert counts["refused"] > 50
