@@ -81,19 +81,19 @@ def _counted(move: Migration, found: dict[str, list[Change]]) -> str:
     names = types_of(move.before)
     arrays = len(names) - len(WEAK_NAMES)
     text = (
-        "The table counts pairs whose result is wider, narrower or of a different kind, and pairs that only one of the "
+        "The tables count pairs whose result is wider, narrower or of a different kind, and pairs that only one of the "
         f"rule sets accepts. There are {arrays**2} ordered pairs of the dtypes that `{move.before}` knows, and "
         f"{2 * arrays * len(WEAK_NAMES)} pairs of such a dtype with a Python number. *Compared* counts pairs whose "
-        "result is still bool, but which are compared in a different dtype."
+        "result is still bool, but which are compared in a different dtype. Operations without a row do not change."
     )
-    rows = [
-        (f"`{operation}`", *_row(groups, lambda pair: not with_number(pair)), *_row(groups, with_number))
-        for operation, groups in found.items()
-    ]
-    used = [place for place in range(2 * len(_CLASSES)) if any(row[1 + place] for row in rows)]
-    head = [("" if place < len(_CLASSES) else "with a number: ") + _CLASSES[place % len(_CLASSES)] for place in used]
-    kept = [(row[0], *(row[1 + place] for place in used)) for row in rows]
-    return f"{text}\n\n{markdown_table(('operation', *head), kept)}"
+    parts = [text]
+    for title, wanted in (("Arrays:", lambda pair: not with_number(pair)), ("With a Python number:", with_number)):
+        rows = [(f"`{operation}`", *_row(groups, wanted)) for operation, groups in found.items()]
+        used = [place for place, _ in enumerate(_CLASSES, 1) if any(row[place] for row in rows)]
+        kept = [(row[0], *(row[place] for place in used)) for row in rows if any(row[1:])]
+        if kept:
+            parts += [title, markdown_table(("operation", *(_CLASSES[place - 1] for place in used)), kept)]
+    return "\n\n".join(parts)
 
 
 def _row(groups: Sequence[Change], wanted: Callable[[Pair], bool]) -> list[str]:

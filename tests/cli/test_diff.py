@@ -66,11 +66,23 @@ def test_all_prints_the_matrix_of_every_pair(run):
         for pairs in ([(name, other) for other in before], [(other, name) for other in before]):
             assert list(map(int, counts)) == [len(compare(*pair, types=TYPES[1]).differing) for pair in pairs]
     lines = run("--all").stdout.splitlines()
-    assert max(map(len, lines)) <= 90
     # Each name begins at its column.
     assert [line.index(name) for name, line in zip(distances().names, lines[3:], strict=True)] == [
         4 * place for place in range(len(HOMES))
     ]
+
+
+@pytest.mark.slow
+def test_columns_that_do_not_fit_follow_below(run, monkeypatch):
+    whole = [line.split() for line in run("--all", *TYPES).stdout.splitlines()[3:]]
+    monkeypatch.setenv("COLUMNS", "60")
+    text = run("--all", *TYPES).stdout
+    assert max(map(len, text.splitlines()[1:])) <= 60
+    joined = {name: [] for *_, name in whole}
+    for part in text.split("\n\n")[1:]:
+        for *counts, name in map(str.split, part.splitlines()):
+            joined[name] += counts
+    assert [[*counts, name] for name, counts in joined.items()] == whole
 
 
 @pytest.mark.slow

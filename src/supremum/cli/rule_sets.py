@@ -341,7 +341,8 @@ def _put_distances(found: analysis.Distances, wanted: str, output: Path | None) 
 def _draw_distances(found: analysis.Distances, console: Console) -> None:
     """Draw the matrix on a console as a triangle, like the distances between towns on a map.
 
-    Each name ends its row and heads its column, so that there is room for all names.
+    Each name ends its row and heads its column, so that there is room for all names. Columns that do not fit the
+    console follow below, from the row of the first of them on.
 
     Args:
         found: the distances.
@@ -349,10 +350,14 @@ def _draw_distances(found: analysis.Distances, console: Console) -> None:
     """
     drawn = found.drawing()
     width = max(len(cell.text) for _, cells in drawn.rows for cell in cells)
-    lines = [Text(drawn.title, style="bold"), Text("Each name ends its row and heads its column."), Text()]
-    for place, (name, cells) in enumerate(drawn.rows):
-        texts = ((f"{cell.text:>{width}} ", _STEP_COLOURS[cell.style]) for cell in cells[:place])
-        lines.append(Text.assemble(*texts, (name, "bold")))
+    longest = max(len(name) for name, _ in drawn.rows)
+    lines = [Text(drawn.title, style="bold"), Text("Each name ends its row and heads its column.")]
+    for columns in _fitting([longest, *[width] * len(drawn.rows)], console.width):
+        lines.append(Text())
+        for place, (name, cells) in enumerate(drawn.rows[columns.start :], columns.start):
+            shown = cells[columns.start : min(place, columns.stop)]
+            texts = ((f"{cell.text:>{width}} ", _STEP_COLOURS[cell.style]) for cell in shown)
+            lines.append(Text.assemble(*texts, (name, "bold")))
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False)
 
