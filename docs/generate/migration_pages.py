@@ -14,7 +14,7 @@ from generate.outcomes import sums_table
 from supremum.analysis.tables import with_short_names
 from supremum.operands import WEAK_NAMES
 
-_OPERATIONS = (
+OPERATIONS = (
     "result_type", "add", "divide", "floor_divide", "remainder", "pow", "less", "equal", "bitwise_and",
     "bitwise_left_shift",
 )  # fmt: skip
@@ -44,7 +44,7 @@ def migration_pages() -> dict[str, str]:
 
 def migration_page(move: Migration) -> str:
     """Return the page of a move, in Markdown."""
-    found = {operation: changes(move.before, move.after, operation) for operation in _OPERATIONS}
+    found = {operation: changes(move.before, move.after, operation) for operation in OPERATIONS}
     before, after = (f"[`{name}`](../rules/{name}.md)" for name in (move.before, move.after))
     parts = [
         f"# {move.title}",

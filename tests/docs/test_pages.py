@@ -22,6 +22,7 @@ from generate.coverage import missing_names
 from generate.docstrings import data_docstring, literal
 from generate.example import output_of, program
 from generate.markup import kinds_css
+from generate.migration_pages import OPERATIONS
 from generate.migrations import MIGRATIONS
 from generate.operation_groups import operation_groups
 from generate.outcomes import SUMS, sums_table
@@ -333,20 +334,26 @@ def test_each_migration_links_to_both_tables(move):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("move", MIGRATIONS, ids=lambda move: move.page)
-def test_the_table_of_counts_matches_the_changes(move):
-    section = site()[f"migration/{move.page}.md"].split("## How much changes")[1]
-    head, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
-    columns = [cell.strip() for cell in head.strip("|").split("|")][1:]
-    assert len(rows) >= 10
-    for row in rows[:10]:
-        operation, *cells = (cell.strip() for cell in row.strip("|").split("|"))
-        counted = {column: int(cell) for column, cell in zip(columns, cells, strict=True) if cell}
-        expected = {}
-        for change in changes(move.before, move.after, operation.strip("`")):
-            for pair in change.pairs:
-                column = ("with a number: " if with_number(pair) else "") + change.how
-                expected[column] = expected.get(column, 0) + 1
-        assert counted == expected
+def test_the_tables_of_counts_match_the_changes(move):
+    section = site()[f"migration/{move.page}.md"].split("## How much changes")[1].split("\n## ")[0]
+    rows_seen = 0
+    for title, of_numbers in (("Arrays:", False), ("With a Python number:", True)):
+        counted = {}
+        if f"\n{title}\n" in section:
+            table = section.split(f"\n{title}\n")[1].strip().split("\n\n")[0]
+            head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
+            for operation, *cells in rows:
+                named = zip(head[1:], cells, strict=True)
+                counted[operation.strip("`")] = {column: int(cell) for column, cell in named if cell}
+        rows_seen += len(counted)
+        for operation in OPERATIONS:
+            expected = {}
+            for change in changes(move.before, move.after, operation):
+                for pair in change.pairs:
+                    if with_number(pair) == of_numbers:
+                        expected[change.how] = expected.get(change.how, 0) + 1
+            assert counted.get(operation, {}) == expected, operation
+    assert rows_seen >= 10
 
 
 @pytest.mark.one_in(2)
