@@ -32,7 +32,7 @@ def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mappi
         RuntimeDtypeError: if the library has no such function.
     """
     row = plan.operation
-    if row.name == "divide" and not as_format(plan.result.dtype).is_inexact:
+    if row.name == "divide" and as_format(plan.result.dtype).category == "integer":
         return partial(_quotient_without_fraction, module)
     for name in (names[row.name],) if row.name in names else (row.name, *row.aliases):
         if hasattr(module, name):
