@@ -189,33 +189,17 @@ def _has_no_real_part(a, b, operation):
 
 
 def _has_complex_array(a, b, operation):
-    """tinygrad has no complex tensors, and so no function that gives their real part."""
-
-
-def _is_complex(a, b, operation):
-    """Polars has no complex columns, and so no real part of one."""
-
-
-def _has_complex_array(a, b, operation):
-    """PyArrow has no complex arrays, and so no function that gives their real part."""
-
-
-def _has_complex_array(a, b, operation):
-    """Nullable pandas has no complex columns, and so no function that gives their real part."""
+    """Libraries without complex arrays have no function that gives their real part."""
     return any(OPERANDS[name].category == "complex" and OPERANDS[name].dtype is not None for name in (a, b))
 
 
 WITHOUT_FIX = {
-    "polars": (1560, _is_complex),
-    "polars-1": (1560, _is_complex),
     "torch": (2178, _has_shell_dtype),
     "tf-rfc-all": (592, _would_lose_a_part),
     "tf-rfc-safe": (592, _would_lose_a_part),
     "tf-rfc-none": (592, _would_lose_a_part),
     "mlx": (81, _has_no_real_part),
-    "tinygrad": (1560, _has_complex_array),
-    "pyarrow": (1560, _has_complex_array),
-    "pandas-nullable": (1560, _has_complex_array),
+    **dict.fromkeys(("tinygrad", "polars", "polars-1", "pyarrow", "pandas-nullable"), (1560, _has_complex_array)),
 }
 
 
