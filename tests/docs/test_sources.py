@@ -17,11 +17,19 @@ DOCUMENTS = (
 )
 
 
-def tracked_texts() -> dict[str, str]:
-    """Return the contents of the text files that git tracks, by path."""
+def tracked_paths() -> list[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return listed.rstrip("\0").split("\0")
+
+
+def unpacked_paths() -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+
+
+def tracked_texts() -> dict[str, str]:
+    """Return the contents of the text files that git tracks, by path; of all in an unpacked sdist."""
     found = {}
-    for path in listed.rstrip("\0").split("\0"):
+    for path in tracked_paths() if (ROOT / ".git").exists() else unpacked_paths():
         place = ROOT / path
         if place.suffix in {".py", ".md", ".json", ".toml", ".yml", ".css", ".js", ".html"} and place.exists():
             found[path] = place.read_text()
