@@ -75,7 +75,7 @@ def test_the_joins_of_the_order_are_the_decisions(rules, types):
         else:
             taken += 1
             assert order.lattice.join(*(order.held_as.get(name, name) for name in (a, b))) == _join(rules, a, b)
-    assert taken >= 12**2
+    assert taken >= (12 if rules == "pyarrow" else 13) ** 2  # pyarrow has 12 types
 
 
 # With 8-bit floats, tinygrad's order is not a lattice: two of them have two smallest upper bounds.

@@ -108,6 +108,10 @@ def test_rule_sets_refuse_the_formats_that_the_other_tests_skip():
     assert skipped > 100
 
 
+# MLX refuses little, and Polars and nullable columns have few of the types.
+FEW_REFUSALS = {"mlx": 100, "polars": 50, "polars-1": 50, "pandas-nullable": 100}
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
@@ -115,7 +119,7 @@ def test_operations_on_pairs_of_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))
     cells = _check_calls(rules, BINARY, [(known, known)])
     assert cells.number["given"] > 300
-    assert cells.number["refused"] > 50
+    assert cells.number["refused"] > FEW_REFUSALS.get(rules, 150)
     _check_calls(rules, ["add"], [(ARRAYS, ARRAYS)])
     unary = _check_calls(rules, UNARY, [(ARRAYS,), (ZERO_D,)])
     assert unary.number["given"] > 100

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from optional_packages import import_or_skip
+from numerics.real_programs import STEPS, diffrax_solve, keras_loss
 from supremum import numerics
 
 pytestmark = pytest.mark.slow
@@ -88,31 +88,13 @@ def test_a_step_of_optax():
 
 
 def test_a_solve_of_diffrax():
-    diffrax = import_or_skip("diffrax")
-
-    def solve(rate, start):
-        term = diffrax.ODETerm(lambda t, y, rate: -rate * y)
-        solved = diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 1.0, 0.1, start, args=rate, max_steps=64)
-        return jnp.sum(solved.ys)
-
-    found = numerics.attribute(solve)(jnp.float32(2.0), jax.random.normal(KEY, (4,)))
+    found = numerics.attribute(diffrax_solve())(jnp.float32(2.0), jax.random.normal(KEY, (4,)))
     check(found)
     assert found.rows[0].effect == "loop"
 
 
 def test_keras_on_jax():
-    keras = import_or_skip("keras")
-    if keras.backend.backend() != "jax":
-        pytest.skip("Keras runs on another backend: set KERAS_BACKEND=jax")
-    inputs = keras.Input((5, 6))
-    hidden = keras.layers.LayerNormalization()(keras.layers.Dense(8, activation="gelu")(inputs))
-    model = keras.Model(inputs, keras.layers.Dense(3)(keras.layers.GRU(4)(hidden)))
-    weights = [variable.value for variable in model.trainable_variables]
-    rest = [variable.value for variable in model.non_trainable_variables]
-
-    def loss(weights, x):
-        return jnp.mean(model.stateless_call(weights, rest, x)[0] ** 2)
-
-    found = numerics.attribute(loss)(weights, jax.random.normal(KEY, (2, 5, 6)))
+    loss, weights, x = keras_loss()
+    found = numerics.attribute(loss)(weights, x)
     check(found)
-    assert 5 in {row.runs for row in found.rows}  # the steps of the recurrence
+    assert STEPS in {row.runs for row in found.rows}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from optional_packages import import_or_skip
+from numerics.real_programs import STEPS, diffrax_solve, keras_loss
 from supremum.mixed_precision import autocast
 from supremum.numerics import profile
 
@@ -106,32 +106,14 @@ def test_linen_resnet_block_with_batch_statistics():
 
 
 def test_keras_on_jax():
-    keras = import_or_skip("keras")
-    if keras.backend.backend() != "jax":
-        pytest.skip("Keras runs on another backend: set KERAS_BACKEND=jax")
-    inputs = keras.Input((5, 6))
-    hidden = keras.layers.LayerNormalization()(keras.layers.Dense(8, activation="gelu")(inputs))
-    model = keras.Model(inputs, keras.layers.Dense(3)(keras.layers.GRU(4)(hidden)))
-    weights = [variable.value for variable in model.trainable_variables]
-    rest = [variable.value for variable in model.non_trainable_variables]
-
-    def loss(weights, x):
-        return jnp.mean(model.stateless_call(weights, rest, x)[0] ** 2)
-
-    found = check(jax.value_and_grad(loss), weights, jnp.ones((2, 5, 6)))
-    assert {5} <= {row.values.runs for row in found.rows}  # the steps of the recurrence
+    loss, weights, x = keras_loss()
+    found = check(jax.value_and_grad(loss), weights, x)
+    assert {STEPS} <= {row.values.runs for row in found.rows}
 
 
 @pytest.mark.slow
 def test_diffrax_solve():
-    diffrax = import_or_skip("diffrax")
-
-    def solve(rate, start):
-        term = diffrax.ODETerm(lambda t, y, rate: -rate * y)
-        solved = diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, 1.0, 0.1, start, args=rate, max_steps=64)
-        return jnp.sum(solved.ys)
-
-    found = check(solve, jnp.float32(2.0), X[0])
+    found = check(diffrax_solve(), jnp.float32(2.0), X[0])
     assert max(row.values.runs for row in found.rows) >= 10
 
 
