@@ -33,6 +33,9 @@ def xla_flags():
 
 if xla_flags():
     os.environ["XLA_FLAGS"] = xla_flags()  # read when JAX first computes
+# The tests say for themselves how wide a terminal is, and whether it has colours.
+for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+    os.environ.pop(name, None)
 # Tests of several devices need eight; all other tests use the first one.
 jax.config.update("jax_num_cpu_devices", 8)
 CACHE = {

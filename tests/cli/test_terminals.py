@@ -46,8 +46,7 @@ def folder(tmp_path):
 
 
 def environment(**changes):
-    base = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
-    return base | {"TERM": "xterm-256color"} | changes
+    return os.environ | {"TERM": "xterm-256color"} | changes
 
 
 def in_terminal(folder, line, columns, **changes):
@@ -91,13 +90,13 @@ def test_nothing_is_cut_off_in_a_terminal(folder, columns):
     def words(text):
         return re.sub(r"[─\s]+", "", ESCAPE.sub("", text))
 
-    for command in ("explain", "distances"):
-        assert words(in_terminal(folder, COMMANDS[command], columns)) == words(in_pipe(folder, COMMANDS[command]))
-    # Columns of the table that do not fit come below the others, with the labels of the rows again.
-    shown = ESCAPE.sub("", in_terminal(folder, COMMANDS["table"], columns)).split()
-    whole = in_pipe(folder, COMMANDS["table"]).split()
-    assert {*shown} == {*whole}
-    assert (len(shown) > len(whole)) == (columns < 100)
+    assert words(in_terminal(folder, COMMANDS["explain"], columns)) == words(in_pipe(folder, COMMANDS["explain"]))
+    # Columns that do not fit come below the others, with the labels of the rows again.
+    for command, width in ("distances", 80), ("table", 100):
+        shown = ESCAPE.sub("", in_terminal(folder, COMMANDS[command], columns)).split()
+        whole = in_pipe(folder, COMMANDS[command]).split()
+        assert {*shown} == {*whole}, command
+        assert (len(shown) > len(whole)) == (columns < width), command
     for command in ("rules", "diff"):
         shown = ESCAPE.sub("", in_terminal(folder, COMMANDS[command], columns))
         assert "…" not in shown
