@@ -21,7 +21,19 @@ import numpy as np
 from supremum.errors import ArgumentError, UnknownDtypeError, shown
 from supremum.public_names import public_names
 
-__all__ = ["CATEGORIES", "FORMATS", "DType", "Format", "Kind", "Nan", "as_format", "at_least_float32", "format_names"]
+__all__ = [
+    "CATEGORIES",
+    "COLUMN_FORMATS",
+    "FORMATS",
+    "ColumnDtype",
+    "DType",
+    "Format",
+    "Kind",
+    "Nan",
+    "as_format",
+    "at_least_float32",
+    "format_names",
+]
 
 DType: TypeAlias = np.dtype[Any]
 """A NumPy dtype, of any format.
@@ -30,6 +42,33 @@ DType: TypeAlias = np.dtype[Any]
 >>> dtype
 dtype(bfloat16)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDtype:
+    """The dtype of a format that columns of data frames have and NumPy's arrays do not have.
+
+    Decisions and operands have it in place of a NumPy dtype. NumPy, JAX and PyTorch make no array of it.
+
+    Args:
+        name: the name of the format.
+
+    >>> from supremum import explain
+    >>> explain("uint64", "int8", rules="polars").dtype
+    dtype(int128)
+    >>> np.zeros(3, _)
+    Traceback (most recent call last):
+        ...
+    TypeError: Cannot interpret 'dtype(int128)' as a data type
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"dtype({self.name})"
 
 
 class Kind(enum.Enum):
@@ -116,7 +155,7 @@ class Format:
     bias: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return as_format, (self.name,)
+        return as_format, (self.name if self.is_of_arrays else self.dtype,)
 
     @property
     def short_name(self) -> str:
@@ -132,7 +171,7 @@ class Format:
 
     @property
     def dtype(self) -> DType:
-        """The NumPy dtype of this format (from ml_dtypes if NumPy has none)."""
+        """The NumPy dtype of this format (from ml_dtypes if NumPy has none), or the `ColumnDtype` of a column."""
         return _DTYPE_BY_NAME[self.name]
 
     @property
@@ -148,7 +187,16 @@ class Format:
     @property
     def is_builtin(self) -> bool:
         """Whether the dtype comes from NumPy itself rather than from ml_dtypes."""
-        return self.dtype.isbuiltin == 1
+        return self.is_of_arrays and self.dtype.isbuiltin == 1
+
+    @property
+    def is_of_arrays(self) -> bool:
+        """Whether arrays have this format; otherwise only columns of data frames do.
+
+        >>> as_format("int128", columns=True).is_of_arrays, as_format("int64").is_of_arrays
+        (False, True)
+        """
+        return isinstance(self.dtype, np.dtype)
 
     @property
     def component(self) -> Format:
@@ -303,20 +351,29 @@ _ROWS = (
     _complex("complex64", 64, 8, 23),
     _complex("complex128", 128, 11, 52),
 )
+_COLUMN_ROWS = (_integer("uint128", Kind.UNSIGNED, 128), _integer("int128", Kind.SIGNED, 128))
 # Older versions of ml_dtypes do not have every format.
 _DTYPE_BY_NAME: dict[str, DType] = {
     row.name: np.dtype(getattr(ml_dtypes, row.name, row.name))
     for row in _ROWS
     if hasattr(ml_dtypes, row.name) or row.name in np.sctypeDict
-}
+} | {row.name: cast("DType", ColumnDtype(row.name)) for row in _COLUMN_ROWS}
 FORMATS: tuple[Format, ...] = tuple(row for row in _ROWS if row.name in _DTYPE_BY_NAME)
 """Every format that the installed NumPy and ml_dtypes have, ordered by kind and then by width.
 
 >>> [row.name for row in FORMATS if row.kind is Kind.FLOAT and row.bits == 16]
 ['bfloat16', 'float16']
 """
+COLUMN_FORMATS: tuple[Format, ...] = _COLUMN_ROWS
+"""Every format that only columns of data frames have.
+
+Source: Polars, crates/polars-core/src/datatypes/dtype.rs.
+
+>>> [(row.name, row.max == 2**127 - 1) for row in COLUMN_FORMATS]
+[('uint128', False), ('int128', True)]
+"""
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
-_BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in FORMATS}
+_BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in (*FORMATS, *COLUMN_FORMATS)}
 # NumPy has several types for some dtypes, such as np.longlong and np.int64.
 _BY_SCALAR_TYPE: dict[type[object], Format] = {
     scalar: _BY_DTYPE[dtype]
@@ -326,6 +383,7 @@ _BY_SCALAR_TYPE: dict[type[object], Format] = {
 _KIND_NAMES = {"int", "float", "complex"}
 _WORDS = ("uint", "int", "float", "complex")
 _BY_ANY_NAME: dict[str, Format] = {row.short_name: row for row in FORMATS} | _BY_NAME
+_OF_COLUMNS: dict[str, Format] = {name: row for row in COLUMN_FORMATS for name in (row.name, row.short_name)}
 # NumPy's codes: a letter, or after a byte order a letter and the size in bytes.
 _NUMPY_CODE = r"[<>=|]?[?bBhHiIlLqQefdFD]|[<>=|](b1|[iu][1248]|f[248]|c8|c16)"
 
@@ -361,13 +419,14 @@ def _format_of_name(name: str) -> Format | None:
     return _BY_DTYPE.get(np.dtype(name.lstrip("<>=|"))) if re.fullmatch(_NUMPY_CODE, name) else None
 
 
-def as_format(dtype: Any) -> Format:
+def as_format(dtype: Any, *, columns: bool = False) -> Format:
     """Look up the format of a dtype, however it is named.
 
     Args:
         dtype: a `Format`, a name such as `"bfloat16"`, a short name such as `"bf16"`, an `np.dtype`, a scalar type
             (`np.float32`, `ml_dtypes.bfloat16`, `jnp.float32`) or a `torch.dtype`. The number in a short name counts
             bits: `"i8"` is int8. NumPy's codes, which count bytes, need a byte order: `"<i8"` is int64.
+        columns: whether to know the names of formats that only columns of data frames have, such as int128.
 
     Returns:
         The row of the table.
@@ -389,6 +448,12 @@ def as_format(dtype: Any) -> Format:
     if isinstance(dtype, Format):
         return dtype
     found = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
+    of_columns = _OF_COLUMNS.get(dtype) if isinstance(dtype, str) else None
+    if of_columns is not None:
+        if columns:
+            return of_columns
+        widest = max((row for row in FORMATS if row.kind is of_columns.kind), key=lambda row: row.bits)
+        raise UnknownDtypeError("dtype", dtype, (), f"no array has {of_columns}", near=(widest.name,))
     if found is None:
         named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None)
         name = named if isinstance(named, str) else shown(dtype)
@@ -435,6 +500,8 @@ def at_least_float32(dtype: Any) -> DType:
 
 def _format_of_object(thing: Any) -> Format | None:
     kind = cast("type[object]", type(thing))
+    if kind is ColumnDtype:
+        return _BY_DTYPE.get(thing)
     if issubclass(kind, np.dtype):
         return _BY_DTYPE.get(thing) or _BY_DTYPE.get(thing.newbyteorder("="))
     if thing is bool:

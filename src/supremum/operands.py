@@ -87,7 +87,7 @@ class Operand:
 
     def with_dtype(self, dtype: object) -> Operand:
         """The same operand after an explicit cast: strong, of the given dtype."""
-        target = as_format(dtype)
+        target = as_format(dtype, columns=True)
         return replace(self, category=target.category, dtype=target.dtype, weak=False, value=None, held=None)
 
     def __str__(self) -> str:
@@ -166,7 +166,7 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
             weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
             held = _item(value) if ndim == 0 and target.is_builtin else None
             return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held, library=library_of(value))
-        return _of_format(as_format(value))
+        return _of_format(as_format(value, columns=True))
     except UnknownDtypeError as error:
         if isinstance(value, str):
             where = ": ".join(filter(None, (which, error.where)))
@@ -228,7 +228,7 @@ def parse_operand(text: str) -> Operand:
             continue
     if text in WEAK_NAMES:
         return as_operand(text)
-    row = as_format(text.removesuffix("[]"))
+    row = as_format(text.removesuffix("[]"), columns=True)
     return replace(_of_format(row), ndim=0) if text.endswith("[]") else _of_format(row)
 
 

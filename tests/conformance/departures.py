@@ -102,7 +102,7 @@ def _matches(terms: str, operand: str) -> bool:
         return operand in terms.split() or "scalar" in terms.split()
     dtype = operand.removesuffix("[]").removesuffix("*")
     shape = "[]" if operand.endswith("[]") else "[:]"
-    names = (dtype, as_format(dtype).category, "tensor")
+    names = (dtype, as_format(dtype, columns=True).category, "tensor")
     return any(name in terms.split() or name + shape in terms.split() for name in names)
 
 
@@ -151,7 +151,6 @@ _WEAK_SHIFT = (
     "not depend on the order of the operands"
 )
 _POLARS_MEETING = f"add subtract multiply floor_divide remainder {_COMPARISONS_OF_OURS}"
-_INT128 = "Polars gives or compares in Int128, which has no format here"
 _POLARS_NUMBERS = (
     "an operator of a Series converts the number itself, and has no conversion for this type; expressions have one"
 )
@@ -444,25 +443,23 @@ DEPARTURES: list[Departure] = [
         "mlx", "operator", f"{_BITWISE} {_SHIFTS}", "bool() int*", "bool integer", "any", "refused", 90,
         "MLX has no reflected bitwise operators; its functions accept a number on either side",
     ),
-    Departure(
-        "polars", "expression", f"{_POLARS_MEETING} {_BITWISE} maximum minimum where vecdot concat stack", "uint64",
-        "int8 int16 int32 int64", "refused", "int128 bool", 160, _INT128, either_order=True,
-    ),
-    Departure(
-        "polars", "series", _POLARS_MEETING, "uint64", "int8 int16 int32 int64", "refused", "int128 bool", 88, _INT128,
-        either_order=True,
-    ),
     *(
         row
-        for rules, atan2, quotients, bits in (("polars", 72, 16, 291), ("polars-1", 66, 8, 264))
+        for rules, atan2, integers, wide, quotients, bits in (
+            ("polars", 84, 10, 36, 16, 396), ("polars-1", 72, 9, 18, 8, 306),
+        )
         for row in (
             Departure(
                 rules, "expression", "atan2", "tensor", "scalar", "any", "refused", atan2,
                 "pl.arctan2 needs pl.lit around a number; these rules accept the number as if it had that",
                 either_order=True,
             ),
-            Departure(rules, "expression", "logical_not", "integer int*", "", "refused", "any", 9, _POLARS_NOT),
-            Departure(rules, "series", "logical_not", "integer", "", "refused", "tensor", 8, _POLARS_NOT),
+            Departure(rules, "expression", "logical_not", "integer int*", "", "refused", "any", integers + 1, _POLARS_NOT),
+            Departure(rules, "series", "logical_not", "integer", "", "refused", "tensor", integers, _POLARS_NOT),
+            Departure(
+                rules, "series", "add subtract multiply remainder floor_divide", "bool() int*", "int128 uint128",
+                "int128 uint128", "refused", wide, _POLARS_NUMBERS, either_order=True,
+            ),
             Departure(
                 rules, "series", "add subtract multiply remainder", "bool", "bool() int*", "any", "refused", 10,
                 _POLARS_NUMBERS, either_order=True,

@@ -213,7 +213,7 @@ class ArrayCasts:
 
     def steps(self, source: Format, target: Format) -> Steps:
         """The formats that a value is converted to, one after the other."""
-        first = as_format(self.through.get(target.component.name, target.component.name))
+        first = as_format(self.through.get(target.component.name, target.component))
         wider = source.component.bits >= first.bits and first is not target.component
         return (first, target.component) if wider and source.component is not first else (target.component,)
 

@@ -14,13 +14,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from supremum.decisions import ResultType, Verdict
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
+from supremum.formats import CATEGORIES, COLUMN_FORMATS, FORMATS, DType, Format, Kind
+from supremum.formats import as_format as as_array_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, is_beyond_integers
-from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
+from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
 from supremum.operations import Operation, Result
 from supremum.rules.array_casts import ArrayCasts, through_float32
 from supremum.rules.lattices import SIGNED, UNSIGNED
@@ -28,21 +30,24 @@ from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION
 
-_INT128 = "int128"
-"""A type of Polars that is not a format of ours."""
+as_format = partial(as_array_format, columns=True)
+_WIDEST = as_format("int128")
 _INTEGERS: dict[str, tuple[str, ...]] = {
     "bool": ("uint8", "int8"),
     **UNSIGNED,
-    "uint64": (_INT128,),
+    "uint64": ("uint128",),
+    "uint128": (_WIDEST.name,),
     **SIGNED,
-    "int64": (_INT128,),
+    "int64": (_WIDEST.name,),
 }
-_NEGATIVE = Lattice({**_INTEGERS, "uint64": ("int64",), "int64": ()})
+_NEGATIVE = Lattice({**_INTEGERS, "uint64": ("int64",)})
 """The order for a negative Python int next to an unsigned column: int64, even for uint64."""
 _FLOATS = Lattice({"float16": ("float32",), "float32": ("float64",)})
 _FLOAT_OF: dict[str, str] = (
-    to("float16", "bool uint8 int8") | to("float32", "uint16 int16") | to("float64", "uint32 int32 uint64 int64")
-) | {_INT128: "float64"}
+    to("float16", "bool uint8 int8")
+    | to("float32", "uint16 int16")
+    | to("float64", "uint32 int32 uint64 int64 uint128 int128")
+)
 """The narrowest float that Polars promotes each other type to."""
 _DEFAULTS: tuple[str, ...] = ("int32", "int64", "uint64")
 """The types of a Python int without a column to take one from: the first that holds it."""
@@ -84,7 +89,8 @@ _STAND_INS: Mapping[str, str] = (
     | to("multiply", "outer cross")
 )
 _PRODUCTS = to("int64", "bool int8 uint8 int16 uint16 int32 uint32")
-_MEANS = to("float64", BITS)
+_COLUMN_NAMES = tuple(row.name for row in COLUMN_FORMATS)
+_MEANS = to("float64", (*BITS, *_COLUMN_NAMES))
 _REDUCTIONS: Mapping[str, Reduction] = (
     to(
         Reduction(_UP_TO_FLOAT, gives=_SUMS, accumulates={"float16": "float32"}, source="as measured"),
@@ -93,7 +99,7 @@ _REDUCTIONS: Mapping[str, Reduction] = (
     | to(Reduction(_UP_TO_FLOAT, gives=_PRODUCTS), "prod cumulative_prod")
     | {"mean": Reduction(_UP_TO_FLOAT, gives=_MEANS, accumulates={"float16": "float32"}, source="as measured")}
     | to(Reduction(_UP_TO_FLOAT, gives=_MEANS), "var std")
-    | to(Reduction(gives=TRUTH), "any all")
+    | to(Reduction(gives={**TRUTH, **to("bool", _COLUMN_NAMES)}), "any all")
     | to(Reduction(_UP_TO_FLOAT), "min max")
 )
 
@@ -102,7 +108,7 @@ class _Type(NamedTuple):
     """The type of an operand, or of several operands together.
 
     Args:
-        name: the name of a format, `"int128"`, or the weak kind of Python numbers.
+        name: the name of a format, or the weak kind of Python numbers.
         value: the Python int of the largest magnitude, if all operands are Python ints.
     """
 
@@ -111,15 +117,14 @@ class _Type(NamedTuple):
 
     @property
     def category(self) -> str:
-        weak = {"int*": "integer", "float*": "float", _INT128: "integer"}
-        return weak.get(self.name) or as_format(self.name).category
+        return WEAK_NAMES.get(self.name) or as_format(self.name).category
 
     @property
     def default(self) -> str:
         """The type without a column."""
         if self.name == "int*":
             return next(
-                (name for name in _DEFAULTS if self.value is None or fits(self.value, as_format(name))), _INT128
+                (name for name in _DEFAULTS if self.value is None or fits(self.value, as_format(name))), _WIDEST.name
             )
         return _DEFAULT_FLOAT if self.name == "float*" else self.name
 
@@ -141,12 +146,14 @@ class PolarsRules(RuleSet):
         floats: for each of these types, the narrowest float type that it promotes to.
         literal_columns: operations in which Python numbers count as columns.
         masks_integers: whether bitwise operations accept a Boolean column with an integer column.
+        compares_in_int128: whether comparisons take a Python int of more than 64 bits as Int128.
     """
 
     integers: Lattice = field(default_factory=lambda: Lattice(_INTEGERS), kw_only=True)
     floats: Mapping[str, str] = field(default_factory=lambda: _FLOAT_OF, kw_only=True)
     literal_columns: frozenset[str] = field(default=frozenset(), kw_only=True)
     masks_integers: bool = field(default=False, kw_only=True)
+    compares_in_int128: bool = field(default=True, kw_only=True)
 
     def _key(self, operand: Operand) -> Hashable:
         value = operand.value
@@ -172,11 +179,15 @@ class PolarsRules(RuleSet):
         values = [operand.value for operand in operands if type(operand.value) is int]
         if any(value not in _LITERALS for value in values):
             return Verdict.refuse("Polars reads Python ints of up to 128 bits", overflow=True)
-        beside_integers = any(operand.dtype is not None and operand.category == "integer" for operand in operands)
-        widest = (_SIGNED_ROWS[-1], _UNSIGNED_ROWS[-1])
-        if beside_integers and any(not any(fits(value, row) for row in widest) for value in values):
-            why = "Polars makes a Python int null that fits neither int64 nor uint64, next to a column of integers"
-            return Verdict.refuse(why, overflow=True)
+        if operation.name != "pow" and operation.name not in self.literal_columns:
+            columns = [o.format for o in operands if o.dtype is not None and o.category == "integer"]
+            compares_wide = self.compares_in_int128 and operation.result is Result.BOOL
+            holding = [_SIGNED_ROWS[-1], _UNSIGNED_ROWS[-1], *columns]
+            if compares_wide and all(map(_WIDEST.holds, columns)):
+                holding.append(_WIDEST)
+            if columns and any(not any(fits(value, row) for row in holding) for value in values):
+                why = "Polars makes a Python int null that fits neither int64 nor uint64, next to a column of integers"
+                return Verdict.refuse(why, overflow=True)
         return self._objection_to_bits(operation, operands)
 
     def _objection_to_bits(self, operation: Operation, operands: Operands) -> Verdict | None:
@@ -202,9 +213,6 @@ class PolarsRules(RuleSet):
         if met.name != met.default:
             reason.append(f"{met} without a column is {met.default}")
         name = met.default
-        if name == _INT128 and operation.result is Result.FLOAT:
-            name = self.floats[name]
-            reason.append(f"{operation.name} converts {met.default} to {name}")
         return _accepted(name, len(operands), *(reason or (ALREADY,)))
 
     def _supertype(self, a: _Type, b: _Type) -> _Type:
@@ -215,13 +223,18 @@ class PolarsRules(RuleSet):
             number, column = (a, b) if a.is_number else (b, a)
             stays = number.name == "float*" and column.category == "bool"
             return number if stays else _Type(self._beside(number, column))
-        if "float" in (a.category, b.category):
-            names = (each.name if each.category == "float" else self.floats[each.name] for each in (a, b))
-            joined = _FLOATS.join(*names)
-        else:
-            joined = _INT128 if _INT128 in (a.name, b.name) else self.integers.join(a.name, b.name)
-        assert joined is not None  # float64 or Int128 is above everything
+        if "float" not in (a.category, b.category):
+            return _Type(self._joined(self.integers, a.name, b.name))
+        names = (each.name if each.category == "float" else self.floats[each.name] for each in (a, b))
+        joined = _FLOATS.join(*names)
+        assert joined is not None  # float64 is above everything
         return _Type(joined)
+
+    def _joined(self, order: Lattice, a: str, b: str) -> str:
+        """The join of two types in an order of integers; Int128 takes the others, also where the order lacks it."""
+        joined = _WIDEST.name if _WIDEST.name in (a, b) else order.join(a, b)
+        assert joined is not None  # int128 or float64 is above everything
+        return joined
 
     def _of_numbers(self, a: _Type, b: _Type) -> _Type:
         """The type of two Python numbers together: weak, unless both defaults promote to a third type."""
@@ -238,13 +251,11 @@ class PolarsRules(RuleSet):
         if number.name == "float*" or column.category == "bool":
             return number.default
         value = number.value
-        if value is None or column.name == _INT128 or fits(value, as_format(column.name)):
+        if value is None or fits(value, as_format(column.name)):
             return column.name
         rows = _SIGNED_ROWS if value < 0 or as_format(column.name).signed else _UNSIGNED_ROWS
-        narrowest = next((row.name for row in rows if fits(value, row)), _UNSIGNED_ROWS[-1].name)
-        joined = (_NEGATIVE if value < 0 else self.integers).join(column.name, narrowest)
-        assert joined is not None
-        return joined
+        narrowest = next(row.name for row in (*rows, _UNSIGNED_ROWS[-1], _WIDEST) if fits(value, row))
+        return self._joined(_NEGATIVE if value < 0 else self.integers, column.name, narrowest)
 
     def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
         target = _COMPUTES.get(operation.name, {}).get(str(common.dtype))
@@ -264,13 +275,14 @@ class PolarsRules(RuleSet):
         is_raised_to_float = (base.category, exponent.category) == ("integer", "float")
         gives = (exponent if is_raised_to_float else base).default
         why = f"a power has the type of its {'exponent' if is_raised_to_float else 'base'}, {gives}"
-        if _Type(gives).category == "float" or gives == _INT128:
+        if _Type(gives).category == "float":
             return _accepted(gives, 2, why)
         if exponent.value is not None and exponent.value not in _EXPONENTS:
             return Verdict.refuse("the exponent of an integer must be between 0 and 2**32 - 1 in Polars", overflow=True)
         # Integers wrap around, so that wider ones have the same low bits.
         wide = self._supertype(_Type(gives), exponent).name
-        computed = wide if wide in INTEGERS else _UNSIGNED_ROWS[-1].name
+        is_array = as_format(gives).is_of_arrays
+        computed = wide if wide in INTEGERS or not is_array else _UNSIGNED_ROWS[-1].name
         verdict = _accepted(computed, len(types))
         return replace(verdict.resulting_in(as_format(gives).dtype), reason=(why,))
 
@@ -287,8 +299,6 @@ def _type_of(operand: Operand) -> _Type:
 
 
 def _accepted(name: str, count: int, *reason: str) -> Verdict:
-    if name == _INT128:
-        return Verdict.refuse(*reason, "the result is Int128, which has no format here")
     return Verdict.accept(as_format(name).dtype, count, *reason)
 
 
@@ -307,7 +317,7 @@ def _clip(operands: Operands) -> Verdict:
 _CASTS = ArrayCasts(
     "Polars",
     "Polars 2.1 on x86-64",
-    frozenset({*_FLOAT_OF, *_FLOATS.nodes} - {_INT128}),
+    frozenset({*_FLOAT_OF, *_FLOATS.nodes} - {*_COLUMN_NAMES}),
     through=through_float32("float16"),
     raises=is_beyond_integers,  # a cast that is not strict gives null
 )
@@ -318,12 +328,15 @@ POLARS = PolarsRules(
     source="Polars 2.1.0, crates/polars-core/src/utils/supertype.rs",
     accepts=_ACCEPTS,
     stands_in=_STAND_INS,
-    lacks={"negative": tuple(row.name for row in _UNSIGNED_ROWS)},
+    lacks={"negative": tuple(row.name for row in (*_UNSIGNED_ROWS, *COLUMN_FORMATS))},
     reductions=_REDUCTIONS,
+    column_formats=frozenset(_COLUMN_NAMES),
     library="Polars",
     array_casts=_CASTS,
 )
-_FLOAT_OF_1: dict[str, str] = {name: "float32" if each == "float16" else each for name, each in _FLOAT_OF.items()}
+_FLOAT_OF_1: dict[str, str] = {
+    name: "float32" if each == "float16" else each for name, each in _FLOAT_OF.items() if name != "uint128"
+}
 POLARS_1 = replace(
     POLARS,
     name="polars-1",
@@ -333,7 +346,9 @@ POLARS_1 = replace(
     reductions=dict(_REDUCTIONS) | to(Reduction(CATEGORIES[:1]), "any all"),
     integers=Lattice({**_INTEGERS, "uint64": (_DEFAULT_FLOAT,), "int64": (_DEFAULT_FLOAT,)}),
     floats=_FLOAT_OF_1,
+    column_formats=frozenset((_WIDEST.name,)),
     literal_columns=frozenset(("maximum", "minimum")),
     masks_integers=True,
+    compares_in_int128=False,
     array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_CASTS.formats - {"float16"}),
 )

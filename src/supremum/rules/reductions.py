@@ -56,9 +56,9 @@ class Reduction:
         own = as_format(met.result.dtype)
         if own.category not in self.accepts or own.name in self.lacks:
             return Verdict.refuse(*met.reason, f"{framework} has no {name} of {own}")
-        gives = as_format(self.gives.get(own.name, own.name))
+        gives = as_format(self.gives.get(own.name, own))
         falls = CATEGORIES.index(gives.category) < CATEGORIES.index(own.category)
-        computes = as_format(self.accumulates.get(own.name, (own if falls else gives).name))
+        computes = as_format(self.accumulates.get(own.name, own if falls else gives))
         reason = f"{name} of {own} is {gives}" if gives is not own else f"{name} keeps {own}"
         rest = ""
         if computes is not gives and not falls:

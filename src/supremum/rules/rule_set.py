@@ -56,6 +56,7 @@ class RuleSet(ABC):
         agreeing: functions that need arrays of one dtype.
         lacks: for each operation, the formats without a kernel on any device. No fix casts to them.
         reductions: the dtypes in which reductions accumulate and the dtypes of their results.
+        column_formats: those of `COLUMN_FORMATS` that the framework has.
         library: the name of the library in explanations.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
@@ -87,6 +88,7 @@ class RuleSet(ABC):
     agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
+    column_formats: frozenset[str] = field(default=frozenset(), kw_only=True)
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
@@ -216,6 +218,10 @@ class RuleSet(ABC):
 
     def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The verdict on a call, with the steps in which its Python numbers are converted."""
+        arrays = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
+        absent = [each.name for each in arrays if not (each.format.is_of_arrays or each.name in self.column_formats)]
+        if absent:
+            return Verdict.refuse(f"{self.library or self.name} has no {' and '.join(dict.fromkeys(absent))}")
         verdict = self._settle_into(operation, operands, *target) if target else self._settle(operation, operands)
         if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
             return verdict
