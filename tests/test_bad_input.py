@@ -34,7 +34,7 @@ from supremum import (
     result_type,
 )
 from supremum.errors import ArgumentError, shown
-from supremum.formats import FORMATS
+from supremum.formats import FORMATS, ColumnDtype
 from supremum.mixed_precision import DynamicLossScale, Policy, autocast
 from supremum.operations import OPERATIONS
 from supremum.optimizers import Adam
@@ -202,7 +202,7 @@ def _outcome(function, arguments, rules, operation):
         answer = _call(function, arguments, rules, operation)
     except SupremumError as error:
         return error
-    assert isinstance(answer, {can_promote: bool, explain: Decision}.get(function, np.dtype))
+    assert isinstance(answer, {can_promote: bool, explain: Decision}.get(function, (np.dtype, ColumnDtype)))
     return answer
 
 

@@ -237,7 +237,8 @@ def polars_casts() -> dict[str, Any]:
     """Measure Polars: a cast that is not strict makes null of a value, and a strict one raises an error, or neither."""
     import polars as pl
 
-    own = {name: getattr(pl, _title(name), None) for name in _OWN.split() if category(name) != "complex"}
+    names = [name for name in f"{_OWN} int128 uint128".split() if category(name) != "complex"]
+    own = {name: getattr(pl, _title(name), None) for name in names}
     dtypes = {name: dtype for name, dtype in own.items() if dtype is not None}
     wide = {"bool": pl.Boolean, "integer": pl.Int128, "float": pl.Float64}
 

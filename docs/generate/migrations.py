@@ -187,8 +187,8 @@ Both take the first type that holds every value of both operands, so most pairs 
 * **Python ints widen integers.** `uint8_array + 256` raises an `OverflowError` in NumPy 2; in Polars a column takes the
   narrowest type that holds the number, here UInt16.
 * **Python floats** make float64 of an integer column in both, and keep the type of a float column.
-* **uint64 with signed integers** is float64 in NumPy. Polars 2 makes it Int128, which no NumPy array holds, so these
-  rules refuse it.
+* **uint64 with signed integers** is float64 in NumPy. Polars 2 makes it Int128, which no NumPy array holds, so
+  arrays under these rules refuse it.
 * **Functions such as `sqrt`** give float64 for every integer; NumPy gives float16 for 8 bits and float32 for 16.
 * **A power has the type of its base**: int8 to the power of an int64 column is int8.
 * **Sums of narrow integers** are int64, even of unsigned ones. A sum of bools is uint32; one of int32 stays int32.""",
@@ -208,8 +208,8 @@ Most pairs of columns agree, because both take the first type that holds every v
 * **Python ints widen integers.** `uint8_column + 256` raises an `OverflowError` in pandas; Polars takes the narrowest
   type that holds the number, here UInt16.
 * **A sum of two bool columns** is bool in pandas and counts in UInt32 in Polars. Polars refuses to multiply them.
-* **uint64 with signed integers** is float64 in pandas. Polars 2 makes it Int128, which no array here holds, so these
-  rules refuse it.
+* **uint64 with signed integers** is float64 in pandas. Polars 2 makes it Int128, which no array here holds, so
+  arrays under these rules refuse it.
 * **Bools and integers** in `&` and `|` are bool in pandas, and refused in Polars 2. `concat` of bools and integers is a
   column of objects in pandas, which these rules refuse, and integers in Polars.
 * **A power has the type of its base** in Polars: int8 to the power of an int64 column is int8.

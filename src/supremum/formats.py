@@ -196,7 +196,7 @@ class Format:
         >>> as_format("int128", columns=True).is_of_arrays, as_format("int64").is_of_arrays
         (False, True)
         """
-        return isinstance(self.dtype, np.dtype)
+        return self.name in _BY_NAME
 
     @property
     def component(self) -> Format:

@@ -118,7 +118,8 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
         rules: a rule set or its name; None for the default, `"jax"`.
 
     Returns:
-        The dtype of the result, as the runtime holds it.
+        The dtype of the result, as the runtime holds it; for a format of columns, such as int128 in Polars, a
+        `formats.ColumnDtype`.
 
     Raises:
         PromotionError: if the rules refuse.

@@ -454,7 +454,8 @@ DEPARTURES: list[Departure] = [
                 "pl.arctan2 needs pl.lit around a number; these rules accept the number as if it had that",
                 either_order=True,
             ),
-            Departure(rules, "expression", "logical_not", "integer int*", "", "refused", "any", integers + 1, _POLARS_NOT),
+            Departure(rules, "expression", "logical_not", "integer", "", "refused", "tensor", integers, _POLARS_NOT),
+            Departure(rules, "expression", "logical_not", "int*", "", "refused", "int32", 1, _POLARS_NOT),
             Departure(rules, "series", "logical_not", "integer", "", "refused", "tensor", integers, _POLARS_NOT),
             Departure(
                 rules, "series", "add subtract multiply remainder floor_divide", "bool() int*", "int128 uint128",

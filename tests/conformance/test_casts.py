@@ -40,12 +40,12 @@ def number(text, category):
 def cells(document):
     """List (source, target, value, outcomes) of a measured document."""
     for name, row in document["casts"].items():
-        source = as_format(name)
+        source = as_format(name, columns=True)
         values = [number(text, source.category) for text in document["values"][source.category].split()]
         for other, answers in row.items():
             if answers == "refused":
                 continue
-            target = as_format(other)
+            target = as_format(other, columns=True)
             for value, cell in zip(values, answers.split(), strict=True):
                 if cell != ".":
                     given = complex(value, 2.0) if source.category == "complex" else value
@@ -93,8 +93,8 @@ def check(document, name, least):
         ("pyarrow-casts", ["pyarrow"], 5000, set()),
         ("pandas-casts", ["pandas"], 8000, set()),
         ("pandas-nullable-casts", ["pandas-nullable"], 4000, set()),
-        ("polars-casts", ["polars"], 3000, set()),
-        ("polars-1-casts", ["polars-1"], 2500, set()),
+        ("polars-casts", ["polars"], 4000, set()),
+        ("polars-1-casts", ["polars-1"], 3000, set()),
         ("tensorflow-casts", ["tf-all", "tf-off", "tf-safe", "tf-rfc-all"], 11000, {"int4", "uint4"}),
         (
             "tinygrad-casts", ["tinygrad"], 5000,

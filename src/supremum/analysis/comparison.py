@@ -230,7 +230,7 @@ def compare(
     refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
     other = rule_table(right, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
-    refused = {as_format(name).name for name in iterable("unknown", unknown, "formats")}
+    refused = {as_format(name, columns=True).name for name in iterable("unknown", unknown, "formats")}
     ways = {
         pair: "refused" if refused.intersection(pair) else difference(decision, other.decisions[pair])
         for pair, decision in one.decisions.items()

@@ -119,7 +119,7 @@ def _diagram(order: Order, path: Sequence[str], result: str | None, sentence: st
     nodes = tuple(
         Node(
             name,
-            WEAK_NAMES.get(name) or as_format(name).category,
+            WEAK_NAMES.get(name) or as_format(name, columns=True).category,
             dashed=name in WEAK_NAMES,
             lit=name in lit_nodes,
             label=short_name(name),

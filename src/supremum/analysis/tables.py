@@ -196,7 +196,7 @@ def short_name(name: str) -> str:
     """The name of a type in tables, such as `u8` or `f*`; a number is its own name."""
     if is_number(name):
         return name
-    return f"{name[0]}*" if name in WEAK_NAMES else as_format(name).short_name
+    return f"{name[0]}*" if name in WEAK_NAMES else as_format(name, columns=True).short_name
 
 
 def with_short_names(text: str) -> str:

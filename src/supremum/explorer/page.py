@@ -28,7 +28,7 @@ from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct,
 from supremum.explorer.number_classes import NumberClasses, number_classes
 from supremum.explorer.packing import packed_tables, packed_texts, steps
 from supremum.extras import require
-from supremum.formats import FORMATS, Format, Nan, as_format
+from supremum.formats import COLUMN_FORMATS, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
 from supremum.render import PALETTE, icon_link, page_part, sideways_hint
@@ -180,7 +180,7 @@ def explorer_data(
     tables: dict[Table, int] = {}
     rules = [_rules(name, found[name], answers, tables) for name in HOMES]
     dtypes = [dtype for _, dtype, _ in answers.results]
-    categories = [as_format(dtype).category if dtype else "refused" for dtype in dtypes]
+    categories = [as_format(dtype, columns=True).category if dtype else "refused" for dtype in dtypes]
     packed, order = packed_tables(list(tables))
     # The cells get the numbers that the packed tables have for them; after them come those of single operands.
     renumbered: dict[int, int] = {}
@@ -298,7 +298,7 @@ def _aliases() -> dict[str, str]:
 
 def conversions() -> dict[str, dict[str, Any]]:
     """The properties that determine how a number is converted, by the name of every real format."""
-    return {row.name: _conversion(row) for row in FORMATS if row.component is row}
+    return {row.name: _conversion(row) for row in (*FORMATS, *COLUMN_FORMATS) if row.component is row}
 
 
 def _conversion(row: Format) -> dict[str, Any]:
@@ -319,6 +319,6 @@ def _conversion(row: Format) -> dict[str, Any]:
 def _differing(dtypes: list[str]) -> list[list[int]]:
     """How each result differs from each other, as an index into the differences; -1 if they agree."""
     indices = {None: -1} | {name: index for index, name in enumerate(DIFFERENCES)}
-    verdicts = [Verdict.accept(as_format(dtype).dtype, 1) if dtype else Verdict.refuse() for dtype in dtypes]
+    verdicts = [Verdict.accept(as_format(dtype, columns=True).dtype, 1) if dtype else Verdict.refuse() for dtype in dtypes]
     decisions = [Decision("", QUESTION, (), verdict, lambda _: None) for verdict in verdicts]
     return [[indices[difference(left, right)] for right in decisions] for left in decisions]

@@ -117,7 +117,8 @@ def has_cast(operand: Operand, target: Format) -> bool:
     if operand.category == "complex" and target.category != "complex":
         return True  # through one of NumPy's own complex formats
     # Between two formats of ml_dtypes there are the safe casts and few others.
-    return target.is_builtin or operand.format.is_builtin or casts_safely(operand.name, target.name)
+    own = operand.format
+    return target.is_builtin or own.is_builtin or (own.is_of_arrays and casts_safely(own.name, target.name))
 
 
 def _has_any_cast(source: str, target: str) -> bool:

@@ -317,7 +317,7 @@ def _clip(operands: Operands) -> Verdict:
 _CASTS = ArrayCasts(
     "Polars",
     "Polars 2.1 on x86-64",
-    frozenset({*_FLOAT_OF, *_FLOATS.nodes} - {*_COLUMN_NAMES}),
+    frozenset({*_FLOAT_OF, *_FLOATS.nodes}),
     through=through_float32("float16"),
     raises=is_beyond_integers,  # a cast that is not strict gives null
 )
@@ -350,5 +350,5 @@ POLARS_1 = replace(
     literal_columns=frozenset(("maximum", "minimum")),
     masks_integers=True,
     compares_in_int128=False,
-    array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_CASTS.formats - {"float16"}),
+    array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_CASTS.formats - {"float16", "uint128"}),
 )
