@@ -28,7 +28,7 @@ def written(write: Write, target: Any, value: Any) -> Any:
     """Return the object that holds the result, or the sign of a refusal."""
     try:
         return write(target, value)
-    except Exception as error:  # frameworks refuse with many kinds of exceptions
+    except BaseException as error:  # frameworks refuse with many kinds of exceptions, and Polars panics
         return "n" if NO_KERNEL.search(str(error)) else "x"
 
 
@@ -37,6 +37,16 @@ def assign_in(method: str) -> Write:
 
     def write(target: Any, value: Any) -> Any:
         getattr(target, method)(value)
+        return target
+
+    return write
+
+
+def set_at(index: Any) -> Write:
+    """Return a function that assigns to the elements at an index."""
+
+    def write(target: Any, value: Any) -> Any:
+        target[index] = value
         return target
 
     return write
@@ -77,6 +87,7 @@ def numbers(
     make: Callable[[str], Any],
     show: Callable[[Any], str],
     targets: tuple[str, ...] = TARGETS,
+    given: tuple[Any, ...] = NUMBERS,
 ) -> dict[str, dict[str, dict[str, str]]]:
     """Return what Python numbers become when they are written, as text.
 
@@ -85,10 +96,11 @@ def numbers(
         make: makes an object to write into from the name of its dtype.
         show: returns the dtype and value of an object that holds a result, as text.
         targets: the names of the dtypes to write into.
+        given: the numbers.
     """
     found: dict[str, dict[str, dict[str, str]]] = {}
     for name in targets:
-        for number in NUMBERS:
+        for number in given:
             row = found[f"{name},{number}"] = {}
             for what, write in writes.items():
                 outcome = written(write, make(name), number)

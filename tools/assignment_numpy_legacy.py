@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from assignment_cells import IN_PLACE, document, measured, numbers
+from assignment_cells import IN_PLACE, document, measured, numbers, set_at
 from extract_oracles import SCALARS
 from oracle_numpy_legacy import CODES
 
@@ -23,11 +23,8 @@ def numpy_legacy() -> dict[str, Any]:
             return SCALARS[key]
         return np.ones(() if key.endswith("[]") else (1,), CODES[key.removesuffix("[]")])
 
-    def set_all(target: Any, value: Any) -> Any:
-        target[...] = value
-        return target
-
-    writes = {f"{name} in_place": write for name, write in IN_PLACE.items()} | {"assign item": set_all}
+    assignment = {"assign item": set_at(Ellipsis)}
+    writes = {f"{name} in_place": write for name, write in IN_PLACE.items()} | assignment
     cells = measured(writes, keys, make, make, lambda array: code_of[array.dtype.name])
-    values = numbers({"assign item": set_all}, lambda name: np.ones(1, name), lambda a: f"{a.dtype.name} {a[0]}")
+    values = numbers(assignment, lambda name: np.ones(1, name), lambda array: f"{array.dtype.name} {array[0]}")
     return document("numpy-legacy", np.__version__, CODES, cells, keys, values)

@@ -6,7 +6,7 @@ import importlib.metadata
 import operator
 from typing import Any
 
-from assignment_cells import IN_PLACE, TARGETS, Write, assign_in, document, measured, numbers
+from assignment_cells import IN_PLACE, TARGETS, Write, assign_in, document, measured, numbers, set_at
 from extract_oracles import SCALARS
 from oracle_tinygrad import CODES, FORMATS, is_defined, make, name_of, numbers_in, use_cpu
 
@@ -23,10 +23,7 @@ def tinygrad() -> dict[str, Any]:
     def value(key: str) -> Any:
         return SCALARS[key] if key in SCALARS else make([1, 1], CODES[key])
 
-    def set_all(tensor: Any, given: Any) -> Any:
-        tensor[0:2] = given
-        return tensor
-
+    set_all = set_at(slice(0, 2))
     # `%=` makes a new tensor: there is no method for it.
     operators = {name: write for name, write in IN_PLACE.items() if name != "remainder"}
     operators |= {"pow": operator.ipow, "bitwise_or": operator.ior, "bitwise_xor": operator.ixor}

@@ -3,8 +3,9 @@
     venv/bin/python tools/extract_assignments.py paddle
 
 The program writes tests/conformance/oracles/assignment-FRAMEWORK.json. The frameworks are `numpy-legacy`, `paddle`,
-`tensorflow`, `keras`, `mlx`, `tinygrad`, `pyarrow`, `pandas` and `pandas-nullable`, in the environments that
-`extract_oracles` describes. The tests measure the other frameworks directly.
+`tensorflow`, `keras`, `mlx`, `tinygrad`, `pyarrow`, `pandas`, `pandas-nullable`, `polars` and `polars-1`, in the
+environments that `extract_oracles` describes. Each assignment_*.py measures one of them. The tests measure the other
+frameworks directly.
 
 The document has the form that `extract_oracles` describes. A row of a table is what is written into, a column is the
 value that is written or computed with, and `measured` names the operations and forms ("add in_place", "assign item").
@@ -16,7 +17,10 @@ The forms:
 
     in_place   the operator or method that writes the result of an operation into its left operand
     operator   `a += b`, if it differs from in_place
-    item       assignment to elements
+    item       assignment to elements, or to the first one where the index matters
+    slice, indices, mask, ellipsis
+               assignment with these indices: `a[:]`, an array or list of indices, an array of bools, and `a[...]`
+    frame      assignment to an element of a column of a DataFrame
     variable   methods of the framework's variable
 """
 
@@ -32,6 +36,7 @@ from assignment_mlx import mlx
 from assignment_numpy_legacy import numpy_legacy
 from assignment_paddle import paddle
 from assignment_pandas import pandas, pandas_nullable
+from assignment_polars import polars
 from assignment_pyarrow import pyarrow
 from assignment_tensorflow import measure_tensorflow, tensorflow
 from assignment_tinygrad import tinygrad
@@ -45,6 +50,8 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle": paddle,
     "pandas": pandas,
     "pandas-nullable": pandas_nullable,
+    "polars": polars,
+    "polars-1": polars,
     "pyarrow": pyarrow,
     "tensorflow": tensorflow,
     "tinygrad": tinygrad,
