@@ -73,6 +73,12 @@ VALUES = sorted(
 )
 
 
+def types_of(pl: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The types of the installed Polars and our names of them, by their codes."""
+    theirs = {code: getattr(pl, name) for code, name in TYPES.items() if hasattr(pl, name)}
+    return theirs, {code: TYPES[code].lower().removesuffix("ean") for code in theirs}
+
+
 def polars() -> dict[str, Any]:
     """Measure the installed Polars."""
     import polars as pl
@@ -80,8 +86,7 @@ def polars() -> dict[str, Any]:
 
     operators = {name: call for name, call in OPERATORS.items() if "shift" not in name}  # columns have none
 
-    theirs = {code: getattr(pl, name) for code, name in TYPES.items() if hasattr(pl, name)}
-    codes = {code: TYPES[code].lower().removesuffix("ean") for code in theirs}
+    theirs, codes = types_of(pl)
     series = {code: pl.Series(code, [1]).cast(dtype) for code, dtype in theirs.items()}
     frame = pl.DataFrame(list(series.values())).lazy()
     columns = {code: pl.col(code) for code in codes}

@@ -191,7 +191,9 @@ Both take the first type that holds every value of both operands, so most pairs 
   arrays under these rules refuse it.
 * **Functions such as `sqrt`** give float64 for every integer; NumPy gives float16 for 8 bits and float32 for 16.
 * **A power has the type of its base**: int8 to the power of an int64 column is int8.
-* **Sums of narrow integers** are int64, even of unsigned ones. A sum of bools is uint32; one of int32 stays int32.""",
+* **Sums of narrow integers** are int64, even of unsigned ones. A sum of bools is uint32; one of int32 stays int32.
+* **Assigned integers** that do not fit, as in `int8_column[0] = 1000`, become null in Polars. NumPy raises for a Python
+  int and wraps an array around. An `Array` raises.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',
@@ -217,7 +219,9 @@ Most pairs of columns agree, because both take the first type that holds every v
   16; with nullable columns float32 for both.
 * **Sums** of uint8 are uint64 in pandas and Int64 in Polars, which also keeps the 32 bits of int32.
 * **`diff` of integers** is a float in pandas, because the first value is missing. Polars keeps integers, and so do
-  nullable columns.""",
+  nullable columns.
+* **Assigned values** are cast in Polars, which drops fractions, and become null if they do not fit. pandas raises if
+  anything would be lost, and so does an `Array`.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',

@@ -49,15 +49,44 @@ DEPARTURES: tuple[Departure, ...] = (
     # Assigned values: frameworks cast any value.
     *(
         Departure(rules, form, "refused", says, {"assign": count}, _NOT_SILENT)
-        for rules, form, counts in (
+        for rules, forms, counts in (
             ("numpy", "item", (105, 632, 342)),
             ("numpy-legacy", "item", (45, 88, 66)),
             ("torch", "item", (66, 232, 153)),
             ("paddle", "item", (28, 65, 36)),
-            ("mlx", "item", (16, 40, 24)),
+            ("mlx", "item slice indices mask", (16, 40, 24)),
             ("keras", "variable", (15, 36, 12)),
+            ("polars", "item indices frame", (15, 40)),
+            ("polars-1", "item indices frame", (13, 24)),
         )
-        for says, count in zip((_TRUTH, _FRACTION, _IMAGINARY), counts, strict=True)
+        for form in forms.split()
+        for says, count in zip((_TRUTH, _FRACTION, _IMAGINARY), counts, strict=False)  # Polars has no complex numbers
+    ),
+    Departure(
+        "mlx", "ellipsis", "stored", "", {"assign": 126},
+        "`a[...] = b` gives MLX's array the dtype of `b`; these rules follow other indices, with which MLX casts `b`",
+    ),
+    *(
+        Departure(
+            rules, "mask", "stored", "", {"assign": count},
+            "with a mask, Polars stores Python numbers, but no Series; these rules follow assignment to indices",
+        )
+        for rules, count in (("polars", 153), ("polars-1", 117))
+    ),
+    *(
+        Departure(
+            rules, "in_place", "stored", "int128 and ",
+            {name: count for name in ("add", "subtract", "multiply", "remainder")},
+            "an operator of a Series converts the number itself, and has no conversion to 128 bits; expressions have one",
+        )
+        for rules, count in (("polars", 4), ("polars-1", 2))
+    ),
+    *(
+        Departure(
+            "polars-1", form, "stored", "the framework casts every stored value", {"assign": 12},
+            "Polars 1 does not assign to elements of an Int128 Series, which Polars 2 does",
+        )
+        for form in ("item", "indices", "frame")
     ),
     Departure("pyarrow", "item", "refused", _FRACTION, {"assign": 8}, _NOT_SILENT),
     Departure(
@@ -92,6 +121,14 @@ DEPARTURES: tuple[Departure, ...] = (
             "decisions do not depend on the order of the operands",
         )
         for rules, count in (("pandas", 5), ("pandas-nullable", 2))
+    ),
+    *(
+        Departure(
+            rules, "in_place", "refused", "", dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), count),
+            "the bitwise operators of a Series of integers cast the right operand, even a float, to the type of the "
+            "left one; these rules follow expressions, which promote both",
+        )
+        for rules, count in (("polars", 119), ("polars-1", 73))
     ),
     Departure("keras", "variable", "refused", _TRUTH, {"add": 13, "subtract": 13}, _NOT_SILENT),
     Departure("keras", "variable", "refused", _FRACTION, {"add": 24, "subtract": 24}, _NOT_SILENT),

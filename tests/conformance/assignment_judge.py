@@ -31,7 +31,8 @@ def operand(name):
         return as_operand(NUMBERS[name])
     if name.endswith("*"):  # a weak tensor
         return replace(as_operand(name.removesuffix("*")), weak=True, ndim=1)
-    return as_operand(np.ones(() if name.endswith("[]") else (1,), as_format(name.removesuffix("[]")).dtype))
+    ndim, row = int(not name.endswith("[]")), as_format(name.removesuffix("[]"), columns=True)
+    return as_operand(np.ones((1,) * ndim, row.dtype)) if row.is_of_arrays else replace(as_operand(row), ndim=ndim)
 
 
 def decide(rules, operation, into, value):

@@ -1,12 +1,17 @@
 """What the frameworks that are not installed store in arrays, as measured by tools/extract_assignments.py."""
 
+import ast
 import json
+import math
 import pathlib
 
+import numpy as np
 import pytest
 
-from conformance.assignment_judge import NUMBERS, REFUSED, STORED, check
+from conformance.assignment_judge import NUMBERS, REFUSED, STORED, check, operand
+from supremum.operands import as_operand
 from supremum.operations import as_operation
+from supremum.rules import get_rules
 
 ORACLES = pathlib.Path(__file__).parent / "oracles"
 
@@ -49,7 +54,7 @@ def test_paddle_rules_store_what_paddle_stored(form):
     check("paddle", form, _cells(document, document, form))
 
 
-@pytest.mark.parametrize("form", ["in_place", "item"])
+@pytest.mark.parametrize("form", ["in_place", "item", "slice", "indices", "mask", "ellipsis"])
 def test_mlx_rules_store_what_mlx_stored(form):
     document = _document("mlx")
     check("mlx", form, _cells(document, document, form))
@@ -58,6 +63,13 @@ def test_mlx_rules_store_what_mlx_stored(form):
 @pytest.mark.parametrize("form", ["in_place", "item"])
 @pytest.mark.parametrize("rules", ["pandas", "pandas-nullable"])
 def test_pandas_rules_store_what_pandas_stored(rules, form):
+    document = _document(rules)
+    check(rules, form, _cells(document, document, form))
+
+
+@pytest.mark.parametrize("form", ["in_place", "item", "indices", "mask", "frame"])
+@pytest.mark.parametrize("rules", ["polars", "polars-1"])
+def test_polars_rules_store_what_polars_stored(rules, form):
     document = _document(rules)
     check(rules, form, _cells(document, document, form))
 
@@ -84,3 +96,38 @@ def test_tinygrad_rules_store_what_tinygrad_stored(form):
 def test_keras_rules_store_what_keras_variables_stored():
     document = _document("keras")
     check("keras", "variable", _cells(document, document, "variable"))
+
+
+def _numbers(rules, part):
+    """List (form, dtype, number, dtype and value after the write) of the Python numbers that the rules store."""
+    for key, outcomes in part["values"].items():
+        name, text = key.split(",")
+        number = math.inf if text == "inf" else ast.literal_eval(text)
+        if get_rules(rules).decide("assign", [as_operand(number)], operand(name)):
+            for operation, form in (measured.split() for measured in outcomes):
+                if operation == "assign":
+                    yield form, name, number, outcomes[f"{operation} {form}"].get("value", "refused nan")
+
+
+STORED_NUMBERS = {
+    "keras": 27, "mlx": 51, "numpy-legacy": 27, "paddle": 27, "pandas": 21, "pandas-nullable": 10, "polars": 58,
+    "polars-1": 48, "pyarrow": 15, "tf-off": 24, "tf-all": 22, "tf-safe": 22, "tinygrad": 19,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", STORED_NUMBERS)
+def test_frameworks_keep_the_value_of_every_number_that_the_rules_store(rules):
+    """They neither wrap it around nor make it null; only `a[...] = number` in MLX changes a dtype."""
+    document = _document("tensorflow" if rules.startswith("tf-") else rules)
+    part = document["modes"][rules.removeprefix("tf-")] if "modes" in document else document
+    kept, changed = 0, set()
+    for form, name, number, shown in _numbers(rules, part):
+        dtype, value = shown.split()
+        held = complex({"True": 1, "False": 0, "null": math.nan}.get(value, value))
+        if dtype == name and held == np.asarray(number).astype(name):
+            kept += 1
+        else:
+            changed.add((form, name, number, dtype))
+    in_ellipsis = {("ellipsis", "complex64", number, "float32") for number in (1.5, 70000.0, math.inf)}
+    assert changed == (in_ellipsis if rules == "mlx" else set())
+    assert kept == STORED_NUMBERS[rules]

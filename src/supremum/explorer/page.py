@@ -319,6 +319,8 @@ def _conversion(row: Format) -> dict[str, Any]:
 def _differing(dtypes: list[str]) -> list[list[int]]:
     """How each result differs from each other, as an index into the differences; -1 if they agree."""
     indices = {None: -1} | {name: index for index, name in enumerate(DIFFERENCES)}
-    verdicts = [Verdict.accept(as_format(dtype, columns=True).dtype, 1) if dtype else Verdict.refuse() for dtype in dtypes]
+    verdicts = [
+        Verdict.accept(as_format(dtype, columns=True).dtype, 1) if dtype else Verdict.refuse() for dtype in dtypes
+    ]
     decisions = [Decision("", QUESTION, (), verdict, lambda _: None) for verdict in verdicts]
     return [[indices[difference(left, right)] for right in decisions] for left in decisions]

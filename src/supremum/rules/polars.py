@@ -23,12 +23,12 @@ from supremum.formats import as_format as as_array_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, is_beyond_integers
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
-from supremum.operations import Operation, Result
+from supremum.operations import ASSIGN, Operation, Result
 from supremum.rules.array_casts import ArrayCasts, through_float32
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, Storing
 
 as_format = partial(as_array_format, columns=True)
 _WIDEST = as_format("int128")
@@ -199,6 +199,9 @@ class PolarsRules(RuleSet):
             return None
         return Verdict.refuse(f"Polars' {operation.name} does not accept Boolean next to {others[0].name}")
 
+    def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
+        return self._objection(ASSIGN, (value, into)) or super()._assigned(value, into, how)
+
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         types = [_type_of(operand) for operand in operands]
         reason: list[str] = []
@@ -331,6 +334,7 @@ POLARS = PolarsRules(
     lacks={"negative": tuple(row.name for row in (*_UNSIGNED_ROWS, *COLUMN_FORMATS))},
     reductions=_REDUCTIONS,
     column_formats=frozenset(_COLUMN_NAMES),
+    item=Storing.CAST,  # except with a mask; what does not fit becomes null
     library="Polars",
     array_casts=_CASTS,
 )
