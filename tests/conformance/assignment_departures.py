@@ -76,8 +76,8 @@ DEPARTURES: tuple[Departure, ...] = (
     *(
         Departure(
             rules, "in_place", "stored", "int128 and ",
-            {name: count for name in ("add", "subtract", "multiply", "remainder")},
-            "an operator of a Series converts the number itself, and has no conversion to 128 bits; expressions have one",
+            dict.fromkeys(("add", "subtract", "multiply", "remainder"), count),
+            "an operator of a Series converts the number itself, and has no conversion to 128 bits; expressions do",
         )
         for rules, count in (("polars", 4), ("polars-1", 2))
     ),
