@@ -121,7 +121,7 @@ def _to_type(decisions: Sequence[Decision], wanted: str) -> str:
 
 def _cast(decision: Decision, chosen: Sequence[int], wanted: str) -> Fix:
     """Return casts of the chosen operands, counted in the order in which the types are listed."""
-    operands, dtype = decision.operands, as_format(wanted).dtype
+    operands, dtype = decision.operands, as_format(wanted, columns=True).dtype
     order = sorted(range(len(operands)), key=lambda place: _RANK[operands[place].name])
     places = sorted(order[place] for place in chosen)
     return Fix(tuple(FixCast.of(place, operands[place], dtype) for place in places))
