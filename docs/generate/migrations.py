@@ -225,10 +225,9 @@ Most pairs of columns agree, because both take the first type that holds every v
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',
-            'ids = supremum.asarray(np.array([1, 2, 3], "uint64"))',
             'mask = supremum.asarray(np.array([True, False, True]))',
         ),
-        ("pixels + 256", "mask + mask", "ids + labels", "mask & labels", "pixels ** labels", "pixels / 2"),
+        ("pixels + 256", "mask + mask", "mask & labels", "pixels ** labels", "pixels / 2"),
     ),
     Migration(
         "NumPy to PyArrow", "numpy", "pyarrow", (),
