@@ -105,11 +105,11 @@ test-slow: $(DEVELOPED)
 	$(PYTEST) --dist=loadfile -m slow $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)
-	SUPREMUM_XLA=default SUPREMUM_SHARE=4 $(PYTEST) -m "not slow" $(COMPILED)
+	SUPREMUM_XLA=default SUPREMUM_SHARE=6 $(PYTEST) -m "not slow" $(COMPILED)
 
 # This uses a separate environment without PyTorch. CI is empty, because with CI set a missing PyTorch fails the tests.
 test-newest:
-	CI= SUPREMUM_SHARE=4 $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
+	CI= SUPREMUM_SHARE=6 $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
 
 test-versions: $(DEVELOPED)
 	$(BIN)/python tools/check_versions.py $(VERSIONS)

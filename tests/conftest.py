@@ -56,7 +56,7 @@ TURN = os.environ.get("SUPREMUM_TURN")
 SHARE = int(os.environ.get("SUPREMUM_SHARE", "1"))
 """With a turn, one in this many fast tests runs. Set if another environment has run the same tests completely."""
 _MANY_SETS = 10
-"""A slow test with at least this many sets of parameters runs one in eight of them in each turn."""
+"""A slow test with at least this many sets of parameters runs one in twelve of them in each turn."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
@@ -87,7 +87,7 @@ def not_in_turn(items, turn):
     """Yield the tests that run in other turns.
 
     These are: of slow tests marked `in_turns(n)`, all sets of parameters except every nth; of other slow tests with
-    many sets of parameters, all except every eighth; of fast tests, all except one in `SHARE`.
+    many sets of parameters, all except every twelfth; of fast tests, all except one in `SHARE`.
     """
     slow = Counter(item.nodeid.partition("[")[0] for item in items if item.get_closest_marker("slow"))
     counted = Counter()
@@ -98,7 +98,7 @@ def not_in_turn(items, turn):
         elif marker := item.get_closest_marker("in_turns"):
             count = marker.args[0]
         else:
-            count = 8 if slow[test] >= _MANY_SETS else 1
+            count = 12 if slow[test] >= _MANY_SETS else 1
         if (counted[test] + turn) % count:
             yield item
         counted[test] += 1
