@@ -135,6 +135,10 @@ class PandasRules(NumpyRules):
             return verdict
         if self.nullable and any(operand.name == "int*" for operand in operands):
             return Verdict.refuse("the logical operators of nullable bool columns do not accept a Python int")
+        if self.nullable and operands[0].category == _BOOL.category and not operands[0].is_python_scalar:
+            return Verdict.accept(
+                _BOOL.dtype, 2, "the logical operators of nullable bool columns convert integers to bool"
+            )
         return verdict.resulting_in(_BOOL.dtype, "the logical operators give bool if an operand is bool")
 
     def _replace(self, operation: Operation, operands: Operands) -> Verdict:
