@@ -10,8 +10,9 @@ from supremum.formats import is_available
 
 NAMES = {
     "array_api_strict": "array-api-strict", "diffrax": "diffrax", "einops": "einops", "flax": "Flax", "haiku": "Haiku",
-    "jmp": "jmp", "keras": "Keras", "orbax": "Orbax", "playwright": "Playwright", "scipy": "SciPy",
-    "sklearn": "scikit-learn", "tensorboardX": "tensorboardX", "torch": "PyTorch",
+    "jmp": "jmp", "keras": "Keras", "mlx": "MLX", "orbax": "Orbax", "pandas": "pandas", "playwright": "Playwright",
+    "polars": "Polars", "pyarrow": "PyArrow", "scipy": "SciPy", "sklearn": "scikit-learn",
+    "tensorboardX": "tensorboardX", "torch": "PyTorch",
 }  # fmt: skip
 
 
