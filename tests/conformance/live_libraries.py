@@ -177,7 +177,7 @@ class Pandas(Library):
     rules = "pandas"
     nullable = False
     has_scalars = False
-    """A NumPy scalar next to a column counts as a Python number, so chains end with a reduction."""
+    """Chains end with a reduction: pandas treats a NumPy scalar like a Python number, and these rules like a column."""
 
     def __init__(self) -> None:
         self.pandas = import_or_skip("pandas")

@@ -7,7 +7,8 @@ pandas/core/arrays/masked.py. The conformance tests compare every cell with meas
 Operators, functions and `pd.concat` decide by dtype. `where`, `mask`, `clip` and assignment look at the values of the
 other column, and keep the dtype of the first one if it holds them all. These rules decide by dtype: `where` and `clip`
 give the dtype that pandas gives for values that do not fit. A division by zero may give float64 in pandas; these rules
-give the dtype for other divisors.
+give the dtype for other divisors. A NumPy scalar next to a column counts as a Python number in pandas
+(`maybe_prepare_scalar_for_op` in pandas/core/ops/array_ops.py); these rules treat it like a column of its dtype.
 
 Nullable columns such as Int8 are written int8 here. Their missing values do not change a dtype; the conformance tests
 list the exceptions.
