@@ -12,9 +12,9 @@ NAMES = {
     "array_api_strict": "array-api-strict", "diffrax": "diffrax", "einops": "einops", "flax": "Flax", "haiku": "Haiku",
     "jmp": "jmp", "keras": "Keras", "mlx": "MLX", "orbax": "Orbax", "pandas": "pandas", "playwright": "Playwright",
     "polars": "Polars", "pyarrow": "PyArrow", "scipy": "SciPy", "sklearn": "scikit-learn",
-    "tensorboardX": "tensorboardX", "torch": "PyTorch",
+    "tensorboardX": "tensorboardX", "tinygrad": "tinygrad", "torch": "PyTorch",
 }  # fmt: skip
-REQUIRED_IN_CI = ("mlx", "pandas", "polars", "pyarrow", "torch")
+REQUIRED_IN_CI = ("mlx", "pandas", "polars", "pyarrow", "tinygrad", "torch")
 """Packages without which tests fail in continuous integration, which installs them to compare with."""
 
 

@@ -34,14 +34,14 @@ class Result:
 
     Args:
         column: what the library calls next.
-        dtype: our name of its dtype.
-        values: its elements; None for missing ones.
+        dtype: our name of its dtype, with `*` if it is weak.
+        values: its elements, with None for missing ones; None if they are not computed.
         shape: the shape of the array that would hold them.
     """
 
     column: Any
     dtype: str
-    values: Sequence[Any]
+    values: Sequence[Any] | None
     shape: tuple[int, ...]
 
 
@@ -245,7 +245,43 @@ class Mlx(Library):
         return Result(found, name, found.reshape((-1,)).tolist(), tuple(found.shape))
 
 
-LIBRARIES = {"polars": Polars, "pyarrow": PyArrow, "pandas": Pandas, "pandas-nullable": NullablePandas, "mlx": Mlx}
+class Tinygrad(Library):
+    """Operators and methods of tensors, weak ones included, whose graphs are not computed: they have dtypes alone."""
+
+    rules = "tinygrad"
+    dtypes: ClassVar = [*Library.dtypes, "bfloat16"]
+
+    def __init__(self) -> None:
+        self.tinygrad = import_or_skip("tinygrad")
+        self.strong = import_or_skip("tinygrad.dtype").strong_dtype
+        specification = import_or_skip("tinygrad.uop.spec")
+        self.verify, self.spec = specification.type_verify, specification.spec_tensor
+        own = {"weakint": "int32*", "weakfloat": "float32*"}
+        names = {name: name for name in self.dtypes} | own
+        self.name_of = {getattr(self.tinygrad.dtypes, theirs): name for theirs, name in names.items()}
+        tensor = self.tinygrad.Tensor
+        unary = named(
+            tensor,
+            "abs sqrt exp sign floor ceil round isnan isfinite sum prod min max any all mean cumulative_sum:cumsum",
+        )
+        super().__init__({"negative": operator.neg} | unary, BINARY_OPERATORS | named(tensor, "maximum minimum"))
+
+    def make(self, array: np.ndarray) -> Any:
+        """Make a tensor; it is not computed, so no compiler is needed."""
+        dtype = getattr(self.tinygrad.dtypes, str(array.dtype))
+        return self.tinygrad.Tensor(array.astype(float).tolist(), dtype="float32", device="PYTHON").cast(dtype)
+
+    def where(self, left: Any, right: Any, ndim: int) -> Any:
+        """Choose between two tensors."""
+        return self.make(np.array(MASK if ndim else True)).where(left, right)
+
+    def result(self, found: Any) -> Result:
+        """Read the dtype of a tensor, whose graph tinygrad must accept."""
+        self.verify(found.cast(self.strong(found.dtype)).uop.sink(), self.spec)
+        return Result(found, self.name_of[found.dtype], None, found.shape)
+
+
+LIBRARIES = {each.rules: each for each in (Polars, PyArrow, Pandas, NullablePandas, Mlx, Tinygrad)}
 
 
 @functools.cache

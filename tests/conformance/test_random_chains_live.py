@@ -1,7 +1,7 @@
-"""Random chains of operations beside Polars, PyArrow, pandas and MLX, which must be installed: the same dtypes, values
-and refusals, except for the stated differences.
+"""Random chains of operations beside Polars, PyArrow, pandas, MLX and tinygrad, where they are installed: the same
+dtypes, values and refusals, except for the stated differences.
 
-Our arrays are NumPy's. What NumPy cannot compute is compared by its decision alone.
+Our arrays are NumPy's. What they cannot compute, such as a weak -1 in uint16, is compared by its decision alone.
 """
 
 import cmath
@@ -27,7 +27,7 @@ from conformance.live_libraries import (
 )
 from supremum import PromotionError, explain, use_rules
 from supremum.arrays import RuntimeDtypeError, namespace
-from supremum.arrays.errors import ComputationError
+from supremum.arrays.errors import ComputationError, NarrowingError
 from supremum.formats import as_format
 
 CHAINS, PARTS = 5000, 10
@@ -51,7 +51,7 @@ class Step:
         name: the call, such as `"reversed add"`.
         operands: our operands in the order of the operation, as NumPy arrays and Python numbers.
         ours: the NumPy array of our result; None if there is none.
-        dtype: the dtype that our rules decide; `"refused"` if they refuse.
+        dtype: the dtype that our rules decide, with `*` if it is weak; `"refused"` if they refuse.
         why: the explanation of our rules.
         fails: whether NumPy raises for the values.
         theirs: the library's result; None if it refuses.
@@ -106,6 +106,10 @@ EXCUSES: dict[str, list[tuple[str, Callable[[Step], bool]]]] = {
         )),
         ("PyArrow raises for values, as our explanations say", lambda step: (
             step.rules == "pyarrow" and _refuses_by_value(step)
+        )),
+        ("tinygrad refuses a negative int as exponent of integers; these rules decide by type", lambda step: (
+            step.rules == "tinygrad" and step.name == "pow"
+            and isinstance(step.operands[1], int) and step.operands[1] < 0
         )),
         ("pandas gives bool for a bool column with a float column on the right", lambda step: (
             step.rules.startswith("pandas") and step.name.startswith("bitwise") and step.theirs is not None
@@ -198,7 +202,7 @@ def _taken(rules: str, name: str, operands: list[Any], others: list[Any]) -> tup
     fails = False
     try:
         found = _call(name, ndim)(*operands)
-    except (PromotionError, RuntimeDtypeError):
+    except (PromotionError, RuntimeDtypeError, NarrowingError):
         pass
     except ComputationError:
         fails = True
@@ -208,9 +212,9 @@ def _taken(rules: str, name: str, operands: list[Any], others: list[Any]) -> tup
         error = raised
     in_order = operands[::-1] if name.startswith(REVERSED) else operands
     decision = explain(*in_order, operation=name.removeprefix(REVERSED))
-    dtype = str(decision.dtype) if decision else REFUSED
+    dtype = f"{decision.dtype}{'*' * decision.result.weak}" if decision else REFUSED
     if found is not None:
-        assert str(found.dtype) == dtype
+        assert f"{found.dtype}{'*' * found.weak_type}" == dtype
     step = Step(
         rules=rules,
         name=name,
@@ -226,7 +230,7 @@ def _taken(rules: str, name: str, operands: list[Any], others: list[Any]) -> tup
 
 
 def _outcome(step: Step) -> str:
-    """`"accepted"`, `"refused"`, `"not computed by NumPy"`, or the kind of the difference."""
+    """`"accepted"`, `"refused"`, `"not computed"`, or the kind of the difference."""
     if step.theirs is None and (step.dtype == REFUSED or step.fails):
         return "refused"
     if step.theirs is None or step.dtype == REFUSED:
@@ -234,7 +238,9 @@ def _outcome(step: Step) -> str:
     if step.dtype != step.theirs.dtype:
         return "dtypes"
     if step.ours is None:
-        return "not computed by NumPy"
+        return "not computed"
+    if step.theirs.values is None:
+        return "accepted" if step.ours.shape == step.theirs.shape else "values"
     row = as_format(step.dtype)
     tolerance = 0 if step.name in NEVER_ROUNDED or not row.is_inexact else 2.0 ** (2 - row.mantissa)
     is_equal = step.ours.shape == step.theirs.shape and _agree(_numbers(step.ours), step.theirs.values, tolerance)
@@ -277,11 +283,13 @@ def run(rules: str, chance: random.Random, chains: int) -> tuple[collections.Cou
                 break
             if outcome != "accepted":
                 continue
+            ours, theirs = found, step.theirs.column
+            if step.theirs.values is None:
+                continue
             if rules != "mlx" and any(value is None or value != value for value in step.theirs.values):
                 break  # data frames skip or order what is not a number
             if repr(_numbers(step.ours)) != repr(step.theirs.values):  # -0.0 equals 0.0
-                found = xp.asarray(np.asarray(step.theirs.values).astype(step.ours.dtype).reshape(found.shape))
-            ours, theirs = found, step.theirs.column
+                ours = xp.asarray(np.asarray(step.theirs.values).astype(step.ours.dtype).reshape(found.shape))
     return counts, unexplained
 
 
