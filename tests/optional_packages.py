@@ -10,9 +10,12 @@ from supremum.formats import is_available
 
 NAMES = {
     "array_api_strict": "array-api-strict", "diffrax": "diffrax", "einops": "einops", "flax": "Flax", "haiku": "Haiku",
-    "jmp": "jmp", "keras": "Keras", "orbax": "Orbax", "playwright": "Playwright", "scipy": "SciPy",
-    "sklearn": "scikit-learn", "tensorboardX": "tensorboardX", "torch": "PyTorch",
+    "jmp": "jmp", "keras": "Keras", "mlx": "MLX", "orbax": "Orbax", "pandas": "pandas", "playwright": "Playwright",
+    "polars": "Polars", "pyarrow": "PyArrow", "scipy": "SciPy", "sklearn": "scikit-learn",
+    "tensorboardX": "tensorboardX", "tinygrad": "tinygrad", "torch": "PyTorch",
 }  # fmt: skip
+REQUIRED_IN_CI = ("mlx", "pandas", "polars", "pyarrow", "tinygrad", "torch")
+"""Packages without which tests fail in continuous integration, which installs them to compare with."""
 
 
 def import_or_skip(module):
@@ -23,7 +26,7 @@ def import_or_skip(module):
     """
     __tracebackhide__ = True  # a skip is reported at the line of the caller
     package = module.partition(".")[0]
-    if package == "torch" and os.environ.get("CI"):  # in CI a missing PyTorch is a failure
+    if package in REQUIRED_IN_CI and os.environ.get("CI"):
         return importlib.import_module(module)
     return pytest.importorskip(module, reason=f"needs {NAMES[package]}, which is not installed")
 

@@ -3,6 +3,7 @@
 import collections
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 ARRAYS = calls.numpy_arrays()
 ZERO_D = calls.numpy_arrays(())
 SMALL = ("uint2", "int4", "float8_e4m3fn", "float8_e5m2")
-LOOKS_AT_SHAPES = ("numpy-legacy", "torch", "paddle")
+LOOKS_AT_SHAPES = ("numpy-legacy", "torch", "paddle", "mlx")
 
 
 def _lacks(name, compute, _result=None, _to_int=False):
@@ -155,6 +156,20 @@ def test_power_under_jax_rules_uses_an_exponent_out_of_range():
     """Under these rules a known exponent gets no dtype, because JAX multiplies repeatedly."""
     with use_rules("jax-x64"):
         assert (wrap(np.array([2], "uint8")) ** 256).item() == 2**256 % 256
+
+
+@pytest.mark.parametrize("make", [np.array, jnp.array])
+@pytest.mark.parametrize(
+    ("rules", "dtype", "exponent", "becomes"),
+    [("keras", "uint8", 257, 1), ("tf-off", "int8", 258, 2), ("mlx", "bool", 2**40, 0), ("paddle", "int32", 2**32, 0)],
+)
+def test_power_wraps_an_exponent_around_under_rules_that_give_it_a_dtype(rules, dtype, exponent, becomes, make):
+    base = make([0, 1, 2]).astype(dtype)
+    with use_rules(rules):
+        power = wrap(base) ** exponent
+        change = explain(wrap(base), exponent, operation="pow").number_changes[-1]
+    assert (change.how, change.becomes) == ("wraps", becomes)
+    np.testing.assert_array_equal(power.unwrap(), np.asarray(base) ** np.asarray(becomes, str(power.dtype)))
 
 
 @pytest.mark.parametrize("rules", RULE_SETS)

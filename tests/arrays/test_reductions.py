@@ -85,6 +85,20 @@ def test_values_and_dtypes_are_those_of_the_framework_of_the_rules():
         assert np.sum(supremum.asarray(array)).dtype == np.int64
 
 
+@pytest.mark.parametrize("rules", ["mlx", "tinygrad"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_float_means_of_integers_add_integers_and_divide_floats(library, rules):
+    xp = namespace(library)
+    array, large = xp.asarray(np.array([[3, 0, 1]] * 2, "int8")), xp.asarray(np.full(3, 2**31 - 1, "int32"))
+    with use_rules(rules):
+        assert xp.mean(array).item() == pytest.approx(4 / 3)
+        assert xp.mean(array, axis=1, keepdims=True).shape == (2, 1)
+        assert xp.mean(large).item() == pytest.approx((2**31 - 3) / 3)  # the sum wraps around in int32
+        with np.errstate(invalid="ignore"):
+            assert np.isnan(xp.mean(large[:0]).item())
+        assert str(xp.mean(array).dtype) == "float32"
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_dtype_argument_overrides_the_rules(library):
     xp = namespace(library)

@@ -149,6 +149,8 @@ def test_formats_without_mlx_arrays_are_refused(name):
         ("bitwise_left_shift", ("bool", "bool"), "bitwise_left_shift converts bool to uint8"),
         ("vecdot", ("int8", "int8"), "vecdot converts int8 to int32"),
         ("l1_loss", ("complex64", "float32"), "l1_loss of complex64 is float32"),
+        ("sum", (np.ones((), "int8"),), "sum returns an array without dimensions as it is, in int8"),
+        ("mean", ("int8",), "it is accumulated in int32, and the result is converted to float32"),
         ("hypot", ("int8", "int8"), "MLX has no hypot, so it is decided like atan2"),
     ],
 )

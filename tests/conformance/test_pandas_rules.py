@@ -224,6 +224,8 @@ def test_casts_raise_for_the_values_for_which_astype_raises(rules):
         ("pandas-nullable", "sqrt", ("int8",), "nullable pandas holds float16 as float32"),
         ("pandas-nullable", "add", ("int8", 1j), "nullable pandas has no complex128 columns"),
         ("pandas-nullable", "bitwise_and", ("bool", 1), "nullable bool columns do not accept a Python int"),
+        ("pandas-nullable", "bitwise_xor", ("bool", "int8"), "nullable bool columns convert integers to bool"),
+        ("pandas-nullable", "bitwise_xor", ("int8", "bool"), "the logical operators give bool if an operand is bool"),
         ("pandas-nullable", "where", ("int8", "int16"), "pandas keeps int8, and raises for values of int16"),
         ("pandas-nullable", "where", ("int8", True), "pandas does not store a Python bool in a column of int8"),
         ("pandas-nullable", "where", ("int8", 1000), "the Python int 1000 is out of range for int8"),

@@ -31,21 +31,37 @@ def reduction(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
     given = {key: value for key, value in plan.options.items() if value is not None and value is not False}
     options = {key: value for key, value in given.items() if key != "dtype"}
     if name == "mean" and not as_format(dtype).is_inexact and not alike:
-        return partial(_mean_of_integers, backend, dtype=backend.native_dtype(dtype), **options)
+        sums = partial(_sum_and_count, backend, dtype=backend.native_dtype(dtype), **options)
+        if as_format(plan.result.dtype).is_inexact:
+            return partial(_float_mean_of_integers, backend, sums, backend.native_dtype(plan.result.dtype))
+        return partial(_mean_of_integers, backend, sums)
     if name in _SUMS and not alike:
         options["dtype"] = backend.native_dtype(dtype)
     function = backend.function(name)
     return partial(function, **options) if options else function
 
 
-def _mean_of_integers(backend: Backend, x: Raw, *, dtype: Any, axis: Any = None, keepdims: bool = False) -> Raw:
+def _sum_and_count(
+    backend: Backend, x: Raw, *, dtype: Any, axis: Any = None, keepdims: bool = False
+) -> tuple[Raw, int]:
+    """The sums of a mean, and how many elements are in each."""
+    total = backend.xp.sum(x, axis=axis, keepdims=keepdims, dtype=dtype)
+    return total, prod(x.shape) // max(1, prod(total.shape))
+
+
+def _mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Raw, int]], x: Raw) -> Raw:
     """The mean of integers, rounded towards zero as in C."""
-    xp = backend.xp
-    total = xp.sum(x, axis=axis, keepdims=keepdims, dtype=dtype)
-    count = max(1, prod(x.shape)) // max(1, prod(total.shape))
+    xp, (total, length) = backend.xp, sums(x)
+    count = max(1, length)
     quotient = xp.floor_divide(total, count)
     is_cut = (total < 0) & (quotient * count != total)
     return xp.where(is_cut, quotient + 1, quotient)
+
+
+def _float_mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Raw, int]], dtype: Any, x: Raw) -> Raw:
+    """The mean of integers that are added as integers and divided as floats."""
+    total, count = sums(x)
+    return backend.xp.astype(total, dtype) / count
 
 
 def sum_without_nan(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:

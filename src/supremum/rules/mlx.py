@@ -6,7 +6,7 @@ python/src/utils.cpp convert Python numbers. The conformance tests compare every
 The table is JAX's lattice of types and Python numbers, with complex64 above everything. Where two types meet only in
 the weak float, as uint64 and int8 do, MLX gives float32, which is not their least upper bound. The order of three
 arrays therefore matters: uint64, int8 and float16 are float32, and uint64, float16 and int8 are float16. Arrays are
-never weak, and arrays without dimensions count like all others. On a GPU, MLX has no float64.
+never weak, and arrays without dimensions promote like all others. On a GPU, MLX has no float64.
 """
 
 from __future__ import annotations
@@ -77,11 +77,20 @@ _REDUCTIONS = (
     | {"cumulative_sum": Reduction(gives={"bool": "int32"}, numbers=False)}
     | {"cumulative_prod": Reduction(numbers=False)}
     # MLX rounds the sum before it divides, so the mean of large float16 numbers is infinite there, and not here.
-    | {"mean": Reduction(gives=_FLOATS, accumulates=IN_FLOAT32, numbers=False, source="as measured")}
+    | {
+        "mean": Reduction(
+            gives=_FLOATS,
+            accumulates={**IN_FLOAT32, **{name: _SUMS.get(name, name) for name in BITS}},
+            numbers=False,
+            source="as measured",
+        )
+    }
     | to(Reduction(gives=_FLOATS | dict(REAL_PARTS), numbers=False), "var std")
     | to(Reduction(gives=TRUTH, numbers=False), "any all")
     | to(Reduction(numbers=False), "min max")
 )
+_RETURNS_0_D = ("sum", "prod")
+"""Reductions that return an array without dimensions as it is (`sum` and `prod` in mlx/ops.cpp)."""
 _SHIFTED = {"bool": "uint8"}
 # MLX multiplies narrow integers in their own type, in which a product may wrap around, and adds them in 32 bits.
 _COMPUTES: Mapping[str, Mapping[str, str]] = to(_SHIFTED, "bitwise_left_shift bitwise_right_shift") | {"vecdot": _SUMS}
@@ -117,7 +126,8 @@ class MlxRules(RuleSet):
     """
 
     def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), None if operand.value is None else interval(operand.value))
+        value = None if operand.value is None else interval(operand.value)
+        return (super()._key(operand), operand.ndim == 0, value)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         arrays = dict.fromkeys(str(operand.dtype) for operand in operands if operand.dtype is not None)
@@ -155,6 +165,12 @@ class MlxRules(RuleSet):
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
         return _FLOAT32.dtype
+
+    def _reduce(self, operation: Operation, operands: Operands) -> Verdict:
+        verdict, own = super()._reduce(operation, operands), operands[0].dtype
+        if verdict.result is None or own is None or operands[0].ndim != 0 or operation.name not in _RETURNS_0_D:
+            return verdict
+        return Verdict.accept(own, 1, f"{operation.name} returns an array without dimensions as it is, in {own}")
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         number = _folded(operation.name, operands).numbers.get(position)

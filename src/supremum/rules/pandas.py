@@ -7,7 +7,8 @@ pandas/core/arrays/masked.py. The conformance tests compare every cell with meas
 Operators, functions and `pd.concat` decide by dtype. `where`, `mask`, `clip` and assignment look at the values of the
 other column, and keep the dtype of the first one if it holds them all. These rules decide by dtype: `where` and `clip`
 give the dtype that pandas gives for values that do not fit. A division by zero may give float64 in pandas; these rules
-give the dtype for other divisors.
+give the dtype for other divisors. A NumPy scalar next to a column counts as a Python number in pandas
+(`maybe_prepare_scalar_for_op` in pandas/core/ops/array_ops.py); these rules treat it like a column of its dtype.
 
 Nullable columns such as Int8 are written int8 here. Their missing values do not change a dtype; the conformance tests
 list the exceptions.
@@ -135,6 +136,10 @@ class PandasRules(NumpyRules):
             return verdict
         if self.nullable and any(operand.name == "int*" for operand in operands):
             return Verdict.refuse("the logical operators of nullable bool columns do not accept a Python int")
+        if self.nullable and operands[0].category == _BOOL.category and not operands[0].is_python_scalar:
+            return Verdict.accept(
+                _BOOL.dtype, 2, "the logical operators of nullable bool columns convert integers to bool"
+            )
         return verdict.resulting_in(_BOOL.dtype, "the logical operators give bool if an operand is bool")
 
     def _replace(self, operation: Operation, operands: Operands) -> Verdict:

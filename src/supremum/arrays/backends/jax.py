@@ -90,7 +90,10 @@ class JaxBackend(Backend):
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
-        converters = [None if i == known else self._converter(plan, i) for i in range(len(plan.keys))]
+        converters = [
+            kernels.known_int_wrapper(plan, i) if i == known else self._converter(plan, i)
+            for i in range(len(plan.keys))
+        ]
         run = kernel
         if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
             run = _only_traced(kernel, lacking, plan)

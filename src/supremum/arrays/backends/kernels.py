@@ -280,8 +280,17 @@ def known_int(plan: Plan) -> int | None:
     return 1 if is_power and plan.keys[1].operand.category == "integer" else None
 
 
+def known_int_wrapper(plan: Plan, position: int) -> Callable[[int], int] | None:
+    """A function that wraps the known exponent of a plan around; None if the rules give the exponent no dtype."""
+    dtype = plan.compute[position]
+    if not plan.number_steps[position] or as_format(dtype).is_inexact:
+        return None
+    cast = caster_of(dtype)
+    return lambda exponent: int(cast(exponent))
+
+
 def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
-    """A power of integers that does not wrap an exponent around that the dtype of the base does not hold.
+    """A power of integers that does not wrap an exponent around to which the rules give no dtype.
 
     Args:
         prepared: the library's power, for exponents that the dtype holds.
@@ -289,7 +298,7 @@ def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan
         plan: the plan; for other operations `prepared` is returned as it is.
     """
     position, dtype = known_int(plan), plan.compute[0]
-    if position is None or as_format(dtype).is_inexact:
+    if position is None or as_format(dtype).is_inexact or plan.number_steps[position]:
         return prepared
     highest, xp = as_format(plan.compute[position]).max, backend.xp
 
