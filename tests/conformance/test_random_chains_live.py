@@ -37,7 +37,6 @@ NUMBERS = [
     *(2**63 - 1, 2**63, -(2**63) - 1, 2**64, 0.5, -2.0, 70000.0, 1e39, 1e300),
 ]
 xp = namespace("numpy")
-COMPARISONS = ("less", "less_equal", "greater", "equal", "not_equal")
 DIVISIONS = ("divide", f"{REVERSED}divide", "floor_divide", "remainder")
 NEVER_ROUNDED = ("add", "subtract", "multiply", "negative", "abs", "maximum", "minimum", "where", "min", "max")
 
@@ -93,11 +92,6 @@ def _is_a_null_int(step: Step) -> bool:
 
 EXCUSES: dict[str, list[tuple[str, Callable[[Step], bool]]]] = {
     "refusals": [
-        ("the result is Int128", lambda step: step.theirs is not None and step.theirs.dtype == "int128"),
-        ("Polars compares in Int128", lambda step: (
-            step.rules == "polars" and step.name in COMPARISONS and step.theirs is not None
-            and ("int128" in step.why or "Polars makes a Python int null" in step.why)
-        )),
         ("an int beyond 64 bits becomes null next to a column of integers", lambda step: (
             step.rules == "polars" and step.theirs is not None and _is_a_null_int(step)
         )),
