@@ -16,7 +16,7 @@ only that framework and the standard library, so that each can have a separate v
     polars        'polars==2.1.0'
     polars-1      'polars==1.30.0'
     pyarrow       'pyarrow==26.0.1' and 'numpy'
-    pandas        'pandas==3.1.1' and 'numpy==2.4.6'; also for pandas-nullable
+    pandas        'pandas==3.1.1' and 'numpy==2.4.6'; also for pandas-nullable and pandas-mixed
 
 With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
 values. The files oracle_*.py describe what
@@ -59,6 +59,7 @@ from oracle_pandas import (
     pandas,
     pandas_arrays,
     pandas_casts,
+    pandas_mixed,
     pandas_nullable,
     pandas_nullable_arrays,
     pandas_nullable_casts,
@@ -350,6 +351,7 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "pandas": pandas,
     "pandas-arrays": pandas_arrays,
     "pandas-casts": pandas_casts,
+    "pandas-mixed": pandas_mixed,
     "pandas-nullable": pandas_nullable,
     "pandas-nullable-arrays": pandas_nullable_arrays,
     "pandas-nullable-casts": pandas_nullable_casts,
