@@ -1,0 +1,64 @@
+"""The dtypes of data frames, recognised without importing pandas, Polars or PyArrow."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from supremum.formats import Format, as_format, format_names
+
+_NUMBERS = (
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64"),
+)
+NULLABLE_NAMES: dict[str, str] = {"boolean": "bool"} | {name: name.lower() for name in _NUMBERS}
+"""pandas' names of its nullable dtypes, and the formats of their values.
+
+>>> NULLABLE_NAMES["UInt8"], NULLABLE_NAMES["boolean"]
+('uint8', 'bool')
+"""
+NULLABLE_NAME_OF: dict[str, str] = {name: nullable for nullable, name in NULLABLE_NAMES.items()}
+"""pandas' name of the nullable dtype of each format that has one.
+
+>>> NULLABLE_NAME_OF["bool"], "float16" in NULLABLE_NAME_OF
+('boolean', False)
+"""
+# The classes of dtypes have these names in Polars, and in pandas with "Dtype" after them.
+_BY_CLASS = {"Boolean": "bool", "Float16": "float16"} | {name: NULLABLE_NAMES[name] for name in _NUMBERS}
+_BY_ARROW_NAME = {name: name for name in format_names()} | {
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+}
+
+
+def nullable_format(value: object) -> Format | None:
+    """The format of a column with missing values, or of a dtype of such columns; None for anything else.
+
+    Args:
+        value: a column of pandas with a nullable dtype, a column of Polars or PyArrow, or such a dtype.
+
+    >>> nullable_format("Int8") is None, nullable_format([1, None]) is None
+    (True, True)
+    """
+    library = _library(value)
+    if library not in ("pandas", "polars", "pyarrow"):
+        return None
+    holder = cast("Any", value)
+    dtype = next((found for each in ("dtype", "type") if (found := getattr(holder, each, None)) is not None), holder)
+    if _library(dtype) != library:
+        return None  # a column of pandas with a dtype of NumPy
+    name = _class_of(dtype).__name__
+    if library == "pyarrow":
+        found = _BY_ARROW_NAME.get(str(dtype)) if name == "DataType" else None
+    else:
+        found = _BY_CLASS.get(name.removesuffix("Dtype") if library == "pandas" else name)
+    return None if found is None else as_format(found)
+
+
+def _class_of(value: object) -> type[object]:
+    return value if isinstance(value, type) else type(value)
+
+
+def _library(value: object) -> str:
+    # A class may have anything as its `__module__`.
+    return str(getattr(_class_of(value), "__module__", "")).partition(".")[0]
