@@ -15,7 +15,6 @@ for `Series.mask` as `where`. In addition to what the other modules describe, th
     values     {LEFT: {OPERATION: cells}}: the result of each number as right operand, as "CODE:VALUE", `!` if pandas
                says that the number is out of range, or another sign of a refusal. The left operand is a column of 1
     formats    for nullable dtypes beside NumPy's, whose codes have capitals: the NumPy dtype of the values
-    never_missing  the reductions whose result is not missing even if all values are
     raising    {"CATEGORY TARGET": VALUES}: the values for which `astype` raises; their cells are `.`
 """
 
@@ -23,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,10 +74,14 @@ class _Columns:
     Args:
         names: pandas' names of the dtypes, by code.
         are_nullable: whether all of them have a mask.
+        with_missing: the codes of columns that have a missing value, too, where the dtype depends on values.
     """
 
-    def __init__(self, names: Mapping[str, str], *, are_nullable: bool = False) -> None:
+    def __init__(
+        self, names: Mapping[str, str], *, are_nullable: bool = False, with_missing: Collection[str] = ()
+    ) -> None:
         self.names = names
+        self.with_missing = with_missing
         self.are_nullable = are_nullable
         self.code_of = {name: code for code, name in names.items()}
 
@@ -168,7 +171,8 @@ class _Columns:
             numbers = [-1.0, 1.0, 1.5, 0.1, np.finfo(dtype).max]
         if dtype.kind == "c":
             numbers = [1.5j, *numbers[:1]]
-        return [self.column(key, [number] * 3) for number in numbers]
+        missing = [[1, None, 1]] if key in self.with_missing else []
+        return [self.column(key, each) for each in (*([number] * 3 for number in numbers), *missing)]
 
     def concat(self, *codes: str) -> str:
         """The cell of `pd.concat`."""
@@ -262,7 +266,7 @@ def pandas_mixed() -> dict[str, Any]:
     from extract_oracles import tables
 
     nullable = {code.upper(): name_in_pandas(name, nullable=True) for code, name in NULLABLE_CODES.items()}
-    columns = _Columns(CODES | nullable)
+    columns = _Columns(CODES | nullable, with_missing=nullable)
 
     def is_mixed(*asked: str) -> bool:
         return 0 < sum(code in nullable for code in asked) < len(asked)
@@ -272,10 +276,8 @@ def pandas_mixed() -> dict[str, Any]:
         made = {code: columns.column(code) for code in columns.names}
         found = columns.binary(made, pairs) | columns.replacing(pairs)
         found["concat function"] = {code: {} for code in columns.names}
-        found["matmul method"] = {code: {} for code in columns.names}
         for left, right in pairs:
             found["concat function"][left][right] = columns.concat(left, right)
-            found["matmul method"][left][right] = columns.cell(pd.Series.dot, made[left], made[right])
         return {
             "framework": "pandas-mixed",
             "version": pd.__version__,
@@ -289,15 +291,7 @@ def pandas_mixed() -> dict[str, Any]:
                 f"{a} {b}": " ".join(columns.concat(a, b, c) if is_mixed(a, b, c) else "." for c in columns.names)
                 for a, b in itertools.product(columns.names, repeat=2)
             },
-            "never_missing": " ".join(name for name in REDUCTIONS if not _is_missing(name, nullable.values())),
         }
-
-
-def _is_missing(name: str, dtypes: Iterable[str]) -> bool:
-    """Whether a reduction of missing values alone is missing for columns of some dtypes."""
-    import pandas as pd
-
-    return any(pd.isna(getattr(pd.Series([None], dtype=dtype), name)()) for dtype in dtypes)
 
 
 def _arrays(*, nullable: bool) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from supremum.formats import Format, as_format, format_names
 
 _NUMBERS = (
@@ -22,13 +20,10 @@ NULLABLE_NAME_OF: dict[str, str] = {name: nullable for nullable, name in NULLABL
 >>> NULLABLE_NAME_OF["bool"], "float16" in NULLABLE_NAME_OF
 ('boolean', False)
 """
-# The classes of dtypes have these names in Polars, and in pandas with "Dtype" after them.
-_BY_CLASS = {"Boolean": "bool", "Float16": "float16"} | {name: NULLABLE_NAMES[name] for name in _NUMBERS}
-_BY_ARROW_NAME = {name: name for name in format_names()} | {
-    "halffloat": "float16",
-    "float": "float32",
-    "double": "float64",
-}
+# Other names of types than those of formats: of classes in pandas, without "Dtype", and in Polars; and in PyArrow.
+_OTHER_NAMES = {"boolean": "bool", "halffloat": "float16", "float": "float32", "double": "float64"}
+_ATTRIBUTES = {"pandas": "dtype", "polars": "dtype", "pyarrow": "type"}
+"""The attribute of a column that is its dtype, for each library."""
 
 
 def nullable_format(value: object) -> Format | None:
@@ -41,18 +36,15 @@ def nullable_format(value: object) -> Format | None:
     (True, True)
     """
     library = _library(value)
-    if library not in ("pandas", "polars", "pyarrow"):
+    if library not in _ATTRIBUTES:
         return None
-    holder = cast("Any", value)
-    dtype = next((found for each in ("dtype", "type") if (found := getattr(holder, each, None)) is not None), holder)
+    dtype = getattr(value, _ATTRIBUTES[library], value)
     if _library(dtype) != library:
         return None  # a column of pandas with a dtype of NumPy
-    name = _class_of(dtype).__name__
-    if library == "pyarrow":
-        found = _BY_ARROW_NAME.get(str(dtype)) if name == "DataType" else None
-    else:
-        found = _BY_CLASS.get(name.removesuffix("Dtype") if library == "pandas" else name)
-    return None if found is None else as_format(found)
+    # All dtypes of PyArrow have one class; in the other libraries, each has its own.
+    name = str(dtype) if library == "pyarrow" else _class_of(dtype).__name__.removesuffix("Dtype").lower()
+    found = _OTHER_NAMES.get(name, name)
+    return as_format(found) if found in format_names() else None
 
 
 def _class_of(value: object) -> type[object]:

@@ -6,7 +6,7 @@ conformance tests compare every cell with measurements of both versions.
 
 These rules are those of expressions, which run in `select`. Operators of a Series mostly agree;
 tests/conformance/departures.py lists the differences. Polars promotes operands from left to right. Nulls never change a
-type, so these rules do not mention them.
+type; a result is nullable if a column is known to be.
 """
 
 from __future__ import annotations
@@ -320,6 +320,7 @@ POLARS = PolarsRules(
     stands_in=_STAND_INS,
     lacks={"negative": tuple(row.name for row in _UNSIGNED_ROWS)},
     reductions=_REDUCTIONS,
+    never_missing=frozenset(("sum", "prod", "any", "all")),
     library="Polars",
     array_casts=_CASTS,
 )
