@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.measured import document
-from supremum import OperandError, explain
+from supremum import OperandError, explain, explain_cast
+from supremum.analysis import rule_table
 from supremum.cli.app import app
 from supremum.data_frames import NULLABLE_NAME_OF, NULLABLE_NAMES, nullable_format
 from supremum.errors import UnknownDtypeError
@@ -106,6 +107,15 @@ def test_junk_is_no_name(name):
     for parse in (as_operand, parse_operand):
         with pytest.raises(UnknownDtypeError):
             parse(name)
+
+
+def test_questions_about_formats_refuse_nullable_dtypes():
+    fix = "use 'int8', and rules='pandas-nullable' for nullable columns of pandas"
+    for source, target in (("Int8", "int16"), ("int16", "Int8")):
+        with pytest.raises(OperandError, match=f"must not be nullable, got int8 .nullable.; {fix}"):
+            explain_cast(source, target, rules="pandas")
+    with pytest.raises(OperandError, match=f"a type of a table must not be nullable, got 'Int8'; {fix}"):
+        rule_table("pandas", types="int8,Int8")
 
 
 def run(*args):

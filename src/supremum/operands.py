@@ -121,6 +121,15 @@ def nullable_mark(nullable: bool) -> str:
     return " (nullable)" if nullable else ""
 
 
+def without_flag(operand: Operand) -> str:
+    """What to ask instead of a question about a nullable operand, for messages.
+
+    >>> without_flag(as_operand("Int8"))
+    "use 'int8', and rules='pandas-nullable' for nullable columns of pandas"
+    """
+    return f"use '{operand.name}', and rules='pandas-nullable' for nullable columns of pandas"
+
+
 def number_text(value: Scalar) -> str:
     """A Python number as it is written in explanations and tables.
 
