@@ -217,7 +217,10 @@ Most pairs of columns agree, because both take the first type that holds every v
   16; with nullable columns float32 for both.
 * **Sums** of uint8 are uint64 in pandas and Int64 in Polars, which also keeps the 32 bits of int32.
 * **`diff` of integers** is a float in pandas, because the first value is missing. Polars keeps integers, and so do
-  nullable columns.""",
+  nullable columns.
+* **Missing values** need a nullable dtype in pandas, such as Int8, or become NaN. Next to a column of a NumPy dtype, a
+  nullable column makes the result nullable: `explain("Int8", "float32", rules="pandas")` says so. Every column of
+  Polars may have nulls, whatever its dtype.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',
