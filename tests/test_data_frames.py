@@ -42,6 +42,7 @@ def test_columns_and_dtypes_of_data_frames_are_nullable_operands(library, name, 
 def test_a_pandas_column_of_a_numpy_dtype_is_not_nullable():
     column = stand_in("pandas", "Series", ndim=1, dtype=as_format("int8").dtype)
     assert nullable_format(column) is None
+    assert nullable_format(stand_in("pandas", "Series", dtype=stand_in("numpy.dtypes", "Int8Dtype"))) is None
     assert as_operand(column) == Operand("integer", column.dtype, ndim=1)
 
 
