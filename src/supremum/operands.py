@@ -182,11 +182,12 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return Operand(_CATEGORY_OF_TYPE[value], None, weak=True, ndim=0)
     if isinstance(value, str) and value in NULLABLE_NAMES:
         return _of_format(as_format(NULLABLE_NAMES[value]), nullable=True)
-    if (column := nullable_format(value)) is not None:
-        ndim = _attribute(value, "ndim")
-        return _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)
     which = "" if position is None else f"argument {position}"
     dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
+    if not isinstance(value, str) and not isinstance(dtype, np.dtype):
+        column = nullable_format(value)
+        if column is not None:
+            return _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)
     try:
         if dtype is not None and isinstance(ndim, int):
             target = as_format(dtype)
