@@ -184,7 +184,7 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return _of_format(as_format(NULLABLE_NAMES[value]), nullable=True)
     which = "" if position is None else f"argument {position}"
     dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
-    if not isinstance(value, str) and not isinstance(dtype, np.dtype):
+    if not isinstance(value, str) and not isinstance(cast("object", dtype), np.dtype):
         column = nullable_format(value)
         if column is not None:
             return _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)
