@@ -24,12 +24,12 @@ def test_a_decision_in_a_lattice_as_data():
         "rules": "jax-x64",
         "operation": "add",
         "operands": [
-            {"name": "int8", "dtype": "int8", "weak": False, "ndim": None, "value": None},
-            {"name": "uint8", "dtype": "uint8", "weak": False, "ndim": None, "value": None},
+            {"name": "int8", "dtype": "int8", "weak": False, "nullable": False, "ndim": None, "value": None},
+            {"name": "uint8", "dtype": "uint8", "weak": False, "nullable": False, "ndim": None, "value": None},
         ],
         "into": None,
         "allowed": True,
-        "result": {"name": "int16", "dtype": "int16", "weak": False},
+        "result": {"name": "int16", "dtype": "int16", "weak": False, "nullable": False},
         "casts": [
             {"from": "int8", "to": "int16", "changes": True, "lossy": False},
             {"from": "uint8", "to": "int16", "changes": True, "lossy": False},
@@ -46,14 +46,16 @@ def test_a_decision_in_a_lattice_as_data():
 def test_numbers_casts_and_stores_as_data():
     data = explain(np.int8(3), 1000, operation="add", rules="torch").to_dict()
     assert data["operands"][0]["ndim"] == 0
-    assert data["operands"][1] == {"name": "int*", "dtype": None, "weak": True, "ndim": 0, "value": "1000"}
+    number = {"name": "int*", "dtype": None, "weak": True, "nullable": False, "ndim": 0, "value": "1000"}
+    assert data["operands"][1] == number
     assert data["casts"][1] == {"from": None, "to": data["result"]["dtype"], "changes": True, "lossy": False}
     data = explain(np.zeros(2, "int8"), 1000, operation="add", rules="torch").to_dict()
     assert data["number_changes"] == [{"position": 1, "value": "1000", "becomes": "-24", "how": "wraps"}]
     data = explain("f32", "f64", operation="add", into="f32", rules="torch").to_dict()
     assert data["into"]["name"] == "float32"
     assert data["stored"] == {"from": "float64", "to": "float32", "changes": True, "lossy": True}
-    assert explain(1.5, rules="jax-x64").to_dict()["result"] == {"name": "float*", "dtype": "float64", "weak": True}
+    weak = {"name": "float*", "dtype": "float64", "weak": True, "nullable": False}
+    assert explain(1.5, rules="jax-x64").to_dict()["result"] == weak
 
 
 def test_refusals_as_data_have_a_fix_that_works():

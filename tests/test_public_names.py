@@ -62,7 +62,8 @@ def test_importing_supremum_loads_no_rule_sets():
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("supremum.rules.") for name in result.stdout.split()}
     assert loaded == {
-        "jax_flags", "lattices", "names", "reductions", "rule_set", "runtimes", "scope", "shared_cache", "verdicts",
+        "jax_flags", "lattices", "missing_values", "names", "reductions", "rule_set", "runtimes", "scope",
+        "shared_cache", "verdicts",
     }  # fmt: skip
 
 

@@ -16,10 +16,10 @@ only that framework and the standard library, so that each can have a separate v
     polars        'polars==2.1.0'
     polars-1      'polars==1.30.0'
     pyarrow       'pyarrow==26.0.1' and 'numpy'
-    pandas        'pandas==3.1.1' and 'numpy==2.4.6'; also for pandas-nullable
+    pandas        'pandas==3.1.1' and 'numpy==2.4.6'; also for pandas-nullable and pandas-mixed
 
-With `-arrays` after the name, functions of whole arrays such as sums are measured, and with `-casts` what casts make of
-values. The files oracle_*.py describe what
+With `-arrays` after the name, functions of whole arrays such as sums are measured, with `-casts` what casts make of
+values, and with `-missing` which results are missing. The files oracle_*.py describe what
 their documents have in addition to this:
 
     framework, version
@@ -53,12 +53,14 @@ from typing import Any, NamedTuple
 from oracle_arrays import keras_arrays, mlx_arrays, numpy_legacy_arrays, paddle_arrays, tensorflow_arrays
 from oracle_casts import mlx_casts, numpy_casts, paddle_casts, polars_casts, tensorflow_casts
 from oracle_keras import keras
+from oracle_missing import pandas_missing, polars_missing, pyarrow_missing
 from oracle_mlx import mlx
 from oracle_numpy_legacy import numpy_legacy
 from oracle_pandas import (
     pandas,
     pandas_arrays,
     pandas_casts,
+    pandas_mixed,
     pandas_nullable,
     pandas_nullable_arrays,
     pandas_nullable_casts,
@@ -343,13 +345,17 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
     "paddle-casts": paddle_casts,
     "polars": polars,
     "polars-casts": polars_casts,
+    "polars-missing": polars_missing,
     "polars-1": polars,
     "pyarrow": pyarrow,
     "pyarrow-arrays": pyarrow_arrays,
     "pyarrow-casts": pyarrow_casts,
+    "pyarrow-missing": pyarrow_missing,
     "pandas": pandas,
     "pandas-arrays": pandas_arrays,
     "pandas-casts": pandas_casts,
+    "pandas-missing": pandas_missing,
+    "pandas-mixed": pandas_mixed,
     "pandas-nullable": pandas_nullable,
     "pandas-nullable-arrays": pandas_nullable_arrays,
     "pandas-nullable-casts": pandas_nullable_casts,

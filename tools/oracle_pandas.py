@@ -1,7 +1,8 @@
 """Measure pandas; `extract_oracles.py pandas`, `pandas-arrays` and `pandas-casts` call this module.
 
 `pandas` has columns of NumPy's dtypes. `pandas-nullable`, `pandas-nullable-arrays` and `pandas-nullable-casts` have the
-extension dtypes with a mask, such as Int8, which have the names of NumPy's dtypes in the document. The forms are
+extension dtypes with a mask, such as Int8, which have the names of NumPy's dtypes in the document. `pandas-mixed` has
+columns with a mask next to columns of NumPy's dtypes, each with pandas' name. The forms are
 `operator`, `function` for NumPy's functions of Series and for `pd.concat`, `method` for methods of Series, and `mask`
 for `Series.mask` as `where`. In addition to what the other modules describe, the document has:
 
@@ -13,13 +14,15 @@ for `Series.mask` as `where`. In addition to what the other modules describe, th
     numbers    Python numbers
     values     {LEFT: {OPERATION: cells}}: the result of each number as right operand, as "CODE:VALUE", `!` if pandas
                says that the number is out of range, or another sign of a refusal. The left operand is a column of 1
+    formats    for nullable dtypes beside NumPy's, whose codes have capitals: the NumPy dtype of the values
     raising    {"CATEGORY TARGET": VALUES}: the values for which `astype` raises; their cells are `.`
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +37,10 @@ NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**31, 2**40, 2**53 + 1, 2**63, -(2**63) - 1, 2**64),
     *(0.5, 0.1, 70000.0, 1e39, 1e300, 1.5j),
 )
+
+REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all", "min", "max")
+Found = dict[str, dict[str, dict[str, str]]]
+"""{"OPERATION FORM": {LEFT: {RIGHT: CELL}}}."""
 
 
 def name_in_pandas(name: str, *, nullable: bool) -> str:
@@ -61,22 +68,33 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _document(*, nullable: bool) -> dict[str, Any]:
-    """Measure operators, functions and methods of Series."""
-    import itertools
+class _Columns:
+    """Columns of the dtypes of a document, and the cells of calls with them.
 
-    import numpy as np
-    import pandas as pd
-    from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, differing, pairs, tables
+    Args:
+        names: pandas' names of the dtypes, by code.
+        are_nullable: whether all of them have a mask.
+        with_missing: the codes of columns that have a missing value, too, where the dtype depends on values.
+    """
 
-    codes = NULLABLE_CODES if nullable else CODES
-    code_of = {name: code for code, name in codes.items()}
-    keys = [*codes, *SCALARS]
+    def __init__(
+        self, names: Mapping[str, str], *, are_nullable: bool = False, with_missing: Collection[str] = ()
+    ) -> None:
+        self.names = names
+        self.with_missing = with_missing
+        self.are_nullable = are_nullable
+        self.code_of = {name: code for code, name in names.items()}
 
-    def column(code: str, numbers: Any = (1, 1, 1)) -> Any:
-        return pd.Series([*numbers], dtype=name_in_pandas(codes[code], nullable=nullable))
+    def column(self, code: str, numbers: Any = (1, 1, 1)) -> Any:
+        """A column with some numbers."""
+        import pandas as pd
 
-    def cell(call: Callable[..., Any], *operands: Any) -> str:
+        return pd.Series([*numbers], dtype=self.names[code])
+
+    def cell(self, call: Callable[..., Any], *operands: Any) -> str:
+        """The outcome of a call."""
+        import pandas as pd
+
         try:
             result = call(*operands)
         except OverflowError:
@@ -86,30 +104,64 @@ def _document(*, nullable: bool) -> dict[str, Any]:
         if result.dtype == object:
             return "o"
         # NumPy's `real` and a few other functions return arrays instead of columns.
-        is_plain = nullable and isinstance(result, pd.Series) and isinstance(result.dtype, np.dtype)
-        return "p" if is_plain else code_of.get(name_of(result), "p")
+        is_array = self.are_nullable and not isinstance(result, pd.Series)
+        name = name_in_pandas(result.dtype.name, nullable=True) if is_array else str(result.dtype)
+        return self.code_of.get(name, "p")
 
-    def tabled(operands: Mapping[str, Any]) -> dict[str, dict[str, dict[str, str]]]:
-        found: dict[str, dict[str, dict[str, str]]] = {}
+    def binary(self, operands: Mapping[str, Any], pairs: Iterable[tuple[str, str]]) -> Found:
+        """The cells of operators and of NumPy's functions of two operands."""
+        import numpy as np
+        from extract_oracles import OPERATORS
+
+        found: Found = {}
         functions = {name: getattr(np, theirs) for name, theirs in FUNCTIONS.items()}
         for form, calls in {"operator": OPERATORS, "function": functions}.items():
             for name, call in calls.items():
-                table = found[f"{name} {form}"] = {key: {} for key in keys}
-                for left, right in pairs(operands):
-                    table[left][right] = cell(call, operands[left], operands[right])
-        unary = dict(name.split(":") if ":" in name else (name, name) for name in UNARY.split())
-        alone = {"operator": UNARY_OPERATORS, "function": {name: getattr(np, theirs) for name, theirs in unary.items()}}
-        alone["method"] = {"abs": pd.Series.abs, "round": pd.Series.round, "diff": pd.Series.diff}
-        for form, calls in alone.items():
-            found[f"unary {form}"] = {
-                name: {code: cell(call, operands[code]) for code in codes} for name, call in calls.items()
-            }
+                table = found[f"{name} {form}"] = {key: {} for key in operands}
+                for left, right in pairs:
+                    table[left][right] = self.cell(call, operands[left], operands[right])
         return found
 
-    def fills(key: str) -> list[Any]:
+    def unary(self, operands: Mapping[str, Any]) -> Found:
+        """The cells of operators, functions and methods of one column."""
+        import numpy as np
+        import pandas as pd
+        from extract_oracles import UNARY_OPERATORS
+
+        names = dict(name.split(":") if ":" in name else (name, name) for name in UNARY.split())
+        alone = {"operator": UNARY_OPERATORS, "function": {name: getattr(np, theirs) for name, theirs in names.items()}}
+        alone["method"] = {"abs": pd.Series.abs, "round": pd.Series.round, "diff": pd.Series.diff}
+        return {
+            f"unary {form}": {
+                name: {code: self.cell(call, operands[code]) for code in self.names} for name, call in calls.items()
+            }
+            for form, calls in alone.items()
+        }
+
+    def replacing(self, pairs: Iterable[tuple[str, str]]) -> Found:
+        """The cells of methods that replace values of a column."""
+        import pandas as pd
+
+        mask = pd.Series([True, False, True])
+        methods: dict[str, list[Callable[..., Any]]] = {
+            "where method": [lambda left, right: left.where(mask, right)],
+            "where mask": [lambda left, right: left.mask(~mask, right)],
+            "clip method": [lambda left, right: left.clip(lower=right), lambda left, right: left.clip(upper=right)],
+        }
+        found: Found = {name: {code: {} for code in self.names} for name in methods}
+        for (name, calls), (left, right) in itertools.product(methods.items(), pairs):
+            # A bound takes effect only on numbers beyond it, so the column has such numbers, too.
+            asked = itertools.product(calls, self._fills(left), self._fills(right))
+            found[name][left][right] = "|".join(sorted({self.cell(call, *operands) for call, *operands in asked}))
+        return found
+
+    def _fills(self, key: str) -> list[Any]:
+        import numpy as np
+        from extract_oracles import SCALARS
+
         if key in SCALARS:
             return {"float*": [1.0, 1.5], "complex*": [1.5j]}.get(key, [SCALARS[key]])
-        dtype = np.dtype(codes[key])
+        dtype = np.dtype(name_of(self.column(key)))
         if dtype.kind in "ui":
             numbers = [1, np.iinfo(dtype).min, np.iinfo(dtype).max]
             numbers += [2**24 + 1] if dtype.itemsize > 2 else []
@@ -119,28 +171,35 @@ def _document(*, nullable: bool) -> dict[str, Any]:
             numbers = [-1.0, 1.0, 1.5, 0.1, np.finfo(dtype).max]
         if dtype.kind == "c":
             numbers = [1.5j, *numbers[:1]]
-        return [column(key, [number] * 3) for number in numbers]
+        missing = [[1, None, 1]] if key in self.with_missing else []
+        return [self.column(key, each) for each in (*([number] * 3 for number in numbers), *missing)]
 
-    mask = pd.Series([True, False, True])
-    methods: dict[str, list[Callable[..., Any]]] = {
-        "where method": [lambda left, right: left.where(mask, right)],
-        "where mask": [lambda left, right: left.mask(~mask, right)],
-        "clip method": [lambda left, right: left.clip(lower=right), lambda left, right: left.clip(upper=right)],
-    }
+    def concat(self, *codes: str) -> str:
+        """The cell of `pd.concat`."""
+        import pandas as pd
 
-    def several(calls: list[Callable[..., Any]], left: str, right: str) -> str:
-        # A bound takes effect only on numbers beyond it, so the column has such numbers, too.
-        asked = itertools.product(calls, fills(left), fills(right))
-        return "|".join(sorted({cell(call, *operands) for call, *operands in asked}))
+        return self.cell(lambda *each: pd.concat(each), *map(self.column, codes))
+
+
+def _document(*, nullable: bool) -> dict[str, Any]:
+    """Measure operators, functions and methods of Series."""
+    import numpy as np
+    import pandas as pd
+    from extract_oracles import OPERATORS, SCALARS, differing, pairs, tables
+
+    codes = NULLABLE_CODES if nullable else CODES
+    keys = [*codes, *SCALARS]
+    named = {code: name_in_pandas(name, nullable=nullable) for code, name in codes.items()}
+    columns = _Columns(named, are_nullable=nullable)
+    column, cell = columns.column, columns.cell
+
+    def tabled(operands: Mapping[str, Any]) -> Found:
+        return columns.binary(operands, [*pairs(operands)]) | columns.unary(operands)
 
     with _quiet():
         found = tabled({key: SCALARS[key] if key in SCALARS else column(key) for key in keys})
-        for name, each in methods.items():
-            found[name] = {left: {right: several(each, left, right) for right in keys} for left in codes}
-        found["concat function"] = {
-            left: {right: cell(lambda *each: pd.concat(each), column(left), column(right)) for right in codes}
-            for left in codes
-        }
+        found |= columns.replacing([*itertools.product(codes, keys)])
+        found["concat function"] = {left: {right: columns.concat(left, right) for right in codes} for left in codes}
         document = {
             "framework": "pandas-nullable" if nullable else "pandas",
             "version": pd.__version__,
@@ -150,9 +209,7 @@ def _document(*, nullable: bool) -> dict[str, Any]:
             "columns": " ".join(keys),
             "tables": tables(found, keys),
             "triples": {
-                f"{a} {b}": " ".join(
-                    cell(lambda *each: pd.concat(each), column(a), column(b), column(c)) for c in codes
-                )
+                f"{a} {b}": " ".join(columns.concat(a, b, c) for c in codes)
                 for a, b in itertools.product(codes, repeat=2)
             },
             "by_zero": {
@@ -174,7 +231,7 @@ def _document(*, nullable: bool) -> dict[str, Any]:
                             changed.setdefault(form, {}).setdefault(name, {}).setdefault(left, {})[right] = outcome
             document["masked"] = differing(changed)
         calls = {name: OPERATORS[name] for name in ("add", "subtract", "multiply", "greater_than")}
-        calls["where"] = methods["where method"][0]
+        calls["where"] = lambda left, right: left.where(pd.Series([True, False, True]), right)
 
         def outcome(call: Callable[..., Any], code: str, number: Any) -> str:
             left = column(code)
@@ -202,6 +259,41 @@ def pandas_nullable() -> dict[str, Any]:
     return _document(nullable=True)
 
 
+def pandas_mixed() -> dict[str, Any]:
+    """Measure nullable columns with columns of NumPy's dtypes."""
+    import numpy as np
+    import pandas as pd
+    from extract_oracles import tables
+
+    nullable = {code.upper(): name_in_pandas(name, nullable=True) for code, name in NULLABLE_CODES.items()}
+    columns = _Columns(CODES | nullable, with_missing=nullable)
+
+    def is_mixed(*asked: str) -> bool:
+        return 0 < sum(code in nullable for code in asked) < len(asked)
+
+    pairs = [pair for pair in itertools.product(columns.names, repeat=2) if is_mixed(*pair)]
+    with _quiet():
+        made = {code: columns.column(code) for code in columns.names}
+        found = columns.binary(made, pairs) | columns.replacing(pairs)
+        found["concat function"] = {code: {} for code in columns.names}
+        for left, right in pairs:
+            found["concat function"][left][right] = columns.concat(left, right)
+        return {
+            "framework": "pandas-mixed",
+            "version": pd.__version__,
+            "numpy": np.__version__,
+            "codes": columns.names,
+            "formats": {code: name_of(made[code]) for code in nullable},
+            "refusals": REFUSALS,
+            "columns": " ".join(columns.names),
+            "tables": tables(found, [*columns.names]),
+            "triples": {
+                f"{a} {b}": " ".join(columns.concat(a, b, c) if is_mixed(a, b, c) else "." for c in columns.names)
+                for a, b in itertools.product(columns.names, repeat=2)
+            },
+        }
+
+
 def _arrays(*, nullable: bool) -> dict[str, Any]:
     """Measure reductions, and functions of several Series."""
     import numpy as np
@@ -224,8 +316,7 @@ def _arrays(*, nullable: bool) -> dict[str, Any]:
     codes = NULLABLE_CODES if nullable else CODES
     framework = Framework(
         codes=codes,
-        reductions={name: getattr(pd.Series, name) for name in ("sum", "prod", "mean", "var", "std")}
-        | {name: getattr(pd.Series, name) for name in ("any", "all", "min", "max")}
+        reductions={name: getattr(pd.Series, name) for name in REDUCTIONS}
         | {"cumulative_sum": pd.Series.cumsum, "cumulative_prod": pd.Series.cumprod},
         several={
             "concat": lambda a, b: pd.concat([a, b]),

@@ -87,7 +87,8 @@ def _named(names: str) -> dict[str, Any]:
     return {ours: getattr(pc, theirs or ours) for ours, _, theirs in pairs}
 
 
-def _type(name: str) -> Any:
+def type_of(name: str) -> Any:
+    """The type of a name in `CODES`."""
     import pyarrow as pa
 
     return getattr(pa, _TYPES.get(name, name))()
@@ -98,13 +99,13 @@ def make(value: Any, name: str) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    array = pa.array(np.array(value).astype(name).reshape(-1), _type(name))
+    array = pa.array(np.array(value).astype(name).reshape(-1), type_of(name))
     return array if isinstance(value, list) else array[0]
 
 
 def name_of(result: Any) -> str:
     """Return the name of the type of a result."""
-    return next(name for name in CODES.values() if _type(name) == result.type)
+    return next(name for name in CODES.values() if type_of(name) == result.type)
 
 
 def where(left: Any, right: Any) -> Any:
@@ -254,10 +255,10 @@ def pyarrow_casts() -> dict[str, Any]:
     import pyarrow as pa
 
     def source(numbers: list[Any], name: str) -> Any:
-        return pa.array(np.array(numbers, name), _type(name))
+        return pa.array(np.array(numbers, name), type_of(name))
 
     def cast(array: Any, name: str) -> Any:
-        return array.cast(_type(name), safe=False)
+        return array.cast(type_of(name), safe=False)
 
     document = measured_casts(
         "pyarrow", pa.__version__, " ".join(CODES.values()), source, cast, lambda array: array.to_pylist()
@@ -267,7 +268,7 @@ def pyarrow_casts() -> dict[str, Any]:
         if cell == ".":
             return "."
         try:
-            found = source([number], name).cast(_type(target))
+            found = source([number], name).cast(type_of(target))
         except pa.ArrowInvalid:
             return "!"
         return "=" if text(found[0].as_py()) in cell.split("|") else "?"

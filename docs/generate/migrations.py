@@ -221,7 +221,10 @@ Most pairs of columns agree, because both take the first type that holds every v
 * **`diff` of integers** is a float in pandas, because the first value is missing. Polars keeps integers, and so do
   nullable columns.
 * **Assigned values** are cast in Polars, which drops fractions, and become null if they do not fit. pandas raises if
-  anything would be lost, and so does an `Array`.""",
+  anything would be lost, and so does an `Array`.
+* **Missing values** need a nullable dtype in pandas, such as Int8, or become NaN. Next to a column of a NumPy dtype, a
+  nullable column makes the result nullable: `explain("Int8", "float32", rules="pandas")` says so. Every column of
+  Polars may have nulls, whatever its dtype.""",
         (
             'pixels = supremum.asarray(np.array([1, 128, 255], "uint8"))',
             'labels = supremum.asarray(np.array([3, 1, 20], "int32"))',

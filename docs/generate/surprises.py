@@ -493,6 +493,14 @@ SURPRISES: dict[str, tuple[Surprise, ...]] = {
             "exp", ("int8",), "float16",
             "As in NumPy, functions of narrow integers give narrow floats, which overflow early: exp(12) is infinite.",
         ),
+        Surprise(
+            "add", ("Int8", "complex64"), "complex64",
+            "No nullable column holds complex numbers: the result is a column of NumPy's complex64.",
+        ),
+        Surprise(
+            "add", ("Int8", "float16"), "refused",
+            "No nullable column is float16, so that pandas raises. The same sum with Int16 is Float32.",
+        ),
     ),
     "pandas-nullable": (
         Surprise(

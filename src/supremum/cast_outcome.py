@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.number_conversion import converted, fits, is_beyond_integers
-from supremum.operands import OperandLike, Scalar, as_operand
+from supremum.operands import OperandLike, Scalar, as_operand, without_flag
 from supremum.rules import RuleSet, RulesLike, get_rules
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def explain_cast(
         The outcome, which prints as a few plain lines and renders in notebooks.
 
     Raises:
-        OperandError: for a `source` or `target` without a dtype, such as a Python number, and for a value that
-            `source` does not hold.
+        OperandError: for a `source` or `target` without a dtype, such as a Python number, or with a nullable one, and
+            for a value that `source` does not hold.
         ArgumentError: for rules that say nothing about casts, such as those made by `RuleSet.from_lattice`.
         UnknownNameError: for an unknown rule set.
         UnknownDtypeError: for an unknown dtype.
@@ -154,6 +154,8 @@ def _format_of(name: str, given: OperandLike) -> Format:
     operand = as_operand(given)
     if operand.dtype is None or operand.is_python_scalar:
         raise OperandError(f"{name} must be a dtype or an array, got {shown(given)}; use a name such as 'float32'")
+    if operand.nullable:
+        raise OperandError(f"{name} must not be nullable, got {operand}; {without_flag(operand)}")
     return operand.format
 
 

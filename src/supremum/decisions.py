@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from supremum.data_frames import NULLABLE_NAME_OF
 from supremum.errors import SupremumError, listed
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
-from supremum.operands import Operand, Scalar, weak_name
+from supremum.operands import Operand, Scalar, nullable_mark, weak_name
 from supremum.renamed_names import renamed_name
 
 # The most operands that a message lists.
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
 class ResultType:
     """The dtype of a result, and whether it is weak: a weak dtype gives way to the dtype of the next operand.
 
+    A nullable result is a column that may have missing values.
+
     >>> from supremum import explain
     >>> found = explain("int8", 1.5, rules="jax-x64").result
     >>> found, str(found)
-    (ResultType(dtype=dtype('float64'), weak=True), 'float*, held as float64')
+    (ResultType(dtype=dtype('float64'), weak=True, nullable=False), 'float*, held as float64')
     """
 
     dtype: DType
     weak: bool = False
+    nullable: bool = False
 
     @property
     def name(self) -> str:
@@ -47,7 +51,7 @@ class ResultType:
         return weak_name(as_format(self.dtype).category) if self.weak else str(self.dtype)
 
     def __str__(self) -> str:
-        return f"{self.name}, held as {self.dtype}" if self.weak else str(self.dtype)
+        return f"{self.name}, held as {self.dtype}" if self.weak else f"{self.dtype}{nullable_mark(self.nullable)}"
 
 
 class FixCast(NamedTuple):
@@ -61,6 +65,7 @@ class FixCast(NamedTuple):
         through: the dtype to cast it to before taking its real part, if NumPy cannot take the parts of its own dtype.
         library: the library of an array that is not wrapped; tensors of PyTorch have no `astype`.
         on_host: whether NumPy does the cast, because the library cannot convert the operand's dtype.
+        nullable: whether it is a nullable column of pandas, which it stays.
 
     >>> print(FixCast(1, np.dtype("float32"), library="torch"))
     b.to(torch.float32)
@@ -73,6 +78,7 @@ class FixCast(NamedTuple):
     through: DType | None = None
     library: str = ""
     on_host: bool = False
+    nullable: bool = False
 
     @classmethod
     def of(cls, position: int, operand: Operand, dtype: DType) -> FixCast:
@@ -80,7 +86,8 @@ class FixCast(NamedTuple):
         is_number, category = operand.is_python_scalar, as_format(dtype).category
         is_split = operand.category == "complex" and category != "complex"
         through = None if is_number or not is_split or operand.format.is_builtin else _split_as(operand.format).dtype
-        return cls(position, dtype, is_number, is_split and category != "bool", through, operand.library)
+        drops_imaginary = is_split and category != "bool"
+        return cls(position, dtype, is_number, drops_imaginary, through, operand.library, nullable=operand.nullable)
 
     def __str__(self) -> str:
         value = letter(self.position)
@@ -91,7 +98,10 @@ class FixCast(NamedTuple):
         return f"{value}{'.real' if self.drops_imaginary else ''}{self._cast(self.dtype)}"
 
     def _cast(self, dtype: DType) -> str:
-        return f".to(torch.{dtype})" if self.library == "torch" else f".astype({str(dtype)!r})"
+        if self.library == "torch":
+            return f".to(torch.{dtype})"
+        name = str(dtype)
+        return f".astype({NULLABLE_NAME_OF.get(name, name) if self.nullable else name!r})"
 
 
 def _split_as(row: Format) -> Format:
@@ -330,10 +340,11 @@ class Decision:
 
             - `rules`, `operation`: the names.
             - `operands`: of each operand the `name` (`"int8"`, `"float*"`), the `dtype` (None for a Python number other
-              than a bool), `weak`, `ndim` (None if only the dtype is known) and `value` (the text of a Python number).
+              than a bool), `weak`, `nullable`, `ndim` (None if only the dtype is known) and `value` (the text of a
+              Python number).
             - `into`: the array that the result is written into, as such an operand; None for a new array.
             - `allowed`: False for a refusal.
-            - `result`: its `name`, `dtype` and `weak`; None for a refusal.
+            - `result`: its `name`, `dtype`, `weak` and `nullable`; None for a refusal.
             - `casts`: of each operand `from` (None for a Python number), `to`, `changes`, `lossy`; none for a refusal.
             - `stored`: such a cast of the result to the dtype of `into`; None if there is none.
             - `number_changes`: of each Python number that changes `position`, `value`, `becomes` and `how`.
@@ -344,7 +355,7 @@ class Decision:
 
         >>> from supremum import explain
         >>> explain("int8", "uint8", rules="jax-x64").to_dict()["result"]
-        {'name': 'int16', 'dtype': 'int16', 'weak': False}
+        {'name': 'int16', 'dtype': 'int16', 'weak': False, 'nullable': False}
         """
         result, stored, fix = self.result, self.stored, self.fix
         return {
@@ -353,7 +364,13 @@ class Decision:
             "operands": [_operand_to_dict(operand) for operand in self.operands],
             "into": None if self.into is None else _operand_to_dict(self.into),
             "allowed": bool(self),
-            "result": result and {"name": result.name, "dtype": str(result.dtype), "weak": result.weak},
+            "result": result
+            and {
+                "name": result.name,
+                "dtype": str(result.dtype),
+                "weak": result.weak,
+                "nullable": result.nullable,
+            },
             "casts": [_cast_to_dict(cast) for cast in self.casts],
             "stored": stored and _cast_to_dict(stored),
             "number_changes": [
@@ -376,8 +393,9 @@ class Decision:
         """The decision as plain data for `supremum.render`."""
         from supremum.render import Document  # import it only to print
 
-        names = [operand.name for operand in self.operands]
-        call = f"{self.operation}({listed(names if self.into is None else (*names, f'into={self.into.dtype}'))})"
+        names = [operand.name + nullable_mark(operand.nullable) for operand in self.operands]
+        target = [] if self.into is None else [f"into={self.into.dtype}{nullable_mark(self.into.nullable)}"]
+        call = f"{self.operation}({listed((*names, *target))})"
         outcome = "refused" if self.result is None else str(self.result)
         told = min(len(names), _MOST_OPERANDS)
         rows = [(letter(position), self._describe(position)) for position in range(told)]
@@ -419,6 +437,7 @@ def _operand_to_dict(operand: Operand) -> dict[str, Any]:
         "name": operand.name,
         "dtype": None if operand.dtype is None else str(operand.dtype),
         "weak": operand.weak,
+        "nullable": operand.nullable,
         "ndim": operand.ndim,
         "value": None if operand.value is None else _exact_text(operand.value),
     }

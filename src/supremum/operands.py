@@ -7,7 +7,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from supremum.errors import OperandError, UnknownDtypeError
+from supremum.data_frames import NULLABLE_NAMES, nullable_format
+from supremum.errors import OperandError, UnknownDtypeError, near_names
 from supremum.formats import CATEGORIES, DType, Format, as_format
 
 Scalar: TypeAlias = "bool | int | float | complex"
@@ -18,7 +19,7 @@ Scalar: TypeAlias = "bool | int | float | complex"
 'float* (2.5)'
 """
 OperandLike: TypeAlias = Any
-"""An array, a dtype or its name, a Python number, one of the types `int`, `float`, `complex`, or an `Operand`.
+"""An array, a column, a dtype or its name, a Python number, `int`, `float`, `complex`, or an `Operand`.
 
 >>> alike: list[OperandLike] = ["int8", np.int8, np.ones(3, "int8"), as_operand("int8")]
 >>> {as_operand(each).name for each in alike}
@@ -54,6 +55,7 @@ class Operand:
         value: the value of a Python scalar, if it is known.
         held: the value of a 0-d NumPy array or NumPy scalar, for older rules that depend on values.
         library: the library of an array that is not wrapped, such as `"torch"`, for the code in explanations.
+        nullable: whether it is a column of a data frame that may have missing values.
 
     >>> operand = as_operand(3)
     >>> operand.name, operand.weak, operand.value, operand.with_dtype("int8").name
@@ -67,6 +69,7 @@ class Operand:
     value: Scalar | None = None
     held: Scalar | None = field(default=None, repr=False, compare=False)
     library: str = field(default="", repr=False, compare=False)
+    nullable: bool = False
 
     @property
     def is_python_scalar(self) -> bool:
@@ -96,7 +99,8 @@ class Operand:
         if self.value is not None:
             return f"{self.name} ({self.value!r})"
         shape = "[]" if self.ndim == 0 else ""
-        return f"{self.dtype}{shape} (weak)" if self.weak else f"{self.dtype}{shape}"
+        mark = " (weak)" if self.weak else nullable_mark(self.nullable)
+        return f"{self.dtype}{shape}{mark}"
 
 
 Operands: TypeAlias = tuple[Operand, ...]
@@ -106,6 +110,24 @@ Operands: TypeAlias = tuple[Operand, ...]
 >>> [operand.name for operand in operands]
 ['int8', 'float*']
 """
+
+
+def nullable_mark(nullable: bool) -> str:
+    """What explanations add to the name of a dtype if there may be missing values.
+
+    >>> str(as_operand("Int8")), nullable_mark(False)
+    ('int8 (nullable)', '')
+    """
+    return " (nullable)" if nullable else ""
+
+
+def without_flag(operand: Operand) -> str:
+    """What to ask instead of a question about a nullable operand, for messages.
+
+    >>> without_flag(as_operand("Int8"))
+    "use 'int8', and rules='pandas-nullable' for nullable columns of pandas"
+    """
+    return f"use '{operand.name}', and rules='pandas-nullable' for nullable columns of pandas"
 
 
 def number_text(value: Scalar) -> str:
@@ -133,8 +155,9 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     """Convert anything that can be promoted to an operand.
 
     Args:
-        value: an array (NumPy, JAX, PyTorch, or anything with `dtype` and `ndim`), a dtype or the name of one, a
-            Python scalar, one of the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
+        value: an array (NumPy, JAX, PyTorch, or anything with `dtype` and `ndim`), a column of pandas, Polars or
+            PyArrow, a dtype or the name of one (`"Int8"` is pandas' name of a nullable dtype), a Python scalar, one of
+            the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
         position: the index of the argument, counted from 0, for error messages.
 
     Raises:
@@ -142,7 +165,7 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         UnknownDtypeError: if a string names no dtype.
 
     >>> as_operand(np.zeros(3, np.int8))
-    Operand(category='integer', dtype=dtype('int8'), weak=False, ndim=1, value=None)
+    Operand(category='integer', dtype=dtype('int8'), weak=False, ndim=1, value=None, nullable=False)
     >>> str(as_operand(2.5)), str(as_operand(np.float64(2.5)))
     ('float* (2.5)', 'float64[]')
     """
@@ -157,8 +180,14 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return Operand(WEAK_NAMES[value], None, weak=True, ndim=0)
     if isinstance(value, type) and value in _CATEGORY_OF_TYPE:
         return Operand(_CATEGORY_OF_TYPE[value], None, weak=True, ndim=0)
+    if isinstance(value, str) and value in NULLABLE_NAMES:
+        return _of_format(as_format(NULLABLE_NAMES[value]), nullable=True)
     which = "" if position is None else f"argument {position}"
     dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
+    if not isinstance(value, str) and not isinstance(cast("object", dtype), np.dtype):
+        column = nullable_format(value)
+        if column is not None:
+            return _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)
     try:
         if dtype is not None and isinstance(ndim, int):
             target = as_format(dtype)
@@ -170,8 +199,14 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     except UnknownDtypeError as error:
         if isinstance(value, str):
             where = ": ".join(filter(None, (which, error.where)))
-            raise UnknownDtypeError(error.what, error.name, error.choices, where, error.near) from None
+            raise UnknownDtypeError(error.what, error.name, error.choices, where, _near(value, error)) from None
         raise OperandError(_not_an_operand(value, dtype, which)) from error
+
+
+def _near(name: str, error: UnknownDtypeError) -> tuple[str, ...]:
+    """The names to suggest for an unknown one; only a capital can tell that a nullable dtype is meant."""
+    is_nullable = name != name.lower()
+    return (*(near_names(name, NULLABLE_NAMES)[:1] if is_nullable else ()), *error.near)
 
 
 _LIBRARIES = {"numpy": "numpy", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
@@ -208,16 +243,17 @@ def parse_operand(text: str) -> Operand:
 
     Args:
         text: a Python number such as `256`, `-1.5`, `1j`, `inf` or `True`; a weak kind such as `int*`; a dtype, which
-            stands for an array with dimensions; or a dtype and `[]`, which stands for a 0-d array.
+            stands for an array with dimensions, or a nullable column such as `Int8`; or a dtype and `[]`, which stands
+            for a 0-d array.
 
     Raises:
         UnknownDtypeError: if `text` is anything else.
 
     >>> [
     ...     str(parse_operand(text))
-    ...     for text in ("uint8", "uint8[]", "256", "1e3", "True", "float*")
+    ...     for text in ("uint8", "UInt8", "uint8[]", "256", "1e3", "True", "float*")
     ... ]
-    ['uint8', 'uint8[]', 'int* (256)', 'float* (1000.0)', 'bool (True)', 'float*']
+    ['uint8', 'uint8 (nullable)', 'uint8[]', 'int* (256)', 'float* (1000.0)', 'bool (True)', 'float*']
     """
     if text in ("True", "False"):
         return as_operand(text == "True")
@@ -226,14 +262,16 @@ def parse_operand(text: str) -> Operand:
             return as_operand(number(text))
         except ValueError:
             continue
-    if text in WEAK_NAMES:
+    name = text.removesuffix("[]")
+    if name == text:
         return as_operand(text)
-    row = as_format(text.removesuffix("[]"), columns=True)
-    return replace(_of_format(row), ndim=0) if text.endswith("[]") else _of_format(row)
+    if name in NULLABLE_NAMES:  # columns have a dimension
+        raise UnknownDtypeError("dtype", text, NULLABLE_NAMES, near=(name,))
+    return _of_format(as_format(name, columns=True), ndim=0)
 
 
-def _of_format(target: Format) -> Operand:
-    return Operand(target.category, target.dtype)
+def _of_format(target: Format, ndim: int | None = None, *, nullable: bool = False) -> Operand:
+    return Operand(target.category, target.dtype, ndim=ndim, nullable=nullable)
 
 
 def _not_an_operand(value: object, dtype: object, which: str) -> str:

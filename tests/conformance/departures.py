@@ -528,6 +528,24 @@ DEPARTURES: list[Departure] = [
     ),
     *(
         Departure(
+            "pandas", f"mixed {form}", _BITWISE, "bool", "float complex", "refused", "boolean", 30,
+            "pandas gives bool for a nullable bool column with a float column, and raises for a bool column with a "
+            "nullable float column; these rules accept no float in a logical operator",
+            either_order=True,
+        )
+        for form in ("operator", "function")
+    ),
+    Departure(
+        "pandas", "mixed operator", _SHIFTS, "tensor", "tensor", "any", "refused", 292,
+        "columns have no operators for shifts; these rules follow NumPy's functions, which accept columns",
+    ),
+    Departure(
+        "pandas", "mixed method", "clip", "int8 int16 int32 int64", "uint8 uint16 uint32 uint64", "any", "any", 4,
+        "pandas gives a column without a mask if it converts to the common dtype, and raises for a missing bound; "
+        "these rules give a nullable column, as for other bounds",
+    ),
+    *(
+        Departure(
             "pandas", form, "where clip", "integer", "float16", "any", "any", cells,
             "pandas keeps the integers if they hold every value of the float16 column, and otherwise fails because it "
             "has no kernel; these rules promote as for the other floats",

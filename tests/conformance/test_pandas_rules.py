@@ -2,12 +2,14 @@
 
 import collections
 import functools
+import re
 
 import pytest
 
 from conformance.departures import DEPARTURES
 from conformance.measured import cells, document, triples
 from supremum import explain, explain_cast
+from supremum.data_frames import NULLABLE_NAME_OF, NULLABLE_NAMES
 from supremum.formats import FORMATS, as_format
 from supremum.number_conversion import converted
 from supremum.operands import as_operand
@@ -15,6 +17,7 @@ from supremum.operations import ELEMENTWISE
 from supremum.rules import get_rules
 
 RULES = ("pandas", "pandas-nullable")
+MIXED = document("pandas-mixed")
 MEASURED = {rules: document(rules) for rules in RULES}
 COMPARED = {
     "pandas": {"function": 9968, "operator": 5600, "method": 546, "mask": 252},
@@ -60,6 +63,83 @@ def test_dtypes_agree_with_measured_pandas_except_departures(rules):
     forms = ("operator", "function", "method", "mask")
     assert covered == {row: row.cells for row in DEPARTURES if row.rules == rules and row.cells and row.form in forms}
     assert compared == COMPARED[rules]
+
+
+def column_for(operation, *names):
+    """The name in pandas of the column that our rules give; names with a capital are nullable columns."""
+    decision = get_rules("pandas").decide(operation, [as_operand(name) for name in names])
+    if not decision:
+        return "refused"
+    name = str(decision.dtype)
+    return NULLABLE_NAME_OF[name] if decision.result.nullable else name
+
+
+def test_nullable_columns_next_to_columns_of_numpy_agree_with_pandas_except_departures():
+    codes = MIXED["codes"]
+    compared, covered, unexplained = collections.Counter(), collections.Counter(), {}
+    for (operation, form, left, right), cell in cells(MIXED["tables"], MIXED["columns"]):
+        ours = column_for(operation, codes[left], codes[right])
+        theirs = {codes.get(code, "refused") for code in cell.split("|")}
+        compared[form] += 1
+        if ours not in theirs:
+            operands = (MIXED["formats"].get(code, codes[code]) for code in (left, right))
+            key = (operation, f"mixed {form}", *operands, ours, "|".join(sorted(theirs)))
+            rows = [row for row in DEPARTURES if row.rules == "pandas" and row.covers(*key)]
+            covered.update(rows)
+            if len(rows) != 1:
+                unexplained[key] = len(rows)
+    assert unexplained == {}
+    assert covered == {row: row.cells for row in DEPARTURES if row.form.startswith("mixed")}
+    assert compared == {"function": 9548, "operator": 5544, "method": 616, "mask": 308}
+
+
+def test_concat_of_three_columns_of_which_some_are_nullable_agrees_with_pandas():
+    codes, compared = MIXED["codes"], 0
+    for columns, cell in triples(MIXED["triples"], MIXED["columns"]):
+        if cell != ".":
+            assert column_for("concat", *(codes[code] for code in columns)) == codes.get(cell, "refused"), columns
+            compared += 1
+    assert compared == 11550
+
+
+def test_names_of_nullable_dtypes_are_those_of_pandas():
+    assert (MIXED["version"], MIXED["numpy"]) == ("3.1.1", "2.4.6")
+    assert {MIXED["codes"][code]: name for code, name in MIXED["formats"].items()} == NULLABLE_NAMES
+
+
+def test_nullable_operands_alone_are_decided_as_columns_of_the_nullable_rules():
+    known = MEASURED["pandas-nullable"]
+    arrays = document("pandas-nullable-arrays")
+    asked = {key for key, _ in measured_cells("pandas-nullable")}
+    asked |= {key for key, _ in cells(arrays["tables"], arrays["columns"]) if "[]" not in "".join(key)}
+    asked |= {("concat", "triple", *codes) for codes, _ in triples(known["triples"], " ".join(known["codes"]))}
+    assert len(asked) == 13563
+    for operation, _, *codes in sorted(asked):
+        plain = [operand("pandas-nullable", code) for code in codes if code]
+        flagged = [o if o.is_python_scalar else as_operand(NULLABLE_NAME_OF[o.name]) for o in plain]
+        theirs = get_rules("pandas-nullable").decide(operation, plain)
+        ours = get_rules("pandas").decide(operation, flagged)
+        assert bool(ours) == bool(theirs), (operation, codes)
+        assert ours.verdict.compute == theirs.verdict.compute
+        # The flag adds the sentence that the result is nullable, or why it is not.
+        reason = tuple(sentence.replace(" (nullable)", "") for sentence in ours.reason)
+        if ours:
+            assert ours.dtype == theirs.dtype, (operation, codes)
+            *reason, last = reason
+            assert re.search("nullable|skips missing values|makes missing values NaN", last)
+        assert tuple(reason) == theirs.reason
+
+
+def test_python_numbers_with_nullable_operands_are_decided_as_by_the_nullable_rules():
+    compared = 0
+    for left, operation, value, _ in numbers("pandas-nullable"):
+        theirs = explain(left, value, operation=operation, rules="pandas-nullable")
+        ours = explain(NULLABLE_NAME_OF[left], value, operation=operation, rules="pandas")
+        assert (ours.result and ours.dtype) == (theirs.result and theirs.dtype)
+        assert ours.number_changes == theirs.number_changes
+        assert ours.verdict.overflow == theirs.verdict.overflow
+        compared += 1
+    assert compared == 880
 
 
 @every_rule_set

@@ -13,6 +13,7 @@ from generate.surprise import answered
 from generate.surprises import SURPRISES
 from jax_modes import jax_as
 from optional_packages import import_or_skip
+from supremum.data_frames import NULLABLE_NAMES
 from supremum.formats import as_format
 from supremum.operations import as_operation
 from supremum.rules.names import FOLLOWING, HOMES
@@ -112,6 +113,8 @@ def test_the_oracle_has_the_answer(rules, surprise):
     framework, mode = {"tf": ("tensorflow", mode), **dict.fromkeys(("numpy", "polars", "pandas"), (rules, None))}.get(
         family, (family, None)
     )
+    if NULLABLE_NAMES.keys() & {*surprise.operands}:
+        framework = f"{framework}-mixed"
     by_value = framework == "numpy-legacy"
     operands = [
         each if isinstance(each, str) else str(each) if by_value else _NUMBERS[type(each)] for each in surprise.operands

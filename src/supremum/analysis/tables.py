@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from supremum.argument_checks import iterable, mapping, text
 from supremum.decisions import Decision
-from supremum.errors import UnknownNameError
+from supremum.errors import OperandError, UnknownNameError
 from supremum.formats import CATEGORIES, FORMATS, as_format, format_names
 from supremum.lattice import Join
-from supremum.operands import WEAK_NAMES, as_operand, number_text, parse_operand
+from supremum.operands import WEAK_NAMES, as_operand, number_text, parse_operand, without_flag
 from supremum.operations import TABLED, as_operation
 from supremum.render import Cell, Mark, Table
 from supremum.rules import RuleSet, RulesLike, get_rules
@@ -50,7 +50,7 @@ def type_names(types: TypeNames) -> tuple[str, ...]:
 
     Raises:
         UnknownNameError: for an unknown name.
-        OperandError: for anything other than a name or a list of names; a `TypeError`.
+        OperandError: for anything other than a name or a list of names, and for a nullable dtype; a `TypeError`.
 
     >>> type_names("int8, f32,float*")
     ('int8', 'float32', 'float*')
@@ -61,7 +61,14 @@ def type_names(types: TypeNames) -> tuple[str, ...]:
         return _SETS[types]
     listed = types.split(",") if isinstance(types, str) else iterable("types", types, "names")
     names = [text("a type", name).strip() for name in listed]
-    return tuple(dict.fromkeys(name if is_number(name) else parse_operand(name).name for name in names))
+    return tuple(dict.fromkeys(name if is_number(name) else _type_name(name) for name in names))
+
+
+def _type_name(name: str) -> str:
+    operand = parse_operand(name)
+    if operand.nullable:
+        raise OperandError(f"a type of a table must not be nullable, got {name!r}; {without_flag(operand)}")
+    return operand.name
 
 
 def is_number(name: str) -> bool:

@@ -10,27 +10,31 @@ give the dtype that pandas gives for values that do not fit. A division by zero 
 give the dtype for other divisors. A NumPy scalar next to a column counts as a Python number in pandas
 (`maybe_prepare_scalar_for_op` in pandas/core/ops/array_ops.py); these rules treat it like a column of its dtype.
 
-Nullable columns such as Int8 are written int8 here. Their missing values do not change a dtype; the conformance tests
-list the exceptions.
+Nullable columns such as Int8 keep a mask of their missing values. Under the rules "pandas", an operand says whether it
+is such a column; under "pandas-nullable", all of them are, and Int8 is written int8. Next to a column of a NumPy dtype,
+a nullable column makes the result nullable. Missing values do not change a dtype; the conformance tests list the
+exceptions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from supremum.data_frames import NULLABLE_NAME_OF
 from supremum.decisions import Verdict
-from supremum.formats import Format, as_format
+from supremum.formats import DType, Format, as_format
 from supremum.number_conversion import fits
 from supremum.operands import Operand, Operands, Scalar
-from supremum.operations import Operation
+from supremum.operations import Family, Operation
 from supremum.rules.array_casts import NATIVE
 from supremum.rules.numpy import SHARED, NumpyRules
 from supremum.rules.numpy_casts import LOOP_ORDER, common, common_of_all
-from supremum.rules.numpy_loops import listed
+from supremum.rules.numpy_loops import FUNCTIONS, listed
 from supremum.rules.reductions import Reduction, to
+from supremum.rules.rule_set import Target
 from supremum.rules.verdicts import Storing, objection_to_loss
 
 _BOOL, _COMPLEX = as_format("bool"), as_format("complex128")
@@ -39,6 +43,10 @@ _LOGICAL = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _REPLACING = ("where", "clip")
 _JOINING = ("concat", "matmul")
 """Operations with the common type of their operands, but for bools with numbers, which give a column of objects."""
+_OF_COLUMNS = (*_REPLACING, *_JOINING, "diff")
+"""Functions of several columns that pandas has; the others are NumPy's, which return arrays."""
+_ARITHMETIC = ("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow")
+"""Functions that nullable columns compute themselves; NumPy computes the others."""
 _WITHOUT_BOOLS = ("divide", "floor_divide", "pow")
 """Operations of bools alone that pandas refuses (`_BOOL_OP_NOT_ALLOWED` in pandas/core/ops/array_ops.py)."""
 _KEEPING_BOOLS = ("positive", "negative", "round")
@@ -56,10 +64,17 @@ def _giving(name: str, **gives: str) -> Reduction:
     return replace(row, gives={**row.gives, **gives}, accumulates=rest, source="as measured")
 
 
+_NULLABLE_LIBRARY = "nullable pandas"
+_NULLABLE = frozenset(NULLABLE_NAME_OF)
+_HELD_AS = {"float16": "float32"}
+"""For dtypes without nullable columns, the dtype of the column that holds what NumPy computes of nullable columns."""
+
+
 # `s += t` gives the name `s` to a new column if the dtype changes, and `s.iloc[0] = v` raises if `v` does not fit. Rule
 # sets store only results of the dtype by default.
 _SHARED: dict[str, Any] = {
     "accepts": SHARED["accepts"],
+    "never_missing": frozenset(("sum", "prod", "any", "all")),
     "stands_in": SHARED["stands_in"],
     "follows": {name: other for name, other in SHARED["follows"].items() if name not in ("concat", "diff")},
 }
@@ -72,9 +87,8 @@ class PandasRules(NumpyRules):
     Args:
         name, summary, source: as for every rule set.
         columns: the dtypes of columns.
-        nullable: whether the columns have a mask. `where` and `clip` then keep the dtype of their first operand, and
-            `Series.diff` keeps that of integers.
-        holds: for dtypes without columns, the dtype of the column that holds a result.
+        nullable: whether all columns have a mask, or only those of nullable operands. `where` and `clip` keep the dtype
+            of such a column, and `Series.diff` keeps that of integers.
 
     >>> from supremum import explain
     >>> explain("bool", "int8", operation="concat", rules="pandas").reason
@@ -84,48 +98,80 @@ class PandasRules(NumpyRules):
     ...     for each in ("pandas", "pandas-nullable")
     ... ]
     ['float16', 'float32']
+    >>> str(explain("Int8", "float32", operation="add", rules="pandas").result)
+    'float32 (nullable)'
     """
 
     columns: frozenset[str] = field(kw_only=True)
     nullable: bool = field(default=False, kw_only=True)
-    holds: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+
+    def _key(self, operand: Operand) -> Hashable:
+        return (super()._key(operand), operand.nullable)
+
+    def _without_flags(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
+        return super()._without_flags(operands, target) if self.nullable else (operands, target)
+
+    def _verdict_on_nullable(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        verdict = super()._verdict_on_nullable(operation, operands, target)
+        if verdict.result is None or not (why := _mask_is_lost(operation, operands, verdict.result.dtype, target)):
+            return verdict
+        reason = (*verdict.reason[:-1], why)
+        return replace(verdict, result=replace(verdict.result, nullable=False), reason=reason)
+
+    def _is_nullable(self, operand: Operand) -> bool:
+        """Whether an operand is a column with a mask."""
+        return operand.dtype is not None and (self.nullable or operand.nullable)
+
+    def _absent(self, names: Sequence[str], *, nullable: bool) -> str:
+        """What refusals say of dtypes without columns."""
+        return f"{_NULLABLE_LIBRARY if nullable else self.library} has no {listed(names)} columns"
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         name, arrays = operation.name, [operand for operand in operands if operand.dtype is not None]
-        if absent := [each.name for each in arrays if each.name not in self.columns]:
-            return Verdict.refuse(f"{self.library} has no {listed(absent)} columns")
+        for nullable, columns in ((True, _NULLABLE), (False, self.columns)):
+            alike = (operand.name for operand in arrays if self._is_nullable(operand) is nullable)
+            if absent := [each for each in alike if each not in columns]:
+                return Verdict.refuse(self._absent(absent, nullable=nullable))
         are_bools = {operand.category == _BOOL.category for operand in operands}
         if name in _WITHOUT_BOOLS and are_bools == {True}:
             return Verdict.refuse(f"pandas has no {name} of bools")
-        if name in (_JOINING if self.nullable else (*_JOINING, *_REPLACING)) and len(are_bools) > 1:
+        keeps = name in _REPLACING and any(map(self._is_nullable, arrays[:1]))
+        if name in (*_JOINING, *_REPLACING) and not keeps and len(are_bools) > 1:
             return Verdict.refuse(f"{name} of bools and numbers gives a column of objects")
         if name in _KEEPING_BOOLS and arrays and are_bools == {True}:
             return Verdict.accept(_BOOL.dtype, 1, f"{name} keeps bool columns")
         if name == "diff" and len(arrays) == len(operands) == 1:
-            return self._difference(arrays[0].format)
+            return self._difference(arrays[0])
         if name in _REPLACING and arrays:
             return self._replace(operation, operands)
         if name in (*_JOINING, "diff"):
-            return self._held(self._meet(operation, operands))
+            return self._held(operation, operands, self._meet(operation, operands))
         verdict = super()._settle_operation(operation, operands)
         if name in _LOGICAL and len(are_bools) > 1:
             verdict = self._logical(verdict, operands)
-        return self._held(verdict)
+        return self._held(operation, operands, verdict)
 
-    def _held(self, verdict: Verdict) -> Verdict:
+    def _held(self, operation: Operation, operands: Operands, verdict: Verdict) -> Verdict:
         """The verdict, with a result that columns have."""
-        if verdict.result is None or (own := str(verdict.result.dtype)) in self.columns:
+        columns = _NULLABLE if any(map(self._is_nullable, operands)) else self.columns
+        if verdict.result is None or (own := str(verdict.result.dtype)) in columns:
             return verdict
-        if held := self.holds.get(own):
-            return verdict.resulting_in(as_format(held).dtype, f"{self.library} holds {own} as {held}")
-        return Verdict.refuse(*verdict.reason, f"{self.library} has no {own} columns")
+        name, category = operation.name, as_format(own).category
+        is_complex = any(each.category == category == _COMPLEX.category and each.dtype is not None for each in operands)
+        if is_complex and name in (*FUNCTIONS, *_REPLACING) and name not in _JOINING:
+            return verdict
+        held = _HELD_AS.get(own)
+        if held is None or name not in FUNCTIONS or name in (*_ARITHMETIC, *_REPLACING):
+            return Verdict.refuse(*verdict.reason, self._absent([own], nullable=True))
+        return verdict.resulting_in(as_format(held).dtype, f"{_NULLABLE_LIBRARY} holds {own} as {held}")
 
-    def _difference(self, row: Format) -> Verdict:
+    def _difference(self, column: Operand) -> Verdict:
         """The verdict on `Series.diff`, whose first value is missing."""
-        if row is _BOOL and not self.nullable:
+        row, nullable = column.format, self._is_nullable(column)
+        if row is _BOOL and not nullable:
             return Verdict.refuse("Series.diff of bools gives a column of objects")
-        gives = as_format(row.name if self.nullable else _DIFFERENCES.get(row.name, row.name))
-        first = "is missing" if self.nullable else "is NaN"
+        gives = as_format(row.name if nullable else _DIFFERENCES.get(row.name, row.name))
+        first = "is missing" if nullable else "is NaN"
         return Verdict.accept(
             gives.dtype, 1, f"the first value of Series.diff {first}, and the result of {row} is {gives}"
         )
@@ -134,7 +180,7 @@ class PandasRules(NumpyRules):
         """The verdict on a logical operator of bools and integers, whose result pandas converts to bool."""
         if verdict.result is None:
             return verdict
-        if self.nullable and any(operand.name == "int*" for operand in operands):
+        if any(map(self._is_nullable, operands)) and any(operand.name == "int*" for operand in operands):
             return Verdict.refuse("the logical operators of nullable bool columns do not accept a Python int")
         if self.nullable and operands[0].category == _BOOL.category and not operands[0].is_python_scalar:
             return Verdict.accept(
@@ -153,19 +199,30 @@ class PandasRules(NumpyRules):
         ]
         column = next(operand for operand in operands if operand.dtype is not None)
         others = [operand for operand in (first, *kept) if operand is not column]
-        if self.nullable:
+        if self._is_nullable(column):
             return _kept(column, others, len(operands))
         typed = [column.name, *(_typed(other, column) for other in others)]
         found = common_of_all(typed) if all(typed) else None
         if found is None:
             return Verdict.refuse("no integer dtype of pandas holds the Python int", overflow=True)
         why = f"the common type of {listed(typed)} is {found}; pandas keeps {column.name} if it holds every value"
-        return Verdict.accept(as_format(found).dtype, len(operands), why)
+        return self._held(operation, operands, Verdict.accept(as_format(found).dtype, len(operands), why))
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         if _BOOL.category in (value.category, into.category) and value.category != into.category:
             return Verdict.refuse(f"pandas does not store {value} in a column of {into.dtype}")
         return super()._assigned(value, into, how)
+
+
+def _mask_is_lost(operation: Operation, operands: Operands, dtype: DType, target: Target | None) -> str:
+    """Why a result has no mask although an operand has; empty if it has one."""
+    if target is not None:
+        return "" if target[0].nullable else f"a column of {dtype} cannot store missing values"
+    if operation.family is Family.WHOLE and operation.name not in _OF_COLUMNS:
+        return f"NumPy computes {operation.name}, and makes missing values NaN, as float64"
+    if operation.name == "clip" and operands[0].dtype == dtype and not operands[0].nullable:
+        return f"a column of {dtype} keeps its dtype if that holds the bounds, and pandas raises for missing bounds"
+    return "" if str(dtype) in _NULLABLE else f"a column of {dtype} has no mask, and pandas makes missing values NaN"
 
 
 def _typed(operand: Operand, column: Operand) -> str:
@@ -210,7 +267,6 @@ def _raises(value: Scalar, target: Format) -> bool:
 
 
 _CASTS = replace(SHARED["array_casts"], library="pandas", measured="pandas 3.1.1 on x86-64", formats=NATIVE)
-_NULLABLE = NATIVE - {"float16", "complex64", "complex128"}
 PANDAS = PandasRules(
     name="pandas",
     summary="pandas 3, columns of NumPy dtypes: NumPy's rules, but bools do not mix with numbers in concat and where",
@@ -228,8 +284,7 @@ PANDAS_NULLABLE = PandasRules(
     source="pandas 3.1.1, pandas/core/arrays/masked.py",
     columns=_NULLABLE,
     nullable=True,
-    holds={"float16": "float32"},
-    library="nullable pandas",
+    library=_NULLABLE_LIBRARY,
     reductions=_REDUCTIONS,
     array_casts=replace(_CASTS, formats=_NULLABLE),
     **_SHARED,

@@ -6,7 +6,7 @@ conformance tests compare every cell with measurements of both versions.
 
 These rules are those of expressions, which run in `select`. Operators of a Series mostly agree;
 tests/conformance/departures.py lists the differences. Polars promotes operands from left to right. Nulls never change a
-type, so these rules do not mention them.
+type; a result is nullable if a column is known to be.
 """
 
 from __future__ import annotations
@@ -335,6 +335,7 @@ POLARS = PolarsRules(
     reductions=_REDUCTIONS,
     column_formats=frozenset(_COLUMN_NAMES),
     item=Storing.CAST,  # except with a mask; what does not fit becomes null
+    never_missing=frozenset(("sum", "prod", "any", "all")),
     library="Polars",
     array_casts=_CASTS,
 )

@@ -213,6 +213,7 @@ PYARROW = PyArrowRules(
     lacks=to(_HALF, (name for name in OPERATIONS if name not in _OF_HALF.split())),
     item=Storing.CAST,  # as in `fill_null`, which casts numbers; arrays are immutable
     reductions=_REDUCTIONS,
+    never_missing=frozenset(),
     library="pyarrow",
     array_casts=_CASTS,
 )

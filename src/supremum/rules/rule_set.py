@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
@@ -16,6 +17,7 @@ from supremum.number_conversion import Steps, fits, interval, stores, usual_step
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
+from supremum.rules.missing_values import carried, filled_first, without_flags
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from supremum.rules.array_casts import ArrayCasts
 
 _REAL = as_operation("real")
+_NULLABLE = attrgetter("nullable")
 Target: TypeAlias = tuple[Operand, Storing]
 """An array that a result is written into, and what may be stored in it."""
 
@@ -61,6 +64,8 @@ class RuleSet(ABC):
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
         array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
+        never_missing: for columns of data frames, the operations whose result is never missing; None for arrays, which
+            have no missing values.
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
@@ -93,6 +98,7 @@ class RuleSet(ABC):
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
     array_casts: ArrayCasts | None = field(default=None, kw_only=True)
+    never_missing: frozenset[str] | None = field(default=None, kw_only=True)
 
     @cached_property
     def memory(self) -> Memory:
@@ -206,7 +212,25 @@ class RuleSet(ABC):
         return Decision(self.name, row.name, seen, self._verdict(row, seen, target), fix, into)
 
     def _verdict(self, operation: Operation, operands: Operands, target: Target | None = None) -> Verdict:
-        """The cached verdict on a call whose result is new, or is written into an array."""
+        """The verdict on a call whose result is new, or is written into an array."""
+        if any(map(_NULLABLE, operands)) or (target is not None and target[0].nullable):
+            return self._verdict_on_nullable(operation, operands, target)
+        return self._cached(operation, operands, target)
+
+    def _verdict_on_nullable(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        """The verdict on a call with operands that may have missing values, which change no dtype."""
+        into = None if target is None else target[0]
+        verdict = self._cached(operation, *self._without_flags(operands, target))
+        if self.never_missing is None:
+            return filled_first(verdict, operands, into)
+        return carried(verdict, operation, operands, into, self.never_missing)
+
+    def _without_flags(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
+        """The operands and the target as these rules see them."""
+        return without_flags(operands), target and (without_flags(target[:1])[0], target[1])
+
+    def _cached(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        """The cached verdict on operands as these rules see them."""
         key = (operation.name, *map(self._key, operands))
         if target is not None:
             values = (None if each.value is None else interval(each.value) for each in operands)
@@ -412,6 +436,7 @@ class RuleSet(ABC):
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
         from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
 
+        operands, target = self._without_flags(operands, target)
         settle, into = partial(self._verdict, operation, target=target), target and target[0]
         call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)
         return find_fix(call, self._targets(operands)) if into is None else find_fix_into(call, into)

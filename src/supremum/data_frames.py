@@ -1,0 +1,56 @@
+"""The dtypes of data frames, recognised without importing pandas, Polars or PyArrow."""
+
+from __future__ import annotations
+
+from supremum.formats import COLUMN_FORMATS, Format, as_format, format_names
+
+_NUMBERS = (
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64"),
+)
+NULLABLE_NAMES: dict[str, str] = {"boolean": "bool"} | {name: name.lower() for name in _NUMBERS}
+"""pandas' names of its nullable dtypes, and the formats of their values.
+
+>>> NULLABLE_NAMES["UInt8"], NULLABLE_NAMES["boolean"]
+('uint8', 'bool')
+"""
+NULLABLE_NAME_OF: dict[str, str] = {name: nullable for nullable, name in NULLABLE_NAMES.items()}
+"""pandas' name of the nullable dtype of each format that has one.
+
+>>> NULLABLE_NAME_OF["bool"], "float16" in NULLABLE_NAME_OF
+('boolean', False)
+"""
+# Other names of types than those of formats: of classes in pandas, without "Dtype", and in Polars; and in PyArrow.
+_OTHER_NAMES = {"boolean": "bool", "halffloat": "float16", "float": "float32", "double": "float64"}
+_ATTRIBUTES = {"pandas": "dtype", "polars": "dtype", "pyarrow": "type"}
+"""The attribute of a column that is its dtype, for each library."""
+
+
+def nullable_format(value: object) -> Format | None:
+    """The format of a column with missing values, or of a dtype of such columns; None for anything else.
+
+    Args:
+        value: a column of pandas with a nullable dtype, a column of Polars or PyArrow, or such a dtype.
+
+    >>> nullable_format("Int8") is None, nullable_format([1, None]) is None
+    (True, True)
+    """
+    library = _library(value)
+    if library not in _ATTRIBUTES:
+        return None
+    dtype = getattr(value, _ATTRIBUTES[library], value)
+    if _library(dtype) != library:
+        return None  # a column of pandas with a dtype of NumPy
+    # All dtypes of PyArrow have one class; in the other libraries, each has its own.
+    name = str(dtype) if library == "pyarrow" else _class_of(dtype).__name__.removesuffix("Dtype").lower()
+    found = _OTHER_NAMES.get(name, name)
+    return as_format(found, columns=True) if found in (*format_names(), *map(str, COLUMN_FORMATS)) else None
+
+
+def _class_of(value: object) -> type[object]:
+    return value if isinstance(value, type) else type(value)
+
+
+def _library(value: object) -> str:
+    # A class may have anything as its `__module__`.
+    return str(getattr(_class_of(value), "__module__", "")).partition(".")[0]

@@ -1,0 +1,141 @@
+"""Operands that may have missing values: the flag changes no dtype, except under the rules of pandas."""
+
+import pickle
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from conformance.measured import document
+from supremum import explain, result_type
+from supremum.data_frames import NULLABLE_NAMES
+from supremum.formats import format_names
+from supremum.operands import as_operand
+from supremum.operations import REDUCTIONS
+from supremum.rules import RuleSet, get_rules
+from supremum.rules.names import HOMES
+
+FRAMES = {
+    "pandas": "pandas",
+    "pandas-nullable": "pandas",
+    "polars": "polars",
+    "polars-1": "polars",
+    "pyarrow": "pyarrow",
+}
+REMARK = "the arrays of these rules have no missing values, so fill or drop those of "
+FLAGS = [(True, False), (False, True), (True, True)]
+OF_TWO = ("add", "divide", "where", "concat")
+OF_ONE = ("sum", "mean", "max", "sqrt", "negative", "cumulative_sum")
+
+
+def flagged(names, flags):
+    return [replace(as_operand(name), nullable=flag) for name, flag in zip(names, flags, strict=True)]
+
+
+def test_rule_sets_of_data_frames_are_those_with_missing_values():
+    assert {name for name in HOMES if get_rules(name).never_missing is not None} == FRAMES.keys()
+
+
+@pytest.mark.parametrize("rules", [name for name in HOMES if name != "pandas"])
+def test_the_flag_changes_no_dtype_and_no_casts(rules):
+    rule_set, compared = get_rules(rules), 0
+    calls = [(name, pair, flags) for name, pair, flags in product(OF_TWO, product(format_names(), repeat=2), FLAGS)]
+    calls += [(name, (each,), (True,)) for name, each in product(OF_ONE, format_names())]
+    for operation, names, flags in calls:
+        plain = rule_set.decide(operation, [as_operand(name) for name in names])
+        decision = rule_set.decide(operation, flagged(names, flags))
+        assert decision.verdict.compute == plain.verdict.compute, (operation, names)
+        assert (decision.result and decision.dtype) == (plain.result and plain.dtype)
+        assert decision.reason[: len(plain.reason)] == plain.reason
+        letters = " and ".join(letter for letter, flag in zip("ab", flags, strict=False) if flag)
+        added = decision.reason[len(plain.reason) :]
+        if rules not in FRAMES:
+            assert added == (f"{REMARK}{letters} first",)
+            assert decision.result == plain.result
+        elif decision:
+            assert len(added) == 1
+            assert decision.result.nullable == (operation not in rule_set.never_missing)
+        else:
+            assert added == ()
+        compared += 1
+    assert compared == len(calls) == 3 * len(OF_TWO) * len(format_names()) ** 2 + len(OF_ONE) * len(format_names())
+
+
+@pytest.mark.parametrize("rules", FRAMES)
+def test_reductions_that_skip_missing_values_are_those_that_were_measured(rules):
+    measured = document(f"{FRAMES[rules]}-missing")
+    assert get_rules(rules).never_missing == {*measured["never"].split()}
+    assert {*measured["never"].split(), *measured["missing"].split()} == REDUCTIONS.keys()
+
+
+@pytest.mark.parametrize("rules", HOMES)
+def test_a_fix_of_a_refusal_works_on_nullable_operands(rules):
+    rule_set, fixed = get_rules(rules), 0
+    for names, flags in product(product(NULLABLE_NAMES.values(), repeat=2), FLAGS):
+        decision = rule_set.decide("matmul", flagged(names, flags))
+        if (fix := decision.fix) is not None:
+            assert rule_set.decide("matmul", fix.apply(decision.operands)), (names, flags)
+            fixed += 1
+    assert fixed > 0 or rule_set.decide("matmul", flagged(("bool", "float32"), (True, False)))
+
+
+def test_a_fix_of_a_nullable_column_of_pandas_keeps_it_nullable():
+    assert str(explain("Int8", 1000, operation="add", rules="pandas").fix) == "a.astype('Int16')"
+    assert str(explain("int8", 1000, operation="add", rules="pandas").fix) == "a.astype('int16')"
+    # After missing values are filled, NumPy's array has NumPy's dtypes.
+    assert str(explain("Int8", 1000, operation="add", rules="numpy").fix) == "a.astype('int16')"
+
+
+@pytest.mark.parametrize(
+    ("rules", "operation", "operands", "into", "remark"),
+    [
+        ("numpy", "add", ("Int8", "float32"), None, f"{REMARK}a first"),
+        ("jax-x64", "add", ("Int8", "boolean"), None, f"{REMARK}a and b first"),
+        ("torch", "add", ("int8", "int8"), "Int8", f"{REMARK}the target first"),
+        ("polars", "add", ("int8", "Int8"), None, "the result is nullable, because b is"),
+        ("pyarrow", "sum", ("Int8",), None, "the result is nullable, because a is"),
+        ("polars", "sum", ("Int8",), None, "sum skips missing values"),
+        ("pandas", "add", ("Int8", "Int16"), None, "the result is nullable, because a and b are"),
+        ("pandas", "add", ("Int8", "int8"), "Int8", "the result is nullable, because a and the target are"),
+        ("pandas", "assign", ("Int8",), "int8", "a column of int8 cannot store missing values"),
+        ("pandas", "add", ("Int8", "complex64"), None, "a column of complex64 has no mask, and pandas makes missing"),
+        ("pandas", "stack", ("Int8", "Int8"), None, "NumPy computes stack, and makes missing values NaN, as float64"),
+        ("pandas", "clip", ("int8", "Int8"), None, "keeps its dtype if that holds the bounds, and pandas raises for"),
+        ("pandas", "max", ("Int8",), None, "the result is nullable, because a is"),
+        ("pandas", "any", ("boolean",), None, "any skips missing values"),
+    ],
+)  # fmt: skip
+def test_the_last_reason_says_what_becomes_of_missing_values(rules, operation, operands, into, remark):
+    decision = explain(*operands, operation=operation, into=into, rules=rules)
+    assert decision
+    assert remark in decision.reason[-1]
+    assert decision.result.nullable == remark.startswith("the result is nullable")
+
+
+def test_every_view_of_a_decision_says_what_is_nullable():
+    decision = explain("Int8", "float32", operation="add", rules="pandas")
+    first, a, *_ = str(decision).splitlines()
+    assert first == "add(int8 (nullable), float32) -> float32 (nullable)   [rules pandas]"
+    assert a == "  a    int8 (nullable) -> float32"
+    assert "int8 (nullable)" in decision._repr_html_()
+    data = decision.to_dict()
+    assert [each["nullable"] for each in data["operands"]] == [True, False]
+    assert data["result"] == {"name": "float32", "dtype": "float32", "weak": False, "nullable": True}
+    assert "into=int8 (nullable)" in str(explain("int8", operation="assign", into="Int8", rules="pandas"))
+    assert pickle.loads(pickle.dumps(decision)) == decision
+    assert decision != explain("int8", "float32", operation="add", rules="pandas")
+
+
+def test_a_cached_answer_is_not_that_of_the_other_flag():
+    for _ in range(2):
+        assert explain("Int8", "int8", operation="divide", rules="pandas").result.nullable
+        assert not explain("int8", "int8", operation="divide", rules="pandas").result.nullable
+        assert result_type("Int8", "float16", rules="numpy") == result_type("int8", "float16", rules="numpy")
+    assert explain("bool", "Int8", operation="where", rules="pandas").result is None
+    assert explain("Float32", "int64", operation="where", rules="pandas").dtype == "float32"
+    assert explain("float32", "int64", operation="where", rules="pandas").dtype == "float64"
+
+
+def test_a_lattice_of_ones_own_has_no_missing_values():
+    mine = RuleSet.from_lattice("mine", {"int8": ["int16"], "int16": []})
+    assert explain("Int8", "int16", rules=mine).reason[-1] == f"{REMARK}a first"
