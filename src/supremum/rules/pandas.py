@@ -182,7 +182,8 @@ class PandasRules(NumpyRules):
             return verdict
         if any(map(self._is_nullable, operands)) and any(operand.name == "int*" for operand in operands):
             return Verdict.refuse("the logical operators of nullable bool columns do not accept a Python int")
-        if self.nullable and operands[0].category == _BOOL.category and not operands[0].is_python_scalar:
+        first = operands[0]
+        if self._is_nullable(first) and first.category == _BOOL.category and not first.is_python_scalar:
             return Verdict.accept(
                 _BOOL.dtype, 2, "the logical operators of nullable bool columns convert integers to bool"
             )
