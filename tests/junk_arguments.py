@@ -88,8 +88,10 @@ ENDLESS = {("Model.fit", "epochs", "2**100"), ("Model.fit", "epochs", "inf")}
 """Arguments that are valid but make the call run forever."""
 LONGEST_MESSAGE = 3000
 """How many characters an error message may have: enough for a few values of 200 characters and the accepted values."""
-TAKES_CODE = {("tracing.carry_mismatches", "body"), ("Optimizer.minimize", "loss")}
+TAKES_CODE = {("tracing.carry_mismatches", "body"), ("Optimizer.minimize", "loss_fn")}
 """Arguments that take a function, whose errors reach the caller."""
+PASSED_ON = {("Optimizer.minimize", "args")}
+"""Arguments that JAX passes on to the user's function; its errors about them reach the caller."""
 
 
 def ones(*shape):
@@ -213,7 +215,9 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "pairs": list, "Dense.__call__.args": (ones(1, 3),), "Model.__call__.args": (ones(1, 3),),
         "settings": lambda: mixed_precision.autocast(jnp.sin)._settings,
         "judge": lambda: lambda site, operands: None,
-        "Profile.tallies": (), "Profile.formats": (), "Births.found": (), "Births.fates": (),
+        "Profile.tallies": (), "Profile.formats": (), "found": (), "Births.fates": (), "digits": {},
+        "finding": None, "var_list": lambda: [nn.Variable(ones(2))],
+        "Optimizer.minimize.loss_fn": lambda: lambda *_: jnp.float32(1),
         "slots": (), "source_slots": (), "followed": (), "outputs": (),
         "Model.load_weights.path": saved_weights, "Model.load_state.path": saved_state,
     }  # fmt: skip

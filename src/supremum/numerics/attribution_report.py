@@ -160,16 +160,6 @@ class Attribution:
         digits: what each of them does to the digits.
         finding: the change that was tried.
 
-    Attributes:
-        outputs: what the function returned in the narrow run.
-        policy: the name of the policy.
-        error: the measured error: of one number, the narrow result less the reference; of several, the norm of the
-            difference relative to the norm of the reference.
-        relative_error: the same, relative to the reference in both cases.
-        predicted: the sum of all shares, which is the error to first order.
-        bound: the sum of all bounds.
-        change: the change that was tried; None if there is no error.
-
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import attribute
     >>> def loss(w, x):
@@ -192,15 +182,40 @@ class Attribution:
     ) -> None:
         self.outputs = outputs
         self.policy = policy
-        self.error = found.measured.error
-        self.relative_error = found.measured.relative
-        self.is_number = found.measured.is_number
-        self.change = None if finding is None else finding.change
         self._found = found
-        self._steps = tuple(steps)
+        self._steps = steps
         self._digits = digits
-        self.predicted = float(sum(found.shares[step.number][Share.SIGNED] for step in steps))
-        self.bound = float(sum(found.shares[step.number][Share.ABSOLUTE] for step in steps))
+        self._finding = finding
+
+    @property
+    def error(self) -> float:
+        """The measured error: of one number, the narrow result less the reference; of several, relative as below."""
+        return self._found.measured.error
+
+    @property
+    def relative_error(self) -> float:
+        """The norm of the difference between the narrow result and the reference, relative to that of the reference."""
+        return self._found.measured.relative
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the error is that of one number."""
+        return self._found.measured.is_number
+
+    @property
+    def predicted(self) -> float:
+        """The sum of all shares, which is the error to first order."""
+        return float(sum(self._found.shares[step.number][Share.SIGNED] for step in self._steps))
+
+    @property
+    def bound(self) -> float:
+        """The sum of all bounds."""
+        return float(sum(self._found.shares[step.number][Share.ABSOLUTE] for step in self._steps))
+
+    @property
+    def change(self) -> Change | None:
+        """The change that was tried; None if there is no error."""
+        return None if self._finding is None else self._finding.change
 
     @cached_property
     def rows(self) -> tuple[AttributionRow, ...]:
