@@ -6,12 +6,13 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.measured import document
+from optional_packages import import_or_skip
 from supremum import OperandError, explain, explain_cast
 from supremum.analysis import rule_table
 from supremum.cli.app import app
 from supremum.data_frames import NULLABLE_NAME_OF, NULLABLE_NAMES, nullable_format
 from supremum.errors import UnknownDtypeError
-from supremum.formats import as_format, format_names
+from supremum.formats import COLUMN_FORMATS, as_format, format_names
 from supremum.operands import Operand, as_operand, parse_operand
 
 ATTRIBUTES = {"pandas": "dtype", "polars": "dtype", "pyarrow": "type"}
@@ -19,7 +20,7 @@ MEASURED = [
     (library, name, *text.split())
     for library in ATTRIBUTES
     for name, text in document(f"{library}-missing")["dtypes"].items()
-    if name in format_names()
+    if name in (*format_names(), *map(str, COLUMN_FORMATS))
 ]
 
 
@@ -37,6 +38,38 @@ def test_columns_and_dtypes_of_data_frames_are_nullable_operands(library, name, 
         assert (operand.name, operand.nullable, operand.ndim, operand.weak) == (name, True, ndim, False)
     if library != "pyarrow":  # its dtypes have one class
         assert as_operand(type(dtype)).name == name
+
+
+def test_columns_of_installed_data_frames_are_nullable_operands():
+    pandas, polars, pyarrow = map(import_or_skip, ATTRIBUTES)
+    compared = 0
+    for name in (*format_names(), *map(str, COLUMN_FORMATS)):
+        makers = {
+            pandas: lambda dtype: pandas.Series([1, None], dtype=dtype),
+            polars: lambda dtype: polars.Series([1, None]).cast(dtype),
+            pyarrow: lambda dtype: pyarrow.nulls(2, dtype),
+        }
+        own = {
+            pandas: getattr(pandas, f"{NULLABLE_NAME_OF.get(name, 'No').capitalize().replace('Ui', 'UI')}Dtype", None),
+            polars: getattr(polars, _in_polars(name), None),
+            pyarrow: getattr(pyarrow, {"bool": "bool_"}.get(name, name), None),
+        }
+        for library, make in makers.items():
+            dtype = own[library] and own[library]()
+            if dtype is not None:
+                compared += 1
+                for given in (dtype, make(dtype)):
+                    operand = as_operand(given)
+                    assert (operand.name, operand.nullable) == (name, True), given
+        if name in NULLABLE_NAME_OF:
+            assert not as_operand(pandas.Series([1, 0], dtype=name)).nullable
+    assert compared == 11 + 14 + 12
+    with pytest.raises(OperandError, match="got"):
+        as_operand(pandas.DataFrame({"a": [1]}))
+
+
+def _in_polars(name):
+    return {"bool": "Boolean"}.get(name, name.replace("uint", "UInt").replace("int", "Int").replace("float", "Float"))
 
 
 def test_a_pandas_column_of_a_numpy_dtype_is_not_nullable():
