@@ -189,7 +189,7 @@ class Attribution:
 
     @property
     def error(self) -> float:
-        """The measured error: of one number, the narrow result less the reference; of several, relative as below."""
+        """The narrow result less the reference if it is one number, and `relative_error` if there are several."""
         return self._found.measured.error
 
     @property
