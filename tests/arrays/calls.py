@@ -100,7 +100,10 @@ class Cells:
             self.number["refused, not called"] += 1
             return
         found = called(function, call)
-        if said != REFUSED and self.lacks(name, compute, said[0], name == "pow" and type(call[1]) is int):
+        of_columns = said != REFUSED and not all(as_format(dtype).is_of_arrays for dtype in (*compute, said[0]))
+        if of_columns or (
+            said != REFUSED and self.lacks(name, compute, said[0], name == "pow" and type(call[1]) is int)
+        ):
             said = LACKING
             self.lacking[name].add(min(map(str, compute)) if len(set(compute)) == 1 else str(compute))
         self.number["refused" if said == REFUSED else "lacking" if said == LACKING else "given"] += 1

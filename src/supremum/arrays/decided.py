@@ -256,6 +256,9 @@ class Decided(Function):
         if self.operation.family is not Family.ELEMENTWISE:
             backend.check_computes(self.name, (key.operand.format.dtype for key in case.keys if key.backend))
         plan = self.plan(rules, case)
+        if (dtype := plan.of_columns) is not None:
+            what = f"{self.name}: the rules decide {dtype}, which {backend.name} does not have"
+            raise RuntimeDtypeError(what, decision=plan.decision)
         try:
             function = backend.prepare(plan)
         except RuntimeDtypeError as error:

@@ -88,6 +88,12 @@ class Plan:
     decision: Decision | None = None
     gives_indices: bool = False
 
+    @property
+    def of_columns(self) -> DType | None:
+        """A dtype of the plan that only columns of data frames have; None if arrays have all of them."""
+        dtypes = (*self.compute, self.result.dtype)
+        return next((dtype for dtype in dtypes if not as_format(dtype).is_of_arrays), None)
+
 
 Build: TypeAlias = "Callable[[Backend, Plan], Callable[..., Raw]]"
 
