@@ -118,7 +118,7 @@ class FixedCall:
         self.operands = [eval(self.written[x], known) if x in self.written else bound[x] for x in bound]
 
     def wrong(self, result, compute):
-        """The first wrong value of a result, computed in some dtypes, with the expected value; None if all are right."""
+        """The first wrong value of a result that was computed in some dtypes, with the right one; None for none."""
         if self.name == "bitwise_right_shift" and as_format(result.dtype).bits == 2:
             return None  # XLA shifts uint2 as if it were signed: jnp.uint2(3) >> 1 is 3
         was = [
