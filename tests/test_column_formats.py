@@ -111,6 +111,9 @@ def test_arrays_are_not_computed_in_it(library):
         for call in (lambda: unsigned + signed, lambda: signed < unsigned, lambda: xp.maximum(signed, unsigned)):
             with pytest.raises(RuntimeDtypeError, match="int128"):
                 call()
+            if library == "jax":
+                with pytest.raises(RuntimeDtypeError, match="int128"):
+                    jax.jit(lambda a, b: (a + b).unwrap())(signed, unsigned)
         quotient = signed / unsigned
         assert "float64" in str(quotient.dtype)
         assert [float(each) for each in quotient] == [1.0, 1.0]

@@ -62,6 +62,8 @@ def test_columns_of_installed_data_frames_are_nullable_operands():
                     operand = as_operand(given)
                     assert (operand.name, operand.nullable) == (name, True), given
         if name in NULLABLE_NAME_OF:
+            derived = type("Derived", (pandas.Series,), {})
+            assert as_operand(derived([1, None], dtype=NULLABLE_NAME_OF[name])).nullable
             assert not as_operand(pandas.Series([1, 0], dtype=name)).nullable
     assert compared == 11 + 14 + 12
     with pytest.raises(OperandError, match="got"):

@@ -36,7 +36,7 @@ def nullable_format(value: object) -> Format | None:
     (True, True)
     """
     library = _library(value)
-    if library not in _ATTRIBUTES:
+    if not library:
         return None
     dtype = getattr(value, _ATTRIBUTES[library], value)
     if _library(dtype) != library:
@@ -52,5 +52,6 @@ def _class_of(value: object) -> type[object]:
 
 
 def _library(value: object) -> str:
-    # A class may have anything as its `__module__`.
-    return str(getattr(_class_of(value), "__module__", "")).partition(".")[0]
+    # Users derive classes from those of the libraries, and a class may have anything as its `__module__`.
+    packages = (str(getattr(each, "__module__", "")).partition(".")[0] for each in _class_of(value).__mro__)
+    return next((package for package in packages if package in _ATTRIBUTES), "")

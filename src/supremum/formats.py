@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
+from supremum.column_dtype import ColumnDtype
 from supremum.errors import ArgumentError, UnknownDtypeError, shown
 from supremum.public_names import public_names
 
@@ -42,33 +43,6 @@ DType: TypeAlias = np.dtype[Any]
 >>> dtype
 dtype(bfloat16)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnDtype:
-    """The dtype of a format that columns of data frames have and NumPy's arrays do not have.
-
-    Decisions and operands have it in place of a NumPy dtype. NumPy, JAX and PyTorch make no array of it.
-
-    Args:
-        name: the name of the format.
-
-    >>> from supremum import explain
-    >>> explain("uint64", "int8", rules="polars").dtype
-    dtype(int128)
-    >>> np.zeros(3, _)
-    Traceback (most recent call last):
-        ...
-    TypeError: Cannot interpret 'dtype(int128)' as a data type
-    """
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"dtype({self.name})"
 
 
 class Kind(enum.Enum):

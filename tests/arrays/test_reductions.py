@@ -93,6 +93,9 @@ def test_float_means_of_integers_add_integers_and_divide_floats(library, rules):
     with use_rules(rules):
         assert xp.mean(array).item() == pytest.approx(4 / 3)
         assert xp.mean(array, axis=1, keepdims=True).shape == (2, 1)
+        assert xp.mean(array[0, 0]).item() == 3.0
+        if library == "jax":
+            assert jax.jit(lambda x: xp.mean(x).unwrap())(array).item() == pytest.approx(4 / 3)
         assert xp.mean(large).item() == pytest.approx((2**31 - 3) / 3)  # the sum wraps around in int32
         with np.errstate(invalid="ignore"):
             assert np.isnan(xp.mean(large[:0]).item())

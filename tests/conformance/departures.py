@@ -151,6 +151,7 @@ _WEAK_SHIFT = (
     "not depend on the order of the operands"
 )
 _POLARS_MEETING = f"add subtract multiply floor_divide remainder {_COMPARISONS_OF_OURS}"
+_NO_SHIFTS = "columns have no operators for shifts; these rules follow NumPy's functions, which accept columns"
 _POLARS_NUMBERS = (
     "an operator of a Series converts the number itself, and has no conversion for this type; expressions have one"
 )
@@ -522,7 +523,7 @@ DEPARTURES: list[Departure] = [
     *(
         Departure(
             rules, "operator", _SHIFTS, "tensor scalar", "tensor scalar", "any", "refused", 218,
-            "columns have no operators for shifts; these rules follow NumPy's functions, which accept columns",
+            _NO_SHIFTS,
         )
         for rules in ("pandas", "pandas-nullable")
     ),
@@ -537,7 +538,7 @@ DEPARTURES: list[Departure] = [
     ),
     Departure(
         "pandas", "mixed operator", _SHIFTS, "tensor", "tensor", "any", "refused", 292,
-        "columns have no operators for shifts; these rules follow NumPy's functions, which accept columns",
+        _NO_SHIFTS,
     ),
     Departure(
         "pandas", "mixed method", "clip", "int8 int16 int32 int64", "uint8 uint16 uint32 uint64", "any", "any", 4,

@@ -257,7 +257,7 @@ class Decided(Function):
             backend.check_computes(self.name, (key.operand.format.dtype for key in case.keys if key.backend))
         plan = self.plan(rules, case)
         if (dtype := plan.of_columns) is not None:
-            what = f"{self.name}: the rules decide {dtype}, which {backend.name} does not have"
+            what = f"{self.name}: the rules compute in {dtype}, which {backend.name} does not have"
             raise RuntimeDtypeError(what, decision=plan.decision)
         try:
             function = backend.prepare(plan)

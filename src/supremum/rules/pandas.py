@@ -220,7 +220,7 @@ def _mask_is_lost(operation: Operation, operands: Operands, dtype: DType, target
     if target is not None:
         return "" if target[0].nullable else f"a column of {dtype} cannot store missing values"
     if operation.family is Family.WHOLE and operation.name not in _OF_COLUMNS:
-        return f"NumPy computes {operation.name}, and makes missing values NaN, as float64"
+        return f"NumPy computes {operation.name}; with missing values, which become NaN, the result is float64"
     if operation.name == "clip" and operands[0].dtype == dtype and not operands[0].nullable:
         return f"a column of {dtype} keeps its dtype if that holds the bounds, and pandas raises for missing bounds"
     return "" if str(dtype) in _NULLABLE else f"a column of {dtype} has no mask, and pandas makes missing values NaN"

@@ -18,8 +18,7 @@ from functools import partial
 from typing import NamedTuple
 
 from supremum.decisions import ResultType, Verdict
-from supremum.formats import CATEGORIES, COLUMN_FORMATS, FORMATS, DType, Format, Kind
-from supremum.formats import as_format as as_array_format
+from supremum.formats import CATEGORIES, COLUMN_FORMATS, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, is_beyond_integers
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
@@ -30,8 +29,8 @@ from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, Storing
 
-as_format = partial(as_array_format, columns=True)
-_WIDEST = as_format("int128")
+_row = partial(as_format, columns=True)
+_WIDEST = _row("int128")
 _INTEGERS: dict[str, tuple[str, ...]] = {
     "bool": ("uint8", "int8"),
     **UNSIGNED,
@@ -117,14 +116,14 @@ class _Type(NamedTuple):
 
     @property
     def category(self) -> str:
-        return WEAK_NAMES.get(self.name) or as_format(self.name).category
+        return WEAK_NAMES.get(self.name) or _row(self.name).category
 
     @property
     def default(self) -> str:
         """The type without a column."""
         if self.name == "int*":
             return next(
-                (name for name in _DEFAULTS if self.value is None or fits(self.value, as_format(name))), _WIDEST.name
+                (name for name in _DEFAULTS if self.value is None or fits(self.value, _row(name))), _WIDEST.name
             )
         return _DEFAULT_FLOAT if self.name == "float*" else self.name
 
@@ -254,9 +253,9 @@ class PolarsRules(RuleSet):
         if number.name == "float*" or column.category == "bool":
             return number.default
         value = number.value
-        if value is None or fits(value, as_format(column.name)):
+        if value is None or fits(value, _row(column.name)):
             return column.name
-        rows = _SIGNED_ROWS if value < 0 or as_format(column.name).signed else _UNSIGNED_ROWS
+        rows = _SIGNED_ROWS if value < 0 or _row(column.name).signed else _UNSIGNED_ROWS
         narrowest = next(row.name for row in (*rows, _UNSIGNED_ROWS[-1], _WIDEST) if fits(value, row))
         return self._joined(_NEGATIVE if value < 0 else self.integers, column.name, narrowest)
 
@@ -268,7 +267,7 @@ class PolarsRules(RuleSet):
         return super()._computed(operation, met, common)
 
     def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return as_format(_DEFAULT_FLOAT).dtype
+        return _row(_DEFAULT_FLOAT).dtype
 
     def _power(self, operands: Operands) -> Verdict:
         """The verdict on a power, which has the type of its base, or of the exponent if only that is a float."""
@@ -284,10 +283,10 @@ class PolarsRules(RuleSet):
             return Verdict.refuse("the exponent of an integer must be between 0 and 2**32 - 1 in Polars", overflow=True)
         # Integers wrap around, so that wider ones have the same low bits.
         wide = self._supertype(_Type(gives), exponent).name
-        is_array = as_format(gives).is_of_arrays
+        is_array = _row(gives).is_of_arrays
         computed = wide if wide in INTEGERS or not is_array else _UNSIGNED_ROWS[-1].name
         verdict = _accepted(computed, len(types))
-        return replace(verdict.resulting_in(as_format(gives).dtype), reason=(why,))
+        return replace(verdict.resulting_in(_row(gives).dtype), reason=(why,))
 
     def _angle(self, operands: Operands) -> Verdict:
         """The verdict on `arctan2`, which has the type of its first operand."""
@@ -302,7 +301,7 @@ def _type_of(operand: Operand) -> _Type:
 
 
 def _accepted(name: str, count: int, *reason: str) -> Verdict:
-    return Verdict.accept(as_format(name).dtype, count, *reason)
+    return Verdict.accept(_row(name).dtype, count, *reason)
 
 
 def _clip(operands: Operands) -> Verdict:
@@ -324,7 +323,7 @@ _CASTS = ArrayCasts(
     through=through_float32("float16"),
     raises=is_beyond_integers,  # a cast that is not strict gives null
 )
-_LITERAL = as_format(_DEFAULT_FLOAT)
+_LITERAL = _row(_DEFAULT_FLOAT)
 POLARS = PolarsRules(
     name="polars",
     summary="Polars 2: supertypes of columns, and Python ints in the narrowest type that holds them",

@@ -281,7 +281,7 @@ def known_int(plan: Plan) -> int | None:
 
 
 def known_int_wrapper(plan: Plan, position: int) -> Callable[[int], int] | None:
-    """A function that wraps the known exponent of a plan around; None if the rules give the exponent no dtype."""
+    """A function that wraps the known exponent around; None if the rules give it a float dtype or none."""
     dtype = plan.compute[position]
     if not plan.number_steps[position] or as_format(dtype).is_inexact:
         return None
@@ -290,7 +290,7 @@ def known_int_wrapper(plan: Plan, position: int) -> Callable[[int], int] | None:
 
 
 def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
-    """A power of integers that does not wrap an exponent around to which the rules give no dtype.
+    """A power of integers whose exponent does not wrap around if the rules give it no dtype.
 
     Args:
         prepared: the library's power, for exponents that the dtype holds.
