@@ -108,8 +108,15 @@ def test_arrays_are_not_computed_in_it(library):
     xp = namespace(library)
     with jax.enable_x64(True), use_rules("polars"):
         signed, unsigned = xp.ones(2, dtype="int8"), asarray(np.ones(2, "uint64"), library=library)
-        for call in (lambda: unsigned + signed, lambda: signed < unsigned, lambda: xp.maximum(signed, unsigned)):
-            with pytest.raises(RuntimeDtypeError, match="int128"):
+        for call in (
+            lambda: unsigned + signed,
+            lambda: signed < unsigned,
+            lambda: xp.maximum(signed, unsigned),
+            lambda: xp.where(signed > 0, signed, unsigned),
+            lambda: xp.concat([signed, unsigned]),
+            lambda: xp.vecdot(signed, unsigned),
+        ):
+            with pytest.raises(RuntimeDtypeError, match=r"the rules compute in int128, .* cast first, with"):
                 call()
             if library == "jax":
                 with pytest.raises(RuntimeDtypeError, match="int128"):

@@ -75,7 +75,7 @@ class Trial:
             result = verdict.result if verdict.stored is None else ResultType(verdict.stored)
             build = self.build or _build_of(operation)
             plan = Plan(operation, tuple(keys), verdict.compute, result, "", build, self.options, verdict.number_steps)
-            computes = plan.of_columns is None and self._computes(plan)
+            computes = self._computes(plan)
             if computes and joint_backend(key.backend for key in keys) is not self.backend:
                 # Operands that are not part of the decision, such as the condition of `where`, may be in this library.
                 back = tuple(
