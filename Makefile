@@ -35,6 +35,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 # The tests compare with PyTorch if it is installed. Continuous integration installs it before anything that depends on
 # it, so that this version is kept. pip installs it, because pip may be configured to find a build for CPUs.
 TORCH := torch==2.13.0
+# test-slow leaves out what only make exhaustive runs.
+SLOW := "slow and not exhaustive"
 # Several pytest runs keep each test process below 1.5 GB, because Python does not return all memory before it exits.
 JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/numerics tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
@@ -100,16 +102,16 @@ tests: $(DEVELOPED)
 # Slow tests share long fixtures, so one worker runs all tests of a file. tests/conftest.py puts the longest files first,
 # so that the workers finish at about the same time.
 test-slow: $(DEVELOPED)
-	$(PYTEST) --dist=loadfile --no-loadscope-reorder -m slow $(ARRAY_TESTS)
-	$(PYTEST) --dist=loadfile -m slow $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
-	$(PYTEST) --dist=loadfile -m slow $(JAX_TESTS)
+	$(PYTEST) --dist=loadfile --no-loadscope-reorder -m $(SLOW) $(ARRAY_TESTS)
+	$(PYTEST) --dist=loadfile -m $(SLOW) $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
+	$(PYTEST) --dist=loadfile -m $(SLOW) $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)
-	SUPREMUM_XLA=default SUPREMUM_SHARE=6 $(PYTEST) -m "not slow" $(COMPILED)
+	SUPREMUM_XLA=default $(PYTEST) -m "not slow" $(COMPILED)
 
 # This uses a separate environment without PyTorch. CI is empty, because with CI set a missing PyTorch fails the tests.
 test-newest:
-	CI= SUPREMUM_SHARE=6 $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
+	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
 
 test-versions: $(DEVELOPED)
 	$(BIN)/python tools/check_versions.py $(VERSIONS)

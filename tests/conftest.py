@@ -51,57 +51,53 @@ LONGEST = "test_every_format.py", "test_fixes.py", "test_without_jax.py", "test_
 """Files of slow tests that take minutes. They start first, so that the workers finish at about the same time."""
 
 
-TURN = os.environ.get("SUPREMUM_TURN")
-"""An integer that says which part of the longest products to run; None runs all of them."""
-SHARE = int(os.environ.get("SUPREMUM_SHARE", "1"))
-"""With a turn, one in this many fast tests runs. Set if another environment has run the same tests completely."""
-_MANY_SETS = 10
-"""A slow test with at least this many sets of parameters runs one in twelve of them in each turn."""
+_MANY_SETS, _OF_MANY = 10, 12
+"""Of a test with at least `_MANY_SETS` slow sets of parameters, all but one in `_OF_MANY` are exhaustive."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before slow tests are deselected
-def pytest_collection_modifyitems(config, items):
-    """Mark tests as slow, and deselect the tests that do not run in this turn.
+@pytest.hookimpl(tryfirst=True)  # before -m deselects tests
+def pytest_collection_modifyitems(items):
+    """Mark tests as slow or exhaustive, the same ones on every day.
 
     Pages of the documentation are slow. Of a test marked `one_in(n)`, all sets of parameters except every nth are slow;
-    sets that already have the mark are not counted.
+    sets that already have the mark are not counted. Of a test marked `one_slow_in(n)`, all slow sets except every nth
+    are exhaustive; other tests with many slow sets are treated like those marked `one_slow_in(12)`. Exhaustive tests
+    are slow, too.
     """
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
-    counted = Counter()
     for item in items:
         if item.path.suffix == ".md" and item.path.parent.name == "docs":
             item.add_marker(pytest.mark.slow)
-        marker = item.get_closest_marker("one_in")
-        if marker is not None and item.get_closest_marker("slow") is None:
-            test = item.nodeid.partition("[")[0]
-            if counted[test] % marker.args[0]:
-                item.add_marker(pytest.mark.slow)
-            counted[test] += 1
-    if TURN is not None:
-        left = set(not_in_turn(items, int(TURN)))
-        config.hook.pytest_deselected(items=[item for item in items if item in left])
-        items[:] = [item for item in items if item not in left]
-
-
-def not_in_turn(items, turn):
-    """Yield the tests that run in other turns.
-
-    These are: of slow tests marked `in_turns(n)`, all sets of parameters except every nth; of other slow tests with
-    many sets of parameters, all except every twelfth; of fast tests, all except one in `SHARE`.
-    """
-    slow = Counter(item.nodeid.partition("[")[0] for item in items if item.get_closest_marker("slow"))
-    counted = Counter()
+    add_to_all_but_every("slow", [item for item in items if not item.get_closest_marker("slow")], "one_in")
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    sets = Counter(map(function_of, slow))
+    few = {item for item in slow if sets[function_of(item)] < _MANY_SETS and not item.get_closest_marker("one_slow_in")}
+    add_to_all_but_every("exhaustive", [item for item in slow if item not in few], "one_slow_in", _OF_MANY)
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        if not item.get_closest_marker("slow"):
-            test, count = "", SHARE
-        elif marker := item.get_closest_marker("in_turns"):
-            count = marker.args[0]
-        else:
-            count = 12 if slow[test] >= _MANY_SETS else 1
-        if (counted[test] + turn) % count:
-            yield item
-        counted[test] += 1
+        if item.get_closest_marker("exhaustive"):
+            item.add_marker(pytest.mark.slow)
+
+
+def function_of(item):
+    """Return the test that an item is one set of parameters of."""
+    return item.nodeid.partition("[")[0]
+
+
+def add_to_all_but_every(mark, items, chosen_by, default=1):
+    """Add a mark to all sets of parameters of each test except every nth, where the test's mark says n.
+
+    Args:
+        mark: the name of the mark to add.
+        items: the sets of parameters that are counted.
+        chosen_by: the name of the mark whose argument is n.
+        default: n for tests without that mark.
+    """
+    seen = Counter()
+    for item in items:
+        marker = item.get_closest_marker(chosen_by)
+        if seen[function_of(item)] % (marker.args[0] if marker else default):
+            item.add_marker(mark)
+        seen[function_of(item)] += 1
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 The oldest versions are the floors in pyproject.toml; where a package has no wheel of its floor for a newer Python, the
 oldest version that has one. The newest versions are those of the package index. Words choose among the environments,
-each by its versions, its Python or both. With SUPREMUM_TURN=0 SUPREMUM_SHARE=4, a quarter of the tests runs.
+each by its versions, its Python or both.
 
     python tools/check_versions.py [oldest | newest | 3.12 | oldest-3.12 ...] [-- PYTEST ARGUMENTS]
 """

@@ -119,7 +119,7 @@ def run(*command: str | Path, folder: Path) -> float:
         folder: where it runs.
     """
     # Without CI, tests of packages that are not installed, such as PyTorch, are skipped.
-    others = ("PYTHONPATH", "VIRTUAL_ENV", "CI", "SUPREMUM_TURN")
+    others = ("PYTHONPATH", "VIRTUAL_ENV", "CI")
     environment = {name: value for name, value in os.environ.items() if name not in others}
     start = time.perf_counter()
     shown = shlex.join(map(str, command))

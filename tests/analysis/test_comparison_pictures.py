@@ -26,7 +26,7 @@ def _marks(cells):
     return {pair: cell.attributes["data-mark"] for pair, cell in cells.items() if "data-mark" in cell.attributes}
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(32)
 @pytest.mark.parametrize("first", HOMES)
 def test_both_tables_mark_the_cells_that_differ(first):

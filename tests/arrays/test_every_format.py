@@ -41,7 +41,7 @@ NAMES = sorted(functions(supremum.namespace("numpy")))
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.in_turns(6)
+@pytest.mark.one_slow_in(6)
 @pytest.mark.one_in(60)
 @pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
 @pytest.mark.parametrize("name", NAMES)

@@ -78,7 +78,7 @@ def test_turns_cover_every_operation_with_every_format_on_both_sides():
 
 # Refusals have kinds: operations with the same categories of operands and results, and formats with the same category,
 # width and origin. Each kind is tested for each rule set and library, each time with other members of the kind.
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
@@ -87,7 +87,7 @@ def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
     assert number["refused"] + number["lacking"] > 50
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rules", RULE_SETS)
@@ -116,7 +116,7 @@ BEYOND_32_BITS_OF_JAX = BEYOND_32_BITS | {
 FEW = ("subtract", "pow", "negative", "logical_and", "less")
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32"))
 def test_fixes_of_common_formats_work(rules, library):
@@ -234,7 +234,7 @@ def test_fixes_of_three_operands_work(library):
             question(*(_evaluated(written[x], **bound) if x in written else bound[x] for x in bound))
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("library", mostly_slow(("numpy", "jax", "torch"), "numpy"))
 @pytest.mark.parametrize("rules", ["numpy", "torch", "tf-rfc-safe", "jax-x32"])

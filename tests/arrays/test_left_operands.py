@@ -51,7 +51,7 @@ def _compared(rules, name, function, left, right, different):
     return found != calls.LACKING
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @every_rule_set
 def test_numpy_arrays_and_scalars_on_both_sides_follow_the_rules(rules):
@@ -101,7 +101,7 @@ def test_numpy_ufuncs_refuse_options_and_some_methods_and_keep_the_dtype_of_out(
     assert out.tolist() == [2, 2]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @every_rule_set
 def test_traced_jax_arrays_on_both_sides_follow_the_rules(rules):

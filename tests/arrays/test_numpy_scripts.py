@@ -69,7 +69,7 @@ def test_scripts_for_numpy_run_on_arrays_of_numpy(name, rules):
 
 
 @pytest.mark.slow
-@pytest.mark.in_turns(5)
+@pytest.mark.one_slow_in(5)
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("rules", rule_names())
 def test_scripts_for_numpy_run_on_arrays_of_jax(name, rules):

@@ -114,7 +114,7 @@ FEW_REFUSALS = {"mlx": 100, "polars": 50, "polars-1": 50, "pandas-nullable": 100
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_operations_on_pairs_of_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))
@@ -135,7 +135,7 @@ def test_operations_with_0d_arrays_follow_the_rules(rules):
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-strict-x64", "tf-rfc-safe"))
 def test_operations_with_python_numbers_and_weak_arrays_follow_the_rules(rules):
     known = _only(ARRAYS, _known(rules))

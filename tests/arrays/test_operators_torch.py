@@ -75,7 +75,7 @@ def _known(rules):
     return {name: array for name, array in ARRAYS.items() if explain(name, name, rules=rules)}
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "tf-rfc-safe"))
 def test_operations_on_pairs_of_tensors_follow_the_rules(rules):
@@ -95,7 +95,7 @@ def test_operations_with_0d_tensors_follow_the_rules(rules):
     assert cells.number["given"] > 3000
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "torch", "paddle"))
 def test_operations_with_python_numbers_follow_the_rules(rules):
@@ -135,7 +135,7 @@ def _outcome(function, *operands):
 
 
 @pytest.mark.slow
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_raw_tensors_and_numpy_arrays_on_both_sides_give_the_dtypes_of_arrays(rules):
     """Compares with two `Array` operands, which `test_operations_on_pairs_of_tensors_follow_the_rules` covers."""
@@ -174,7 +174,7 @@ def test_scalars_and_0d_tensors_on_the_left_follow_the_rules():
         assert (torch.ones((), dtype=torch.float64) + a).dtype == "float64"
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("rules", RULES)
 def test_in_place_operators_keep_the_dtype_of_tensors_or_raise(rules):

@@ -31,7 +31,7 @@ def _held_by(library, array):
     return wrap(torch.asarray(array)) if library == "torch" else asarray(array, library=library)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize(
     "named",
     mostly_slow(itertools.product(INTEGERS, LIBRARIES), ("uint8", "numpy"), ("int64", "numpy"), ("uint8", "torch")),

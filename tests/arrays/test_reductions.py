@@ -138,7 +138,7 @@ def test_sums_of_float16_are_accumulated_as_the_rules_decide():
         assert explain("float16", operation="sum").casts[0].target == np.float16
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_eager_and_jitted_reductions_agree(name):
@@ -246,7 +246,7 @@ def test_a_sum_with_a_dtype_accumulates_as_the_rules_decide():
 
 
 # With JAX these tests are slow, because it compiles a program for each shape and dtype.
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     ("framework", "rules", "x64"),

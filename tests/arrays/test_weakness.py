@@ -70,7 +70,7 @@ def _departs(name, call, ours, theirs):
     )
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("library", [name for name in LIBRARIES if name != "jax"])
 def test_dtypes_and_weak_flags_agree_with_jax_on_every_library(library, answers):

@@ -56,7 +56,7 @@ def test_at_updates_store_what_installed_jax_stores(name, x64):
         check(rules, "at", _cells(name, lambda *operands: jax.eval_shape(change, *operands), CLASSIC))
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @either_width
 @pytest.mark.parametrize("name", ["assign", "add"])

@@ -203,7 +203,7 @@ WITHOUT_FIX = {
 }
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @every_rule_set
 def test_rules_accept_the_operands_after_every_fix(rules):

@@ -48,7 +48,7 @@ def test_attention_outputs_and_gradients_agree_with_flax_for_real_dtypes():
             assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=gradients)) == []
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(36)
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell not in REAL], ids=str)
 def test_attention_refuses_complex_numbers_where_flax_computes(cell):

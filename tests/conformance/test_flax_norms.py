@@ -98,7 +98,7 @@ ULPS = 8
 """On both sides, gradients differ by up to 5 ulp from twice the precision, because two large terms nearly cancel."""
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @every_norm
 def test_norm_outputs_gradients_and_dtypes_agree_with_flax(name):

@@ -104,7 +104,7 @@ GRADIENTS_OVER_ALL_CELLS = ("dense",)
 EQUAL = [cell for cell in EXACT if cell.inputs == cell.params and cell.asked is None]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_product_outputs_gradients_and_dtypes_agree_with_flax(name):
@@ -116,7 +116,7 @@ def test_product_outputs_gradients_and_dtypes_agree_with_flax(name):
             assert list(differences(ours, theirs, inputs, params, cells=EQUAL)) == []
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_products_keep_imaginary_parts_that_flax_truncates(name):
@@ -170,7 +170,7 @@ LAYERS = {
 OF_LAYERS = [("bfloat16", "float32", None), ("complex64", "bfloat16", None), ("float16", "float32", "bfloat16")]
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_product_layers_agree_with_flax(name):

@@ -109,7 +109,7 @@ WITH_GRADIENTS = [
 """Cells in which gradients are compared too, one per kind of promotion; `make conformance` uses all cells."""
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @every_type
 def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name):
@@ -183,7 +183,7 @@ def test_rnn_sequences_agree_with_flax(name, lengths, options):
     assert not got[~counts].any()
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @every_type
 @pytest.mark.parametrize(

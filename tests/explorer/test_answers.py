@@ -51,7 +51,7 @@ def account(decision):
     return "refused" if decision.result is None else str(decision.result)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_any_two_operands_have_the_answer_of_the_rule_set(open_page, rules):
     texts = (*NAMED, *NUMBERS)
@@ -73,7 +73,7 @@ def test_answers_agree_with_result_type(open_page):
             assert answer == "refused"
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_operators_have_the_answers_of_the_rule_set(open_page, rules):
     chosen, page = random.Random(rules), open_page()
@@ -96,7 +96,7 @@ def test_other_operations_have_answers_for_arrays_and_kinds(open_page):
         assert answers == list(map(account, decisions)), rules
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_explanations_of_operations_match_the_decisions_without_the_fix(open_page, rules):
     chosen = random.Random(rules)
@@ -110,7 +110,7 @@ def test_explanations_of_operations_match_the_decisions_without_the_fix(open_pag
         assert told == "\n".join(map("\t".join, rows)), (operation, pair)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", RULES)
 def test_explanations_match_the_decisions(open_page, rules):
     chosen = random.Random(rules)

@@ -33,7 +33,7 @@ from supremum.nn.scopes import next_random_key
 
 class TestSequences:
     @pytest.mark.slow
-    @pytest.mark.in_turns(3)
+    @pytest.mark.one_slow_in(3)
     @every_cell
     @either_mode
     @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
@@ -48,7 +48,7 @@ class TestSequences:
         hidden = jax.tree.leaves(state)[0]
         assert jnp.array_equal(hidden, outputs[:, -1])
 
-    @pytest.mark.in_turns(3)
+    @pytest.mark.one_slow_in(3)
     @pytest.mark.one_in(10)
     @every_cell
     @pytest.mark.parametrize("unroll", [1, 2])
@@ -181,7 +181,7 @@ class TestPadding:
 
 class TestStateDtype:
     @pytest.mark.slow
-    @pytest.mark.in_turns(3)
+    @pytest.mark.one_slow_in(3)
     @every_cell
     @pytest.mark.parametrize(
         ("given", "params", "state", "want"),

@@ -91,7 +91,7 @@ def test_results_are_bit_equal_under_all_optimizations():
 
 
 @pytest.mark.slow
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_results_of_random_programs_are_bit_equal_under_all_optimizations(first):
     assert seeds_with_other_results(range(first, first + 10)) == []

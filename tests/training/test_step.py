@@ -37,7 +37,7 @@ def on_host(tree):
     return jax.tree.map(np.asarray, tree)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("scale", "jitted"), [(None, True), (SCALES["fixed"], True), (SCALES["dynamic"], True), (SCALES["dynamic"], False)]
@@ -60,7 +60,7 @@ def test_a_step_updates_weights_statistics_and_count(scale, jitted):
     assert int(after.count) == 1
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])
 def test_a_skipped_step_changes_only_the_scale_and_the_mean_loss(bad, jitted):
@@ -94,7 +94,7 @@ def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_conditional():
     assert counts["dynamic"] == (1, counts["none"][1] + len(network().variables) - 2)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @every_scale
 def test_scaling_by_a_power_of_two_keeps_float32_results_identical(scale):
@@ -109,7 +109,7 @@ def test_scaling_by_a_power_of_two_keeps_float32_results_identical(scale):
     assert equal(*results)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @every_scale
 def test_the_step_is_traced_once(scale):

@@ -69,7 +69,7 @@ def labels_and_outputs(loss, shape):
 
 
 @pytest.mark.slow
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @JITTED
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 5)])
 @pytest.mark.parametrize("loss", ALL_LOSSES.values(), ids=ALL_LOSSES)
@@ -96,7 +96,7 @@ def test_every_loss_ignores_examples_of_weight_zero(loss, shape, jitted):
         assert not np.any(gradient[1]), (where, bad)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_position_weights_of_zero_work_with_any_class_axis(axis):
@@ -112,7 +112,7 @@ def test_position_weights_of_zero_work_with_any_class_axis(axis):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.in_turns(3)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @JITTED
 @pytest.mark.parametrize("activation", [nn.functional.softmax, jax.nn.softmax])
