@@ -1,22 +1,24 @@
 # make run          installs everything and runs the demonstration
-# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes five
-#                   minutes on two cores
-# make test-all     runs everything: make test, make release-check, then make test-rest
-# make test-rest    builds the documentation and runs the slow tests and those that depend on XLA's optimizations
-# make test-newest  runs the tests of make test that depend on JAX's version, with the newest Python on this machine and
-#                   the newest JAX, Flax and Equinox
+# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes four
+#                   minutes on two cores, and one more to install
+# make test-slow    runs the tests that .ci/run runs beside the fast ones
+# make test-xla     repeats the tests whose results depend on XLA's optimizations, with XLA's default flags
+# make test-newest  repeats the tests that depend on JAX's version, with the newest Python on this machine and the newest
+#                   JAX, Flax and Equinox
+# make docs         builds the documentation, out/docs/index.html; warnings are errors
+# make dist         builds sdist and wheel, dist/
+# make release-check  runs make dist, installs both into empty environments, runs the README and the examples of the
+#                   command there, and checks all links; with OPTIONS=--full, with each extra alone and all fast tests too
+# make exhaustive   runs what .ci/run leaves out, before a release and weekly; takes hours. CONTRIBUTING.md lists what it
+#                   covers
 # make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of
 #                   this machine
-# make dist         builds sdist and wheel with the finished explorer page, dist/
-# make release-check  runs make dist, installs both into empty environments, runs the README, the examples of the
-#                   command and tests of the sdist there, and checks all links
-# make release-check-full  runs make release-check, with each extra alone and all fast tests of the sdist
+# make array-api    runs the test suite of the array API standard on NumPy and on JAX
+# make faults       plants 100 faults in src/ and counts those that the fast tests notice; takes an hour
 # make torch        installs PyTorch; the tests then compare its rule set with it
 # make browser      installs Debian's Chromium; the slow tests then open the generated pages in it
-# make coverage     prints the line coverage of make test and of make test-all
+# make coverage     prints the line coverage of make test, and of all tests of .ci/run
 # make bench        compares times with other libraries and writes them to docs/figures.md; takes 20 minutes
-# make docs         builds the documentation, out/docs/index.html; warnings are errors
-# make conformance  tests gradients of layers in every combination of dtypes, and the fix of every refusal; takes hours
 # make clean        removes the environments, the caches and everything that was built
 
 PYTHON ?= python3
@@ -46,8 +48,8 @@ NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
 # Tests whose results depend on how XLA compiles: see tests/conftest.py.
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
 
-.PHONY: run install torch browser test test-all test-rest test-slow test-xla test-newest lint types layering docs tests
-.PHONY: test-versions dist release-check release-check-full conformance coverage bench clean
+.PHONY: run install torch browser test test-slow test-xla test-newest lint types layering docs tests test-versions dist
+.PHONY: release-check exhaustive array-api faults coverage bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -73,13 +75,6 @@ browser:
 test: $(DEVELOPED)
 	$(MAKE) --jobs=3 --output-sync=target lint types layering
 	$(MAKE) tests
-
-test-all:
-	$(MAKE) test
-	$(MAKE) release-check
-	$(MAKE) test-rest
-
-test-rest: docs test-slow test-xla
 
 lint: $(DEVELOPED)
 	$(BIN)/ruff format --check .
@@ -117,18 +112,22 @@ test-versions: $(DEVELOPED)
 	$(BIN)/python tools/check_versions.py $(VERSIONS)
 
 dist: $(DEVELOPED)
-	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m uv build --quiet --clear
+	$(BIN)/python -m uv build --quiet --clear
 
 release-check: dist
-	$(BIN)/python tools/release_check.py
+	$(BIN)/python tools/release_check.py $(OPTIONS)
 
-release-check-full: dist
-	$(BIN)/python tools/release_check.py --full
+exhaustive: $(DEVELOPED)
+	$(PYTEST) -m exhaustive $(ARRAY_TESTS)
+	$(PYTEST) -m exhaustive $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
+	$(PYTEST) -m exhaustive $(JAX_TESTS)
+	SUPREMUM_XLA=default $(MAKE) tests
+	$(MAKE) release-check OPTIONS=--full
+	$(MAKE) array-api
+	$(MAKE) test-versions
 
-# make test-all compares gradients of layers with Flax's in some combinations of dtypes, and tries the fixes of some
-# refusals of each kind. This target does so for all of them.
-conformance: $(DEVELOPED)
-	SUPREMUM_EVERY_GRADIENT=1 SUPREMUM_EVERY_FIX=1 $(PYTEST) tests/conformance tests/arrays/test_fixes.py
+faults: $(DEVELOPED)
+	$(BIN)/python tools/plant_faults.py
 
 # The settings in pyproject.toml measure the processes that tests start, too, from their first import.
 coverage: $(DEVELOPED)

@@ -1,4 +1,4 @@
-"""Mark test parameters as slow: `make test` runs a few parameters, `make test-all` runs all."""
+"""Mark test parameters as slow: `make test` runs a few parameters, `.ci/run` runs all."""
 
 import pytest
 
@@ -17,5 +17,5 @@ def mostly_slow(values, *fast):
 
 
 def slow(*values, **options):
-    """Mark a set of parameters that only `make test-all` runs."""
+    """Mark a set of parameters that `make test` leaves out."""
     return pytest.param(*values, marks=pytest.mark.slow, **options)

@@ -1,4 +1,4 @@
-"""Bad input raises only errors of this library, in a hundred thousand calls in `make test-all`."""
+"""Bad input raises only errors of this library, in a hundred thousand calls in `.ci/run`."""
 
 import collections
 import datetime as dt
