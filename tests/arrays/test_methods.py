@@ -1,5 +1,6 @@
 """Methods of `Array` with the names of NumPy's and JAX's, compared with both under their rules."""
 
+import inspect
 import itertools
 import re
 
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import supremum
 from arrays.libraries import NAMES, library
 from supremum import Array, OperandError, ops, use_rules
 from supremum.arrays import ArrayVariable, ComputationError, InPlaceError, asarray
@@ -230,3 +232,17 @@ def test_at_divide_power_and_apply_decide_as_in_place_operators():
         assert x.tolist() == [2, 4, 8]
         with pytest.raises(ComputationError, match=r"at\[\.\.\.\]\.apply"):
             x.at[0].apply(jnp.sin)
+
+
+def test_the_array_itself_is_a_positional_argument_of_its_methods():
+    for name in ("sum", "mean", "argmax"):
+        first = next(iter(inspect.signature(getattr(Array, name)).parameters.values()))
+        assert (first.name, first.kind) == ("self", inspect.Parameter.POSITIONAL_ONLY)
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+def test_astype_without_copy_returns_the_array_only_if_it_has_the_dtype(name):
+    x = supremum.namespace(name).asarray([1, 2], dtype="int32")
+    assert x.astype("int32", copy=False) is x
+    assert x.astype("int32") is not x
+    assert x.astype("float32", copy=False).dtype == "float32"

@@ -374,3 +374,12 @@ def test_dtypes_that_numpy_reads_otherwise_are_refused():
             call()
     assert np.sum(x, dtype="f32").dtype == x.astype("f32").dtype == "float32"
     assert namespace("numpy").zeros(2, dtype="i8").dtype == "int8"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unique_returns_an_inverse_of_the_shape_of_the_array(name):
+    values = np.array([[3, 1], [1, 2]], "int32")
+    with library(name) as xp:
+        found, inverse = np.unique(xp.asarray(values), return_inverse=True)
+    assert found.tolist() == [1, 2, 3]
+    assert inverse.tolist() == [[2, 0], [0, 1]]

@@ -123,3 +123,15 @@ def test_a_usage_error_is_one_line_and_writes_nothing(run, tmp_path, args, line)
     assert result.stderr.startswith(f"supremum: {line}")
     assert result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_matrix_uses_the_width_of_the_terminal_and_never_more(monkeypatch):
+    groups = []
+    for width in (40, 58, 59, 60, 61, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = CliRunner().invoke(app, ["diff", "--all", "--types", "int8,float32"]).output.splitlines()
+        matrix = lines[2 : lines.index("array-api") if "array-api" in lines else None]
+        assert max(len(line) for line in matrix if line.endswith("jax-strict-explicit-x64")) <= width
+        groups.append(sum(line == "" for line in matrix))
+    assert groups == sorted(groups, reverse=True)
+    assert groups[0] > groups[-1]

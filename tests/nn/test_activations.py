@@ -110,3 +110,8 @@ def test_complex_values_work_or_raise():
 def test_softmax_with_an_axis_out_of_range_raises():
     with pytest.raises(ArgumentError, match="axis must be within -2 to 1 for an array of 2 dimensions, got 2"):
         layers.Softmax(2)(jnp.ones((2, 3)))
+
+
+def test_softmax_is_along_the_last_axis_by_default():
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_allclose(layers.Softmax()(x).sum(-1), np.ones((2, 3)), rtol=1e-6)
