@@ -152,6 +152,7 @@ def keras_arrays() -> dict[str, Any]:
     os.environ["KERAS_BACKEND"] = "jax"
     import jax.numpy as jnp
     import keras as k
+
     from extract_oracles import SCALARS, tables
     from oracle_keras import CODES, NARROWED
 
@@ -215,6 +216,7 @@ def numpy_legacy_arrays() -> dict[str, Any]:
 
     import ml_dtypes  # noqa: F401  (registers its dtypes with NumPy)
     import numpy as np
+
     from extract_oracles import SCALARS, tables
     from oracle_numpy_legacy import CODES, FOREIGN
 
@@ -244,6 +246,7 @@ def paddle_arrays() -> dict[str, Any]:
     os.environ["GLOG_minloglevel"] = "2"  # noqa: SIM112  (read at import; silences a warning per promotion)
     import numpy as np
     import paddle as pd
+
     from extract_oracles import PADDLE_CODES, SCALARS, tables
 
     framework = Framework(
@@ -282,9 +285,10 @@ def measure_tensorflow(mode: str) -> dict[str, Any]:
     import ml_dtypes
     import numpy as np
     import tensorflow as tf
+    from tensorflow.python.framework.weak_tensor import WeakTensor
+
     from extract_oracles import SCALARS
     from oracle_tensorflow import CODES, REFUSALS
-    from tensorflow.python.framework.weak_tensor import WeakTensor
 
     tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
     framework = Framework(

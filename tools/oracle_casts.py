@@ -217,6 +217,7 @@ def paddle_casts() -> dict[str, Any]:
 def mlx_casts() -> dict[str, Any]:
     """Measure MLX's CPU build."""
     import numpy as np
+
     from oracle_mlx import CODES, cpu, dtype
 
     mx = cpu()

@@ -54,6 +54,7 @@ def keras() -> dict[str, Any]:
     os.environ["KERAS_BACKEND"] = "jax"
     import jax.numpy as jnp
     import keras as k
+
     from extract_oracles import SCALARS, tables
 
     kinds = {"bool()": bool, "int*": int, "float*": float, "complex*": complex}

@@ -37,6 +37,7 @@ def _document(
 def pandas_missing() -> dict[str, Any]:
     """Measure pandas' nullable columns."""
     import pandas as pd
+
     from oracle_pandas import NULLABLE_CODES, name_in_pandas
 
     def is_missing(method: str) -> Callable[[Any], bool]:
@@ -52,6 +53,7 @@ def pandas_missing() -> dict[str, Any]:
 def polars_missing() -> dict[str, Any]:
     """Measure Polars' columns of numbers; `any` and `all` take Boolean columns."""
     import polars as pl
+
     from oracle_polars import TYPES
 
     def is_missing(method: str) -> Callable[[Any], bool]:
@@ -74,6 +76,7 @@ def pyarrow_missing() -> dict[str, Any]:
     """Measure PyArrow's functions of numbers; `any` and `all` take bool arrays."""
     import pyarrow as pa
     import pyarrow.compute as pc
+
     from oracle_pyarrow import CODES, type_of
 
     def is_missing(function: str) -> Callable[[Any], bool]:

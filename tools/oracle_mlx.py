@@ -74,6 +74,7 @@ def mlx() -> dict[str, Any]:
     """Measure the functions and operators of MLX."""
     mx = cpu()
     import mlx.nn as nn
+
     from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
 
     code_of = {name: code for code, name in CODES.items()}

@@ -61,6 +61,7 @@ def numpy_legacy() -> dict[str, Any]:
     """Measure `np.result_type` and NumPy's functions before NEP 50, on 64-bit Linux."""
     import ml_dtypes
     import numpy as np
+
     from extract_oracles import differing, tables
 
     warnings.simplefilter("ignore")

@@ -111,6 +111,7 @@ class _Columns:
     def binary(self, operands: Mapping[str, Any], pairs: Iterable[tuple[str, str]]) -> Found:
         """The cells of operators and of NumPy's functions of two operands."""
         import numpy as np
+
         from extract_oracles import OPERATORS
 
         found: Found = {}
@@ -126,6 +127,7 @@ class _Columns:
         """The cells of operators, functions and methods of one column."""
         import numpy as np
         import pandas as pd
+
         from extract_oracles import UNARY_OPERATORS
 
         names = dict(name.split(":") if ":" in name else (name, name) for name in UNARY.split())
@@ -157,6 +159,7 @@ class _Columns:
 
     def _fills(self, key: str) -> list[Any]:
         import numpy as np
+
         from extract_oracles import SCALARS
 
         if key in SCALARS:
@@ -185,6 +188,7 @@ def _document(*, nullable: bool) -> dict[str, Any]:
     """Measure operators, functions and methods of Series."""
     import numpy as np
     import pandas as pd
+
     from extract_oracles import OPERATORS, SCALARS, differing, pairs, tables
 
     codes = NULLABLE_CODES if nullable else CODES
@@ -263,6 +267,7 @@ def pandas_mixed() -> dict[str, Any]:
     """Measure nullable columns with columns of NumPy's dtypes."""
     import numpy as np
     import pandas as pd
+
     from extract_oracles import tables
 
     nullable = {code.upper(): name_in_pandas(name, nullable=True) for code, name in NULLABLE_CODES.items()}
@@ -298,6 +303,7 @@ def _arrays(*, nullable: bool) -> dict[str, Any]:
     """Measure reductions, and functions of several Series."""
     import numpy as np
     import pandas as pd
+
     from extract_oracles import tables
 
     def make(value: Any, name: str) -> Any:
@@ -359,6 +365,7 @@ def _casts(*, nullable: bool) -> dict[str, Any]:
     """Measure `astype`; a cast that raises has `.` as its cell, and `raising` has the numbers for which it raises."""
     import numpy as np
     import pandas as pd
+
     from oracle_casts import category, text
 
     raising: dict[str, set[str]] = {}

@@ -82,6 +82,7 @@ def types_of(pl: Any) -> tuple[dict[str, Any], dict[str, str]]:
 def polars() -> dict[str, Any]:
     """Measure the installed Polars."""
     import polars as pl
+
     from extract_oracles import OPERATORS, SCALARS, differing, pairs, tables
 
     operators = {name: call for name, call in OPERATORS.items() if "shift" not in name}  # columns have none

@@ -150,6 +150,7 @@ def _differing(calls: Mapping[str, Callable[..., Any]], tables: Mapping[str, Any
 def pyarrow() -> dict[str, Any]:
     """Measure the compute functions and the operators of arrays."""
     import pyarrow as pa
+
     from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
 
     keys = [*CODES, *SCALARS]
@@ -228,6 +229,7 @@ def _values(left: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def pyarrow_arrays() -> dict[str, Any]:
     """Measure functions of whole arrays, which have one dimension, so that there are no products of matrices."""
     import pyarrow as pa
+
     from extract_oracles import SCALARS, tables
 
     framework = Framework(

@@ -68,9 +68,10 @@ def measure(mode: str) -> dict[str, Any]:
     """Measure one mode, in this process."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
-    from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
     from tensorflow.python.framework import flexible_dtypes
     from tensorflow.python.framework.weak_tensor import WeakTensor
+
+    from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
 
     tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
     code_of = {name: code for code, name in CODES.items()}

@@ -127,9 +127,10 @@ def numbers_in(result: Any) -> Any:
 def tinygrad() -> dict[str, Any]:
     """Measure tensors with tensors, weak tensors and Python numbers, and numbers out of range on the CPU."""
     use_cpu()
-    from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
     from tinygrad import Tensor
     from tinygrad.dtype import least_upper_dtype
+
+    from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
 
     code_of = {name: code for code, name in CODES.items()}
     keys = [*CODES, *SCALARS]
@@ -215,8 +216,9 @@ def accumulator(result: Any) -> str:
 def tinygrad_arrays() -> dict[str, Any]:
     """Measure functions of whole tensors, which accept no Python numbers except as bounds."""
     use_cpu()
-    from extract_oracles import SCALARS, tables
     from tinygrad import Tensor
+
+    from extract_oracles import SCALARS, tables
 
     def name_if_defined(result: Any) -> str:
         if not is_defined(result):
