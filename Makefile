@@ -17,6 +17,8 @@
 # make bench        compares times with other libraries and writes them to docs/figures.md; takes 20 minutes
 # make docs         builds the documentation, out/docs/index.html; warnings are errors
 # make conformance  tests gradients of layers in every combination of dtypes, and the fix of every refusal; takes hours
+# make array-api    runs the test suite of the array API standard with NumPy and JAX; ARRAY_API_TESTS=FOLDER names a
+#                   checkout, which is cloned if it is missing
 # make clean        removes the environments, the caches and everything that was built
 
 PYTHON ?= python3
@@ -47,7 +49,7 @@ NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
 
 .PHONY: run install torch browser test test-all test-rest test-slow test-xla test-newest lint types layering docs tests
-.PHONY: test-versions dist release-check release-check-full conformance coverage bench clean
+.PHONY: test-versions dist release-check release-check-full array-api conformance coverage bench clean
 
 run: install
 	$(BIN)/supremum demo
@@ -129,6 +131,11 @@ release-check-full: dist
 # refusals of each kind. This target does so for all of them.
 conformance: $(DEVELOPED)
 	SUPREMUM_EVERY_GRADIENT=1 SUPREMUM_EVERY_FIX=1 $(PYTEST) tests/conformance tests/arrays/test_fixes.py
+
+ARRAY_API_TESTS ?= out/array-api-tests
+
+array-api: $(DEVELOPED)
+	$(BIN)/python tools/array_api_suite.py --suite "$(ARRAY_API_TESTS)"
 
 # The settings in pyproject.toml measure the processes that tests start, too, from their first import.
 coverage: $(DEVELOPED)
