@@ -13,7 +13,8 @@
 #                   covers
 # make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of
 #                   this machine
-# make array-api    runs the test suite of the array API standard on NumPy and on JAX
+# make array-api    runs the test suite of the array API standard on NumPy and on JAX; ARRAY_API_TESTS=FOLDER names a
+#                   checkout, which is cloned if it is missing
 # make faults       plants 100 faults in src/ and counts those that the fast tests notice; takes an hour
 # make torch        installs PyTorch; the tests then compare its rule set with it
 # make browser      installs Debian's Chromium; the slow tests then open the generated pages in it
@@ -128,6 +129,11 @@ exhaustive: $(DEVELOPED)
 
 faults: $(DEVELOPED)
 	$(BIN)/python tools/plant_faults.py
+
+ARRAY_API_TESTS ?= out/array-api-tests
+
+array-api: $(DEVELOPED)
+	$(BIN)/python tools/array_api_suite.py --suite "$(ARRAY_API_TESTS)"
 
 # The settings in pyproject.toml measure the processes that tests start, too, from their first import.
 coverage: $(DEVELOPED)

@@ -21,11 +21,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from newest_python import candidates, version_of
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from newest_python import candidates, version_of
 
 ROOT = Path(__file__).parents[1]
 UV = (sys.executable, "-m", "uv")

@@ -19,17 +19,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-CODES = {
-    "b1": "bool", "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64",
-    "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
-    "bf": "bfloat16", "f2": "float16", "f4": "float32", "f8": "float64", "c8": "complex64", "c16": "complex128",
-    "i*": "int*", "f*": "float*", "c*": "complex*",
-}  # fmt: skip
-PADDLE_CODES = {
-    "bool": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
-    "bf16": "bfloat16", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
-    "-": "-",
-}  # fmt: skip
+from oracles.tables import INTEGERS, codes, names
+
+CODES = codes(f"{INTEGERS} bf f2 f4 f8 c8 c16") | names("i*:int* f*:float* c*:complex*")
+PADDLE_CODES = names(
+    "bool u8:uint8 i8:int8 i16:int16 i32:int32 i64:int64"
+    " bf16:bfloat16 f16:float16 f32:float32 f64:float64 c64:complex64 c128:complex128 -"
+)
 PADDLE_SCALARS = {"bool": "bool()", "int": "int*", "float": "float*", "complex": "complex*"}
 ORACLES = Path(__file__).parent.parent / "tests/conformance/oracles"
 

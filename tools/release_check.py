@@ -31,7 +31,6 @@ from pathlib import Path
 
 from check_tracked_files import tracked_files
 from documents import broken_links, commands, fences, links
-
 from supremum.cli.examples import EXAMPLES
 from supremum.explorer import packed_data, page_of, unpacked_data
 

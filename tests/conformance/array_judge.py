@@ -1,13 +1,10 @@
 """The dtypes that frameworks give for functions of whole arrays: called live if installed, else read from oracles.
 
-The calls are those of tools/oracle_arrays.py. An answer is `"refused"`, `"no kernel"` or the name of a dtype, with `*`
+The calls are those of tools/oracles/arrays.py. An answer is `"refused"`, `"no kernel"` or the name of a dtype, with `*`
 if it is weak.
 """
 
 import dataclasses
-import importlib.util
-import pathlib
-import sys
 import warnings
 
 import jax
@@ -16,17 +13,11 @@ import ml_dtypes
 import numpy as np
 
 from conformance.measured import cells, document
+from oracles import arrays as oracle
 from rules.test_jax_flags import flags
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules import get_rules
-
-_spec = importlib.util.spec_from_file_location(
-    "oracle_arrays", pathlib.Path(__file__).parents[2] / "tools/oracle_arrays.py"
-)
-oracle = importlib.util.module_from_spec(_spec)
-sys.modules["oracle_arrays"] = oracle  # its named tuple looks its module up by name
-_spec.loader.exec_module(oracle)
 
 NUMBERS = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1j}
 REFUSED, NO_KERNEL = "refused", "no kernel"

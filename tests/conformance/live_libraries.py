@@ -1,6 +1,6 @@
 """Installed libraries behind one interface, for tests that run chains of operations beside them.
 
-The calls of each library are those of its module in tools, such as tools/oracle_polars.py.
+The calls of each library are those of its module in tools/oracles, such as polars.py.
 """
 
 import functools

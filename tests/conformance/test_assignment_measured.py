@@ -1,4 +1,4 @@
-"""What the frameworks that are not installed store in arrays, as measured by tools/extract_assignments.py."""
+"""What the frameworks that are not installed store in arrays, as measured by tools/oracles/assignments.py."""
 
 import ast
 import json

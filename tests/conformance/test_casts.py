@@ -1,9 +1,7 @@
 """What casts make of values: `explain_cast` beside each framework, value by value."""
 
-import importlib
 import json
 import math
-import sys
 from pathlib import Path
 
 import jax
@@ -12,24 +10,16 @@ import pytest
 
 from jax_modes import jax_as
 from optional_packages import import_or_skip
+from oracles.casts import jax_casts, torch_casts
+from oracles.numpy_legacy import numpy_legacy_casts
 from supremum import OperandError, explain_cast, rules
 from supremum.errors import ArgumentError
 from supremum.formats import FORMATS, as_format
 from supremum.rules import get_rules
 
 ORACLES = Path(__file__).parent / "oracles"
-TOOLS = Path(__file__).parents[2] / "tools"
 # ml_dtypes has the others too, but NumPy has no casts between them.
 EXTENSIONS = [row.name for row in FORMATS if not row.is_builtin and row.category != "complex"]
-
-
-@pytest.fixture(scope="module")
-def oracle_casts():
-    sys.path.insert(0, str(TOOLS))
-    try:
-        yield importlib.import_module("oracle_casts")
-    finally:
-        sys.path.remove(str(TOOLS))
 
 
 def number(text, category):
@@ -108,18 +98,18 @@ def test_casts_agree_with_measured_frameworks(oracle, names, least, unknown):
     assert all(get_rules(name).array_casts == get_rules(names[0]).array_casts for name in names)
 
 
-def test_casts_agree_with_numpy(oracle_casts):
-    assert check(oracle_casts.numpy_casts(), "numpy", 8000) == set()
+def test_casts_agree_with_numpy():
+    assert check(numpy_legacy_casts(), "numpy", 8000) == set()
 
 
 @pytest.mark.slow
-def test_casts_agree_with_numpy_and_ml_dtypes(oracle_casts):
-    assert check(oracle_casts.numpy_casts(EXTENSIONS), "numpy", 28000) == set()
+def test_casts_agree_with_numpy_and_ml_dtypes():
+    assert check(numpy_legacy_casts(EXTENSIONS), "numpy", 28000) == set()
 
 
-def test_casts_agree_with_torch(oracle_casts):
+def test_casts_agree_with_torch():
     import_or_skip("torch")
-    assert check(oracle_casts.torch_casts(), "torch", 16000) == {"float8_e8m0fnu"}
+    assert check(torch_casts(), "torch", 16000) == {"float8_e8m0fnu"}
 
 
 NARROW = "float32 bfloat16 float16 float8_e4m3fn int8 uint8 int32"
@@ -127,15 +117,15 @@ WIDE = f"{NARROW} bool uint16 uint32 int16 complex64 float8_e5m2 float8_e4m3fnuz
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jitted"])
-def test_casts_agree_with_jax(oracle_casts, compiled):
-    assert check(oracle_casts.jax_casts(NARROW, compiled=compiled), "jax-x32", 1900) == set()
+def test_casts_agree_with_jax(compiled):
+    assert check(jax_casts(NARROW, compiled=compiled), "jax-x32", 1900) == set()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jitted"])
-def test_casts_agree_with_jax_in_all_formats(oracle_casts, compiled):
+def test_casts_agree_with_jax_in_all_formats(compiled):
     with jax_as("jax-x64"):
-        document = oracle_casts.jax_casts(f"{WIDE} int64 uint64 float64 complex128", compiled=compiled)
+        document = jax_casts(f"{WIDE} int64 uint64 float64 complex128", compiled=compiled)
     assert check(document, "jax-x64", 12000) == set()
 
 

@@ -1,4 +1,4 @@
-"""Results of TensorFlow with Python numbers at the limits of dtypes, as tools/measure_tensorflow_numbers.py found."""
+"""Results of TensorFlow with Python numbers at the limits of dtypes, as tools/oracles/tensorflow.py measured."""
 
 import json
 from pathlib import Path

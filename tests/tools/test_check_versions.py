@@ -1,6 +1,5 @@
 """The script that runs the tests with the oldest and the newest versions of all dependencies."""
 
-import importlib.util
 import subprocess
 import sys
 import tomllib
@@ -8,22 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import check_versions
+
 ROOT = Path(__file__).parents[2]
-TOOLS = ROOT / "tools"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 @pytest.fixture
-def check_versions(monkeypatch):
-    monkeypatch.syspath_prepend(str(TOOLS))
-    spec = importlib.util.spec_from_file_location("check_versions", TOOLS / "check_versions.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def environments(check_versions):
+def environments():
     return [
         check_versions.Environment(versions, minor, Path(f"/{minor}"))
         for minor in ("3.11", "3.12")
@@ -31,25 +22,25 @@ def environments(check_versions):
     ]
 
 
-def test_every_dependency_of_every_extra_and_of_the_tests_has_a_floor(check_versions):
+def test_every_dependency_of_every_extra_and_of_the_tests_has_a_floor():
     floors = check_versions.floors(PYPROJECT)
     assert {"numpy", "ml-dtypes", "jax", "typer", "matplotlib", "orbax-checkpoint", "scikit-learn", "flax"} <= {*floors}
     assert "supremum" not in floors
     assert all(version[0].isdigit() for version in floors.values())
 
 
-def test_a_dependency_without_a_floor_is_refused(check_versions):
+def test_a_dependency_without_a_floor_is_refused():
     project = {"name": "a", "dependencies": ["numpy<3"], "optional-dependencies": {}}
     with pytest.raises(ValueError, match=r"'numpy<3' must have exactly one floor, such as numpy>=1.0"):
         check_versions.floors({"project": project, "dependency-groups": {"test": []}})
 
 
-def test_versions_are_compared_with_floors_as_versions(check_versions):
+def test_versions_are_compared_with_floors_as_versions():
     installed = {"numpy": "2.2.0", "matplotlib": "3.9.2", "jaxlib": "0.10.2"}
     assert check_versions.above_floors(installed, {"numpy": "2.2", "matplotlib": "3.9"}) == {"matplotlib": "3.9.2"}
 
 
-def test_the_running_interpreter_is_among_those_that_are_found(check_versions):
+def test_the_running_interpreter_is_among_those_that_are_found():
     found = check_versions.interpreters(PYPROJECT["project"]["requires-python"])
     assert f"{sys.version_info.major}.{sys.version_info.minor}" in found
     assert "3.10" not in found
@@ -64,16 +55,16 @@ def test_the_running_interpreter_is_among_those_that_are_found(check_versions):
         ("oldest-3.11 3.12", "oldest-3.11 oldest-3.12 newest-3.12"),
     ],
 )
-def test_words_choose_environments(check_versions, environments, words, names):
+def test_words_choose_environments(environments, words, names):
     assert [each.name for each in check_versions.chosen(environments, words.split())] == names.split()
 
 
-def test_unknown_words_are_refused(check_versions, environments):
+def test_unknown_words_are_refused(environments):
     with pytest.raises(ValueError, match=r"^unknown: 3.10; choose from 3.11, 3.12, newest, newest-3.11, newest-3.12, "):
         [*check_versions.chosen(environments, ["3.10", "newest"])]
 
 
-def test_the_counts_are_those_of_the_last_line_of_pytest(check_versions, tmp_path):
+def test_the_counts_are_those_of_the_last_line_of_pytest(tmp_path):
     (tmp_path / "test_a.py").write_text(
         "import pytest\n"
         "def test_fails(): print('5 failed'); assert False\n"

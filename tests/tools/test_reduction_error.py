@@ -1,6 +1,5 @@
 """`tools/reduction_error.py` measures the errors that docs/distributed.md lists."""
 
-import importlib.util
 import json
 from functools import cache
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import reduction_error
 from supremum.mixed_precision import DynamicLossScale
 
 pytestmark = pytest.mark.slow
@@ -17,16 +17,8 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 @cache
-def tool():
-    spec = importlib.util.spec_from_file_location("reduction_error", ROOT / "tools/reduction_error.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@cache
 def found():
-    return tool().figures(*tool().replica_gradients(64, steps=0), SIZES)
+    return reduction_error.figures(*reduction_error.replica_gradients(64, steps=0), SIZES)
 
 
 @pytest.mark.parametrize("order", ["ring", "tree"])
@@ -57,8 +49,8 @@ def test_noise_falls_with_the_square_root_of_the_replicas():
 
 
 def test_the_scale_is_halved_until_float16_gradients_are_finite(monkeypatch):
-    monkeypatch.setattr(tool(), "DynamicLossScale", lambda: DynamicLossScale(2.0**20))
-    gradients, scale = tool().replica_gradients(8, steps=0)
+    monkeypatch.setattr(reduction_error, "DynamicLossScale", lambda: DynamicLossScale(2.0**20))
+    gradients, scale = reduction_error.replica_gradients(8, steps=0)
     assert 2.0**12 <= scale < 2.0**20
     assert 2.0**14 < np.abs(gradients).max() < 2.0**16
     assert found()["loss_scale"] == 2.0**15
@@ -66,17 +58,20 @@ def test_the_scale_is_halved_until_float16_gradients_are_finite(monkeypatch):
 
 def test_both_orders_round_after_each_addition():
     parts = np.float16([2048, 1, 1, 1])  # float16 cannot hold 2049
-    assert (float(tool().ring(parts)), float(tool().tree(parts))) == (2048, 2050)
+    assert (float(reduction_error.ring(parts)), float(reduction_error.tree(parts))) == (2048, 2050)
     ones = np.ones((512, 1), "float32")
-    assert [float(tool().reduced(ones, "bfloat16", "sum first", order)[0]) for order in ("ring", "tree")] == [0.5, 1]
+    assert [float(reduction_error.reduced(ones, "bfloat16", "sum first", order)[0]) for order in ("ring", "tree")] == [
+        0.5,
+        1,
+    ]
 
 
 def test_the_picture_is_reproducible(tmp_path):
     document = {"replicas": list(SIZES), "figures": {"the first step": found()}}
-    tool().draw(tmp_path / "picture.svg", document)
+    reduction_error.draw(tmp_path / "picture.svg", document)
     drawn = (tmp_path / "picture.svg").read_bytes()
     assert b"<svg" in drawn
-    tool().draw(tmp_path / "picture.svg", document)
+    reduction_error.draw(tmp_path / "picture.svg", document)
     assert (tmp_path / "picture.svg").read_bytes() == drawn
 
 

@@ -1,6 +1,6 @@
-"""Measure what casts of arrays do to values, for extract_oracles.
+"""Documents FRAMEWORK-casts: what casts of arrays do to values.
 
-The document has this in addition to what extract_oracles describes:
+In addition to the framework and its version, a document has:
 
     processor  the architecture, such as "x86_64": some results depend on it
     values     {"float": TEXT, "integer": TEXT, ...}: the values that are cast, by the category of their dtype; floats
@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import math
 import platform
-import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 # The code for a vector register and that for the rest of an array may give different results.
@@ -62,7 +61,11 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "complex": FLOATS,
 }
 
-_OWN = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128"
+OWN = [
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+]
+"""The names of NumPy's own dtypes."""
 
 
 def category(dtype: str) -> str:
@@ -85,7 +88,7 @@ def text(value: Any) -> str:
 def measured(
     framework: str,
     version: str,
-    dtypes: str,
+    dtypes: Iterable[str],
     source: Callable[[list[Any], str], Any],
     cast: Callable[[Any, str], Any],
     values: Callable[[Any], list[Any]],
@@ -96,14 +99,14 @@ def measured(
     Args:
         framework: its name.
         version: the version of the framework.
-        dtypes: their names, separated by blanks.
+        dtypes: the names of its dtypes.
         source: makes an array of a list of numbers, with a dtype; it may raise.
         cast: casts an array; it may raise.
         values: reads an array as a list of Python numbers.
         lengths: each value is cast in arrays of these lengths, which hold nothing else; if there are none, in one array
             of all values.
     """
-    names, casts = dtypes.split(), dict[str, dict[str, str]]()
+    names, casts = [*dtypes], dict[str, dict[str, str]]()
     for each in names:
         wanted = [complex(number, 2.0) if category(each) == "complex" else number for number in VALUES[category(each)]]
         held = [number for number in wanted if _holds(number, each, source, values)]
@@ -146,132 +149,12 @@ def _holds(
         return False
 
 
-def numpy_casts(extensions: Sequence[str] = ()) -> dict[str, Any]:
-    """Measure NumPy.
-
-    Args:
-        extensions: the names of formats of ml_dtypes to measure too.
-    """
-    import numpy as np
-
-    if extensions:
-        import ml_dtypes  # noqa: F401  (registers the formats)
-
-    def source(numbers: list[Any], dtype: str) -> Any:
-        found = np.array(numbers)
-        return found.astype(dtype) if dtype in extensions else np.array(numbers, dtype)
-
-    def values(array: Any) -> list[Any]:
-        return (array.astype("float64") if array.dtype.name in extensions else array).tolist()
-
-    names = f"{_OWN} {' '.join(extensions)}"
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return measured("numpy", np.__version__, names, source, lambda array, to: array.astype(to), values)
-
-
-def tensorflow_casts() -> dict[str, Any]:
-    """Measure TensorFlow's CPU build, eager."""
-    import ml_dtypes  # noqa: F401  (registers the formats)
-    import numpy as np
-    import tensorflow as tf
-
-    names = f"{_OWN} bfloat16 float8_e4m3fn float8_e5m2 int4 uint4"
-    foreign = {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
-
-    def source(numbers: list[Any], dtype: str) -> Any:
-        found = np.array(numbers)
-        return tf.constant(found.astype(dtype) if dtype in foreign or "int4" in dtype else np.array(numbers, dtype))
-
-    def values(array: Any) -> list[Any]:
-        found = array.numpy()
-        if "int4" in found.dtype.name:
-            return found.astype("int64").tolist()
-        return (found.astype("float64") if found.dtype.name in foreign else found).tolist()
-
-    return measured("tensorflow", tf.__version__, names, source, tf.cast, values)
-
-
-def paddle_casts() -> dict[str, Any]:
-    """Measure Paddle's CPU build, eager."""
-    import numpy as np
-    import paddle as pd
-
-    unsigned = re.compile(r"uint(16|32|64)")
-    names = f"{unsigned.sub('', _OWN)} bfloat16 float8_e4m3fn float8_e5m2"
-    # NumPy does not know these; each of their values is a float64, so that this cast is exact.
-    foreign = {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
-
-    def source(numbers: list[Any], dtype: str) -> Any:
-        if dtype in foreign:
-            return pd.to_tensor(np.array(numbers, "float32")).astype(dtype)
-        return pd.to_tensor(np.array(numbers, dtype))
-
-    def values(array: Any) -> list[Any]:
-        name = str(array.dtype).removeprefix("paddle.")
-        return (array.astype("float32") if name in foreign else array).numpy().tolist()
-
-    return measured("paddle", pd.__version__, names, source, pd.cast, values)
-
-
-def mlx_casts() -> dict[str, Any]:
-    """Measure MLX's CPU build."""
-    import numpy as np
-    from oracle_mlx import CODES, cpu, dtype
-
-    mx = cpu()
-
-    def source(numbers: list[Any], name: str) -> Any:
-        if name == "bfloat16":  # NumPy has none; each of its values is a float32, so that this cast is exact
-            return mx.array(numbers, dtype=mx.float32).astype(mx.bfloat16)
-        return mx.array(np.array(numbers, name), dtype=dtype(mx, name))
-
-    def cast(array: Any, to: str) -> Any:
-        return array.astype(dtype(mx, to))
-
-    names = " ".join(CODES.values())
-    return measured("mlx", mx.__version__, names, source, cast, lambda array: array.tolist())
-
-
-def polars_casts() -> dict[str, Any]:
-    """Measure Polars: a cast that is not strict makes null of a value, and a strict one raises an error, or neither."""
-    import polars as pl
-
-    names = [name for name in f"{_OWN} int128 uint128".split() if category(name) != "complex"]
-    own = {name: getattr(pl, _title(name), None) for name in names}
-    dtypes = {name: dtype for name, dtype in own.items() if dtype is not None}
-    wide = {"bool": pl.Boolean, "integer": pl.Int128, "float": pl.Float64}
-
-    def source(numbers: list[Any], dtype: str) -> Any:
-        try:
-            return pl.Series(numbers, dtype=wide[category(dtype)]).cast(dtypes[dtype])
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(str(error)) from error
-
-    def cast(array: Any, to: str) -> Any:
-        found = array.cast(dtypes[to], strict=False)
-        try:
-            array.cast(dtypes[to])
-        except pl.exceptions.InvalidOperationError:
-            assert found.null_count() == len(found)
-        else:
-            assert found.null_count() == 0
-        return found
-
-    return measured("polars", pl.__version__, " ".join(dtypes), source, cast, lambda array: array.to_list())
-
-
-def _title(name: str) -> str:
-    """Polars' name of a dtype."""
-    return {"bool": "Boolean"}.get(name, name.replace("uint", "UInt").replace("int", "Int").replace("float", "Float"))
-
-
 def torch_casts() -> dict[str, Any]:
     """Measure PyTorch on CPU."""
     import torch
 
-    eights = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
-    names = f"{_OWN} bfloat16 complex32 {eights}"
+    eights = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+    names = (*OWN, "bfloat16", "complex32", *eights)
 
     def dtype_of(name: str) -> Any:
         return getattr(torch, name)
@@ -303,7 +186,7 @@ def jax_casts(dtypes: str, *, compiled: bool) -> dict[str, Any]:
 
     def source(numbers: list[Any], dtype: str) -> Any:
         # NumPy makes float64 of a list of ints if one of them is not an int64.
-        return jnp.asarray(np.array(numbers, dtype if dtype in _OWN.split() else None).astype(dtype))
+        return jnp.asarray(np.array(numbers, dtype if dtype in OWN else None).astype(dtype))
 
     def cast(array: Any, to: str) -> Any:
         def change(each: Any) -> Any:
@@ -318,4 +201,4 @@ def jax_casts(dtypes: str, *, compiled: bool) -> dict[str, Any]:
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return measured("jax", jax.__version__, dtypes, source, cast, values, ())
+        return measured("jax", jax.__version__, dtypes.split(), source, cast, values, ())

@@ -1,0 +1,149 @@
+"""Documents assignment-FRAMEWORK: what frameworks do when a result is written into an existing array.
+
+A row of a table is what is written into, a column is the value that is written or computed with, and `measured` names
+the operations and forms ("add in_place", "assign item"). A cell is the code of the dtype after the write, `x` for a
+refusal, `n` if only a kernel is missing, `c` if the call aborts the process, or `.` if the cell was not measured.
+`values` has Python numbers, as {"TYPE,NUMBER": {OPERATION: outcome}}, with the value after the write.
+
+The forms:
+
+    in_place   the operator or method that writes the result of an operation into its left operand
+    operator   `a += b`, if it differs from in_place
+    item       assignment to elements, or to the first one where the index matters
+    slice, indices, mask, ellipsis
+               assignment with these indices: `a[:]`, an array or list of indices, an array of bools, and `a[...]`
+    frame      assignment to an element of a column of a DataFrame
+    variable   methods of the framework's variable
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from oracles.tables import SCALARS, Table, document, grid, named
+
+NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
+"""Numbers for which the value after the write is measured too."""
+TARGETS = ("bool", "uint8", "int8", "int32", "float16", "float32", "complex64")
+REFUSALS = {"x": "refused", "n": "no-kernel", "c": "aborted"}
+NO_KERNEL = re.compile(r"OpKernel|could not find|is not registered|not implemented for|not accept dtype|CPU, ", re.I)
+Write = Callable[[Any, Any], Any]
+"""A function that writes its second argument into its first, and returns the object that then holds the result."""
+
+IN_PLACE = named(
+    operator,
+    "add:iadd subtract:isub multiply:imul divide:itruediv floor_divide:ifloordiv remainder:imod bitwise_and:iand"
+    " bitwise_left_shift:ilshift",
+)
+MORE_IN_PLACE = named(operator, "pow:ipow bitwise_or:ior bitwise_xor:ixor")
+
+
+def in_place(writes: Mapping[str, Write], *without: str) -> dict[str, Write]:
+    """Return the writes of the form `in_place` by operation and form, except for some operations."""
+    return {f"{name} in_place": write for name, write in writes.items() if name not in without}
+
+
+def assign_in(method: str) -> Write:
+    """Return a function that writes with a method of a variable."""
+
+    def write(target: Any, value: Any) -> Any:
+        getattr(target, method)(value)
+        return target
+
+    return write
+
+
+def set_at(index: Any) -> Write:
+    """Return a function that assigns to the elements at an index."""
+
+    def write(target: Any, value: Any) -> Any:
+        target[index] = value
+        return target
+
+    return write
+
+
+def written(write: Write, target: Any, value: Any) -> Any:
+    """Return the object that holds the result, or the sign of a refusal."""
+    try:
+        return write(target, value)
+    except BaseException as error:  # frameworks refuse with many kinds of exceptions, and Polars panics
+        return "n" if NO_KERNEL.search(str(error)) else "x"
+
+
+class Store(NamedTuple):
+    """How a framework makes and reads what is written into.
+
+    Args:
+        codes: the names of dtypes by code.
+        target: makes a new object to write into from its key.
+        value: makes a value to write from its key, where that is not a Python scalar.
+        dtype_of: returns the name of the dtype of an object that holds a result.
+        element: returns the first element of such an object.
+        more: the keys of other operands than one of each dtype and Python numbers.
+    """
+
+    codes: Mapping[str, str]
+    target: Callable[[str], Any]
+    value: Callable[[str], Any]
+    dtype_of: Callable[[Any], str]
+    element: Callable[[Any], Any]
+    more: Sequence[str] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all operands."""
+        return [*self.codes, *self.more, *SCALARS]
+
+    def cell(self, write: Write, left: str, right: str) -> str:
+        """Return the cell of a write."""
+        found = written(write, self.target(left), SCALARS[right] if right in SCALARS else self.value(right))
+        if isinstance(found, str):
+            return found
+        name = self.dtype_of(found)
+        return next((code for code, dtype in self.codes.items() if dtype == name), "x")
+
+    def cells(self, writes: Mapping[str, Write], targets: Iterable[str] | None = None) -> dict[str, Table]:
+        """Return the cells, as {OPERATION AND FORM: {INTO: {VALUE: CELL}}}.
+
+        Args:
+            writes: functions that write, by operation and form.
+            targets: the keys of the objects to write into; None for all keys except Python numbers.
+        """
+        into = [key for key in self.keys if key not in SCALARS] if targets is None else [*targets]
+        keys = {key: key for key in self.keys}
+        return {name: grid(self.cell, write, keys, itertools.product(into, keys)) for name, write in writes.items()}
+
+    def numbers(
+        self, writes: Mapping[str, Write], names: Iterable[str] = TARGETS, numbers: Iterable[Any] = NUMBERS
+    ) -> dict[str, dict[str, dict[str, str]]]:
+        """Return what Python numbers become when they are written, as text.
+
+        Args:
+            writes: functions that write, by operation and form.
+            names: the names of the dtypes to write into; those that the framework lacks are left out.
+            numbers: the numbers.
+        """
+        key_of = {name: code for code, name in self.codes.items()}
+
+        def outcome(write: Write, name: str, number: Any) -> dict[str, str]:
+            found = written(write, self.target(key_of[name]), number)
+            if isinstance(found, str):
+                return {"refused": found}
+            return {"value": f"{self.dtype_of(found)} {self.element(found)}"}
+
+        return {
+            f"{name},{number}": {what: outcome(write, name, number) for what, write in writes.items()}
+            for name, number in itertools.product(names, numbers)
+            if name in key_of
+        }
+
+    def document(
+        self, framework: str, version: str, cells: Mapping[str, Table], numbers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the document of a framework, from what `cells` and `numbers` return."""
+        return document(framework, version, self.codes, REFUSALS, self.keys, cells) | {"values": numbers}
