@@ -383,3 +383,14 @@ def test_unique_returns_an_inverse_of_the_shape_of_the_array(name):
         found, inverse = np.unique(xp.asarray(values), return_inverse=True)
     assert found.tolist() == [1, 2, 3]
     assert inverse.tolist() == [[2, 0], [0, 1]]
+
+
+def test_einsum_takes_lists_of_dimensions():
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    ours = [supremum.asarray(each) for each in (a, b)]
+    with use_rules("numpy"):
+        for result in ([0, 2], [2, 0], []):
+            found = np.einsum(ours[0], [0, 1], ours[1], [1, 2], result)
+            np.testing.assert_array_equal(np.asarray(found), np.einsum(a, [0, 1], b, [1, 2], result))
+        found = np.einsum(ours[0], [0, 1], ours[1], [1, 2])
+        np.testing.assert_array_equal(np.asarray(found), a @ b)

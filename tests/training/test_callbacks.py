@@ -282,6 +282,24 @@ class TestProgress:
         model.evaluate(X, Y, verbose=0)
         assert capsys.readouterr().out == ""
 
+    def test_a_line_longer_than_the_terminal_is_not_wrapped(self, capsys):
+        logs = {f"metric_{number}": 0.5 for number in range(20)}
+        progress.ProgressBar(1, 3, bar=False, what="epoch").on_epoch_end(0, logs)
+        (line,) = capsys.readouterr().out.splitlines()
+        assert "metric_19 0.5000" in line
+
+    def test_numbers_leave_room_for_a_long_count_of_batches(self, monkeypatch):
+        shown = io.StringIO()
+        terminal = Console(file=shown, force_terminal=True, width=70, soft_wrap=True, color_system=None)
+        monkeypatch.setattr(progress, "Console", lambda **_: terminal)
+        bar = progress.ProgressBar(1, 100_000, bar=True, what="epoch")
+        bar.on_epoch_begin(0)
+        bar.on_train_batch_end(54_320, {"loss": 0.25, "accuracy": 0.5, "precision": 0.75})
+        bar.on_train_end()
+        text = re.sub(r"\x1b\[[^m]*?[A-Za-z]", "", shown.getvalue())
+        (line,) = {line.rstrip() for line in re.split(r"[\r\n]", text) if "54321" in line}
+        assert re.fullmatch(r"epoch 1/1 \S+ +54321/100000 \S+ loss 0.2500  accuracy 0.5", line)
+
     def test_numbers_are_formatted_in_one_line(self):
         assert told({"loss": 1e-7, "n": float("nan"), "m": float("inf"), "k": 12345.678, "z": 0.0}) == (
             "loss 1.000e-07  n nan  m inf  k 1.235e+04  z 0"

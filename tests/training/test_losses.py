@@ -416,3 +416,12 @@ def test_invalid_inputs_and_arguments_raise():
     ]:
         with pytest.raises(error, match=match):
             run()
+
+
+@pytest.mark.parametrize("name", ["y_true", "y_pred"])
+def test_complex_labels_and_outputs_are_named(name):
+    arrays = {"y_true": jnp.ones((2, 3)), "y_pred": jnp.ones((2, 3))}
+    arrays[name] = arrays[name] + 1j
+    message = rf"^categorical_crossentropy takes real numbers, but {name} is complex64"
+    with pytest.raises(OperandError, match=message):
+        training.CategoricalCrossentropy()(arrays["y_true"], arrays["y_pred"])

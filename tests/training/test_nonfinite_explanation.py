@@ -73,7 +73,6 @@ def test_a_birth_in_the_backward_pass():
     assert monitor.births[0].backward
 
 
-@pytest.mark.slow
 def test_skipped_steps_at_the_floor_of_the_scale():
     model = Sequential([nn.Dense(1)], dtype="mixed_float16")
     model.compile(LossScaleOptimizer(SGD(0.1), DynamicLossScale(2.0)), "mse")

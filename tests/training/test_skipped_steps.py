@@ -18,6 +18,7 @@ from supremum.training import (
     Sequential,
     TrainingWarning,
 )
+from supremum.training.default_loss_scale import SkippedSteps
 
 INF, NAN = np.inf, np.nan
 EVERY_SIZE = pytest.mark.parametrize("size", [1, 3], ids=["one_by_one", "three_at_once"])
@@ -208,6 +209,13 @@ class TestWarning:
             warnings.simplefilter("always", TrainingWarning)
             model.fit(**data(*[NAN] * 30), callbacks=[Watching(), Stopping()])
         assert next(batch for batch, count in at if count) < 12
+
+    def test_a_good_step_ends_the_steps_in_a_row(self):
+        skipped = SkippedSteps(2, LossScaleOptimizer(SGD(), FLOOR))
+        rows = {"good": (1.0, 2.0, 0), "skipped": (NAN, 2.0, 1), "above the floor": (NAN, 4.0, 1)}
+        for names, count in ((["skipped", "good", "skipped", "above the floor", "skipped"], 0), (["skipped"], 1)):
+            warned = training_warnings(lambda names=names: skipped.add(np.array([rows[name] for name in names])))
+            assert len(warned) == count
 
     @pytest.mark.parametrize("number", [0, -1, 2.5])
     def test_limit_must_be_a_positive_integer(self, number):
