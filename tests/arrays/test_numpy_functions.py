@@ -394,3 +394,12 @@ def test_einsum_takes_lists_of_dimensions():
             np.testing.assert_array_equal(np.asarray(found), np.einsum(a, [0, 1], b, [1, 2], result))
         found = np.einsum(ours[0], [0, 1], ours[1], [1, 2])
         np.testing.assert_array_equal(np.asarray(found), a @ b)
+
+
+@pytest.mark.parametrize("axis", [(0, 1), (1, 0), (0, 2), (1, 2)])
+def test_norms_of_matrices_keep_their_dimensions(axis):
+    values = np.arange(24.0).reshape(2, 3, 4)
+    found = np.linalg.norm(supremum.asarray(values), axis=axis, keepdims=True)
+    wanted = np.linalg.norm(values, axis=axis, keepdims=True)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(np.asarray(found), wanted)

@@ -1,5 +1,6 @@
 """The commands, their formats and their errors."""
 
+import io
 import json
 import os
 import re
@@ -8,10 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import supremum
+from supremum import demo
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
+from supremum.cli import demo as cli_demo
 from supremum.cli.app import app
 from supremum.rules.names import HOMES
 
@@ -197,6 +201,22 @@ def test_a_missing_package_is_named_in_the_error(run, monkeypatch):
     result = run("demo")
     assert result.exit_code == 2
     assert result.stderr.endswith(" needs sklearn; install with: pip install 'supremum[examples]'\n")
+
+
+def test_a_demo_in_a_terminal_shows_the_progress_of_each_run(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    trained = []
+
+    def train_classifier(digits, case, label, *, seed, epochs, on_epoch):
+        trained.append(label)
+        on_epoch(0, {"loss": 0.5 * case.weight})
+
+    monkeypatch.setattr(demo, "train_classifier", train_classifier)
+    case, shown = demo.CASES["digits"], io.StringIO()
+    reports = cli_demo._train(Console(file=shown, force_terminal=True), None, case, 0, 3)
+    assert [*reports] == trained == [*case.runs]
+    assert shown.getvalue().count("compiling") >= len(case.runs)
+    assert shown.getvalue().count("loss 0.500") >= len(case.runs)
 
 
 @pytest.mark.slow

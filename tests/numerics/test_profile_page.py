@@ -47,6 +47,14 @@ def test_a_page_has_totals_rows_source_and_ranges(page):
     assert page.count("<details") == len(FOUND) + 1
 
 
+def test_results_of_zeros_come_last_in_the_order_of_largest_values():
+    page = profile_page({"f": profile(lambda x: (x * 0, x * 1e-3))(jnp.ones(4))})
+    keys = [float(each.split()[-1]) for each in re.findall(r'data-keys="(.*?)"', page)]
+    assert len(keys) == 2
+    assert min(keys) == 0
+    assert max(keys) == pytest.approx(1e-3)
+
+
 def test_a_page_without_profiles_or_histograms_says_so():
     assert "No jitted function was called." in profile_page({})
     page = profile_page({"f": profile(jnp.exp)(X)})
