@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 
+from slowly import mostly_slow
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
@@ -377,9 +378,8 @@ class TestChangesDuringTraining:
 
 
 class TestStepsPerExecution:
-    @pytest.mark.slow
-    @pytest.mark.parametrize("steps", [2, 3, 7])
-    @pytest.mark.parametrize("kind", ["arrays", "arrays on the device", "batches"])
+    @pytest.mark.parametrize("steps", mostly_slow([2, 3, 7], 2))
+    @pytest.mark.parametrize("kind", mostly_slow(["arrays", "arrays on the device", "batches"], "batches"))
     def test_several_steps_per_execution_train_like_single_steps(self, steps, kind, monkeypatch):
         monkeypatch.setattr(data_module, "host_is_the_device", lambda: kind == "arrays")
         x, y = blobs(11 * 16 + 5)
@@ -562,6 +562,7 @@ class TestBadInput:
             ),
             (lambda m, x, y: m.compile("adam", "mse", [Mean(name="loss")]), ArgumentError, "two called 'loss'"),
             (lambda m, x, y: m.compile("adam", "mse", steps_per_execution=0), ArgumentError, "steps_per_execution"),
+            (lambda m, x, y: m.compile("adam", "mse", seed=2**63), ArgumentError, "seed must be from"),
             (lambda m, x, y: m.compile("adam", {"a": "mse"}, loss_weights={"b": 1.0}), ArgumentError, "have no loss"),
         ],
     )
