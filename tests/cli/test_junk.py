@@ -154,7 +154,7 @@ def test_outputs_are_written_where_the_user_says(folder, command):
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux has them all")
 def test_output_may_be_an_open_handle(folder, path):
-    expected = run(folder, "table", "--types", "int8").stdout
+    expected = CliRunner().invoke(app, ["table", "--types", "int8"]).stdout
     assert run(folder, "table", "--types", "int8", "-o", path).stdout == expected
     with (folder / "redirected").open("w") as file:
         command = [sys.executable, "-m", "supremum", "table", "--types", "int8", "-o", path]

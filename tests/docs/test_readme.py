@@ -13,7 +13,6 @@ from documents import fences
 import supremum
 from generate.readme import readme_pages, switched
 from generate.readme_picture import readme_picture
-from supremum import demo
 from supremum.operations import OPERATIONS
 from supremum.rules import rule_names
 
@@ -74,17 +73,6 @@ def test_the_picture_shows_what_the_program_prints_today():
         drawn["light"].replace("&gt;", ">")
     )
     assert drawn["light"].count("bfloat16 -&gt; float32, a promotion") == 2 + 2  # on the picture and in its description
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("label", demo.CASES["underflow"].runs)
-def test_a_training_of_today_gives_the_losses_of_the_picture(label):
-    case, measured = demo.CASES["underflow"], json.loads((PICTURES / "readme.json").read_text("utf-8"))
-    report = demo.train_classifier(demo.load_digits(), case, label, seed=0, epochs=case.epochs)
-    steps, losses = demo.smoothed_losses(report.history.loss)
-    assert measured["steps"][-1] == int(steps[-1])
-    assert losses[-1] / case.weight == pytest.approx(measured["runs"][label]["losses"][-1], rel=0.01)
-    assert report.test_accuracy == pytest.approx(measured["runs"][label]["test_accuracy"], abs=0.03)
 
 
 def test_the_page_of_the_site_has_the_picture_in_both_themes():
