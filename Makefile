@@ -8,8 +8,8 @@
 # make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of
 #                   this machine
 # make dist         builds sdist and wheel with the finished explorer page, dist/
-# make release-check  runs make dist, installs both into empty environments, runs the README, the examples of the
-#                   command and tests of the sdist there, and checks all links
+# make release-check  runs make dist, installs both into empty environments, runs the README, the pytest
+#                   plugin and a few tests of the sdist there
 # make release-check-full  runs make release-check, with each extra alone and all fast tests of the sdist
 # make torch        installs PyTorch; the tests then compare its rule set with it
 # make browser      installs Debian's Chromium; the slow tests then open the generated pages in it
