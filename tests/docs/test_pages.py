@@ -59,9 +59,10 @@ _WRITE = """
 import sys
 from generate.api import api_pages
 from generate.departing import departures_page
-from generate.migration_pages import migration_pages
+from generate.migration_pages import migration_page
+from generate.migrations import MIGRATIONS
 from generate.rule_pages import rule_page
-pages = [api_pages(), migration_pages(), departures_page(), rule_page("numpy-legacy"), rule_page("torch")]
+pages = [api_pages(), migration_page(MIGRATIONS[0]), departures_page(), rule_page("numpy-legacy"), rule_page("torch")]
 sys.stdout.write(repr(pages))
 """
 
@@ -73,7 +74,8 @@ def test_another_process_writes_equal_pages():
         [sys.executable, "-c", _WRITE], capture_output=True, text=True, check=True,
         env=os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": paths},
     )  # fmt: skip
-    here = [reference(), migration_pages(), departures_page(), rule_page("numpy-legacy"), rule_page("torch")]
+    move = migrated.migration_page(MIGRATIONS[0])
+    here = [reference(), move, departures_page(), rule_page("numpy-legacy"), rule_page("torch")]
     assert ast.literal_eval(found.stdout) == here
 
 
