@@ -7,8 +7,8 @@
 #                   JAX, Flax and Equinox
 # make docs         builds the documentation, out/docs/index.html; warnings are errors
 # make dist         builds sdist and wheel, dist/
-# make release-check  runs make dist, installs both into empty environments, runs the README and the examples of the
-#                   command there, and checks all links; with OPTIONS=--full, with each extra alone and all fast tests too
+# make release-check  runs make dist, installs both into empty environments, runs the README, the pytest plugin and a few
+#                   tests of the sdist there; with OPTIONS=--full, with each extra alone and all fast tests, too
 # make exhaustive   runs what .ci/run leaves out, before a release and weekly; takes hours. CONTRIBUTING.md lists what it
 #                   covers
 # make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of

@@ -11,6 +11,8 @@ import memory
 collect_ignore = [] if find_spec("torch") else ["src/supremum/arrays/backends/torch.py"]
 # Sphinx's settings, and generated pages, whose examples are tested in the files that they come from.
 collect_ignore += ["docs/conf.py", "docs/generated"]
+# The examples of these pages run beside the programs for other libraries, in tests/docs/test_guides.py.
+collect_ignore_glob = ["docs/from-*.md"]
 # This module imports docutils, which comes with Sphinx; make test-versions installs only what the fast tests need.
 collect_ignore += [] if find_spec("docutils") else ["docs/generate/stacked_tables.py"]
 

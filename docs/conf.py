@@ -158,6 +158,34 @@ def _break_lines(_app, _pagename, _template, context, _doctree):
     context["body"] = with_whole_options(breakable(context.get("body", "")))
 
 
+def _keep_titles(_app, env):
+    """Store the contents of each page without the entries below its title; nested trees stay."""
+    from sphinx.addnodes import toctree
+
+    env.titles_only = {name: contents.deepcopy() for name, contents in env.tocs.items()}
+    for contents in env.titles_only.values():
+        for entry in contents:
+            if len(entry) > 1:
+                entry[1][:] = list(entry[1].findall(toctree))
+
+
+def _navigate_by_titles(app, _pagename, _template, context, _doctree):
+    # The navigation shows titles only. For each page, Sphinx copies the entries of all pages, thousands in the
+    # reference, before it drops them.
+    navigate = context.get("toctree")
+
+    def by_titles(**options):
+        env = app.builder.env
+        env.tocs, whole = env.titles_only if options.get("titles_only") else env.tocs, env.tocs
+        try:
+            return navigate(**options)
+        finally:
+            env.tocs = whole
+
+    if navigate is not None:
+        context["toctree"] = by_titles
+
+
 def _require_every_name(_app, env):
     from sphinx.util.logging import getLogger
 
@@ -173,5 +201,7 @@ def setup(app):
     app.connect("autodoc-process-signature", _shorten_signature)
     app.connect("autodoc-process-docstring", _read, priority=400)  # before napoleon makes sections
     app.connect("env-check-consistency", _require_every_name)
+    app.connect("env-check-consistency", _keep_titles)
+    app.connect("html-page-context", _navigate_by_titles, priority=400)  # before the theme makes its navigation
     app.connect("html-page-context", _break_lines)
     app.add_post_transform(StackedTables)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+
+@cache
+def _parsed(text: str) -> Sequence[Token]:
+    return MarkdownIt().enable("table").parse(text)
 
 
 def fences(text: str) -> list[tuple[str, str]]:
@@ -17,7 +23,7 @@ def fences(text: str) -> list[tuple[str, str]]:
     Args:
         text: the document.
     """
-    return [(each.info.strip(), each.content) for each in MarkdownIt().parse(text) if each.type == "fence"]
+    return [(each.info.strip(), each.content) for each in _parsed(text) if each.type == "fence"]
 
 
 def commands(text: str, program: str) -> list[str]:
@@ -29,7 +35,7 @@ def commands(text: str, program: str) -> list[str]:
     """
     lines = [line for language, code in fences(text) if language == "console" for line in code.splitlines()]
     typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    tokens = [token for block in MarkdownIt().enable("table").parse(text) for token in _tokens(block)]
+    tokens = [token for block in _parsed(text) for token in _tokens(block)]
     inline = [token.content for token in tokens if token.type == "code_inline"]
     return list(dict.fromkeys((*typed, *(line for line in inline if line.startswith(f"{program} ")))))
 
@@ -40,7 +46,7 @@ def links(text: str) -> Iterator[tuple[int, str]]:
     Args:
         text: the document.
     """
-    for block in MarkdownIt().enable("table").parse(text):
+    for block in _parsed(text):
         line = (block.map or [0])[0] + 1
         for token in _tokens(block):
             if target := token.attrGet("href") or token.attrGet("src"):
@@ -62,7 +68,7 @@ def anchors(text: str) -> set[str]:
     Args:
         text: the document.
     """
-    tokens = MarkdownIt().parse(text)
+    tokens = _parsed(text)
     titles = [after.content for before, after in pairwise(tokens) if before.type == "heading_open"]
     slugs = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
     return slugs | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))

@@ -1,8 +1,8 @@
-"""Check sdist and wheel: their files, their installation, the README, the examples of the command, and the links.
+"""Check sdist and wheel: their files, their installation, and the README.
 
 Both are installed into empty environments, without extras and with all of them. There, all code and commands of the
-README run, the examples in the help of each command, and tests of the sdist. With `--full`, both are also installed
-with each extra alone, and all fast tests of the sdist run.
+README run, and the tests whose results depend on what is installed. With `--full`, both are also installed with each
+extra alone, and all fast tests of the sdist run.
 
     HATCH_BUILD_HOOKS_ENABLE=1 python -m uv build --clear
     python tools/release_check.py [--full]
@@ -30,12 +30,10 @@ from functools import partial
 from pathlib import Path
 
 from check_tracked_files import tracked_files
-from documents import broken_links, commands, fences, links
-from supremum.cli.examples import EXAMPLES
+from documents import commands, fences, links
 from supremum.explorer import packed_data, page_of, unpacked_data
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted(path for folder in (".", "docs", "examples") for path in (ROOT / folder).glob("*.md"))
 UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAX_WHEEL = 1_250_000
@@ -56,34 +54,25 @@ IMPORTS = {
 }
 """What must work after an installation with each extra."""
 
-# The programs that the commands of the README and of the help are about. They take the arguments in the examples.
-_PROGRAMS = {
-    "train.py": """
-import sys
+# The program that the commands of the README are about.
+_PROGRAM = """
 import jax, jax.numpy as jnp
 
-assert sys.argv[1:] in ([], ["--epochs", "1"]), sys.argv
 jax.jit(lambda x: x.astype("float32").sum())(jnp.ones(8, "bfloat16"))
-print("trained")
-""",
-    "model.py": (
-        "import jax.numpy as jnp\n\n\n"
-        "def forward(x, w):\n    return x @ w\n\n\n"
-        "def loss(x):\n    return jnp.mean(jnp.tanh(x @ x.T) ** 2)\n\n\n"
-        "def make_args():\n    return (jnp.ones((8, 128)),)\n"
-    ),
-}
-# The tests that need no time: the rules and the command. Continuous integration runs all others from the repository.
-_GROUND_FLOOR = (
-    "tests/test_formats.py",
-    "tests/test_lattice.py",
-    "tests/test_operands.py",
-    "tests/test_promotion.py",
-    "tests/test_short_names.py",
-    "tests/test_pytest_plugin.py",
-    "tests/cli",
-    "tests/tools",
-)
+"""
+# A test of a user, whose fixture pytest finds by the entry point of the wheel.
+_USER_TEST = """
+import operator
+import jax.numpy as jnp
+import pytest
+from supremum import tracing
+
+def test_a_step_casts_nothing(forbid_casts):
+    with pytest.raises(tracing.ForbiddenCastError):
+        forbid_casts(operator.add, jnp.ones(2, "bfloat16"), jnp.ones(2, "float32"))
+"""
+# The tests that may fail in an unpacked sdist although they pass in a checkout, because they look for one.
+_OF_SDIST = ("tests/test_pytest_plugin.py", "tests/docs/test_sources.py", "tests/tools")
 
 wrong: list[str] = []
 """What is wrong, one entry each."""
@@ -130,14 +119,6 @@ def run(*command: str | Path, folder: Path) -> float:
     seconds = time.perf_counter() - start
     require(not done.returncode, f"{shown}: exit code {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}")
     return seconds
-
-
-def check_links() -> None:
-    """Check that each link to a file or a heading of the repository leads to one."""
-    home = PROJECT["urls"]["Homepage"]
-    count = sum(len(list(links(document.read_text("utf-8")))) for document in DOCUMENTS)
-    require(count > 100, f"the documents have only {count} links")
-    wrong.extend(broken_links(ROOT, DOCUMENTS, home))
 
 
 def parts_of(wheel: zipfile.ZipFile) -> dict[str, int]:
@@ -236,17 +217,20 @@ def check_readme_code(python: Path, scratch: Path) -> None:
     run(python, "-m", "doctest", "-o", "NORMALIZE_WHITESPACE", "README.txt", folder=scratch)
 
 
-def check_commands(command: Path, unpacked: Path, folder: Path, pool: ThreadPoolExecutor) -> None:
-    """Run all commands of the README, and the examples in the help of each command."""
+def check_commands(command: Path, unpacked: Path, folder: Path) -> None:
+    """Run all commands of the README. Tests run the examples in the help of each command."""
     lines = commands((ROOT / "README.md").read_text("utf-8"), "supremum")
     require(len(lines) > 4, f"the README has only the commands {lines}")
     makefile = (ROOT / "Makefile").read_text()
-    # An example may use what the one before it wrote, so those of a command run in their order.
-    groups = {name: list(examples) for name, examples in EXAMPLES.items()}
+    (folder / "train.py").write_text(_PROGRAM)
     for line in lines:
         program, *arguments = shlex.split(line)
-        if program == "supremum" and arguments[0] in groups:
-            groups[arguments[0]] += [line] if line not in groups[arguments[0]] else []
+        if program == "supremum":
+            seconds = run(command, *arguments, folder=folder)
+            note(f"{seconds:.0f} s for {line}")
+            if "-o" in arguments:
+                written = folder / arguments[arguments.index("-o") + 1]
+                require(written.is_file() and written.stat().st_size > 100, f"{line}: wrote no {written.name}")
         elif program == "make":
             for target in arguments:
                 require(re.search(rf"^{target}:", makefile, re.MULTILINE), f"{line}: the Makefile has no such target")
@@ -255,30 +239,17 @@ def check_commands(command: Path, unpacked: Path, folder: Path, pool: ThreadPool
         else:
             wrong.append(f"the README has a command that this check does not know: {line}")
 
-    def run_group(name: str) -> None:
-        place = folder / name
-        place.mkdir()
-        for program, text in _PROGRAMS.items():
-            (place / program).write_text(text)
-        for line in groups[name]:
-            words = shlex.split(line)
-            seconds = run(command, *words[1:], folder=place)
-            if seconds > 10:
-                note(f"{seconds:.0f} s for {line}")
-            for option in ("-o", "--json"):
-                if option in words:
-                    written = place / words[words.index(option) + 1]
-                    require(written.is_file() and written.stat().st_size > 100, f"{line}: wrote no {written.name}")
-
-    list(pool.map(run_group, sorted(groups, key=("casts", "demo").__contains__, reverse=True)))  # the longest first
-
 
 def check_tests(python: Path, unpacked: Path, *, full: bool) -> None:
-    """Run the fast tests of the unpacked sdist, with its own code."""
-    install(python, "--editable", ".[all]", "--group", "test", folder=unpacked)
-    chosen = [] if full else [path for pattern in _GROUND_FLOOR for path in sorted(unpacked.glob(pattern))]
-    options = ("-q", "-n", "auto", "--dist=worksteal", "-m", "not slow")
-    run(python, "-m", "pytest", *options, *chosen, folder=unpacked)
+    """Run tests of the unpacked sdist: a few with the installed wheel, or all fast ones with the code of the sdist."""
+    if full:
+        install(python, "--editable", ".[all]", "--group", "test", folder=unpacked)
+        run(python, "-m", "pytest", "-q", "-n", "auto", "--dist=worksteal", "-m", "not slow", folder=unpacked)
+    else:
+        install(python, "pytest", folder=unpacked)
+        run(python, "-m", "pytest", "-q", "-m", "not slow", *_OF_SDIST, folder=unpacked)
+        (unpacked.parent / "test_user.py").write_text(_USER_TEST)
+        run(python, "-m", "pytest", "-q", "test_user.py", folder=unpacked.parent)
 
 
 def main(*, full: bool) -> int:
@@ -291,8 +262,6 @@ def main(*, full: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="supremum-release-") as name, ThreadPoolExecutor(os.cpu_count()) as pool:
         folder = Path(name)
         (sdist,), (wheel,) = (ROOT / "dist").glob("*.tar.gz"), (ROOT / "dist").glob("*.whl")
-        with step("links"):
-            check_links()
         with step("contents"):
             check_contents(sdist, wheel)
         with tarfile.open(sdist) as archive:
@@ -311,8 +280,8 @@ def main(*, full: bool) -> int:
             check_first_answers(pythons[""], command, scratch)
         with step("code of the README"):
             check_readme_code(pythons["all"], scratch)
-        with step("commands of the README, and the examples of the help"):
-            check_commands(command, unpacked, scratch, pool)
+        with step("commands of the README"):
+            check_commands(command, unpacked, scratch)
         with step("all fast tests of the sdist" if full else "tests of the sdist"):
             check_tests(pythons["all"], unpacked, full=full)
     print(f"{time.perf_counter() - start:6.1f} s  in total; {len(wrong)} faults")

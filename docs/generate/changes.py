@@ -91,7 +91,7 @@ def answer_of(decision: Decision) -> str:
     if not decision:
         return "refused"
     is_comparison = as_operation(decision.operation).result is Result.BOOL
-    return str(decision.casts[0].target if is_comparison else decision.dtype)
+    return as_format(decision.casts[0].target if is_comparison else decision.dtype).name
 
 
 def _differing(comparison: Comparison) -> dict[Pair, str]:

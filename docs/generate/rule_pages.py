@@ -23,7 +23,11 @@ _NUMBERS = (
 
 def rule_pages() -> dict[str, str]:
     """Return the pages by path, with their index."""
-    pages = {f"rules/{name}.md": rule_page(name) for name in HOMES}
+    return {f"rules/{name}.md": rule_page(name) for name in HOMES} | {"rules/index.md": rules_index()}
+
+
+def rules_index() -> str:
+    """Return the list of all rule sets, in Markdown."""
     rows = [(f"[`{name}`]({name}.md)", get_rules(name).summary, get_rules(name).source) for name in HOMES]
     intro = (
         "Each rule set is a value in `supremum.rules`, and `use_rules` applies it. `jax` stands for the rule set that "
@@ -32,7 +36,7 @@ def rule_pages() -> dict[str, str]:
     )
     tree = "\n".join(["```{toctree}", ":hidden:", *HOMES, "distances", "```"])
     table = markdown_table(("rule set", "whose rules", "source"), rows)
-    return pages | {"rules/index.md": "\n\n".join(["# Rule sets", intro, table, tree]) + "\n"}
+    return "\n\n".join(["# Rule sets", intro, table, tree]) + "\n"
 
 
 def rule_page(name: str) -> str:

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -36,9 +35,8 @@ def test_the_table_in_the_terminal_fits_eighty_columns_and_is_colored_by_categor
     assert "\x1b" not in plain
     assert "u8 uint8, u16 uint16," in lines[-1]
     assert lines[-1].endswith("i* int* (weak), f* float* (weak), c* complex* (weak)")
-    coloured = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=os.environ | {"FORCE_COLOR": "1"}
-    )
+    terminal = {"FORCE_COLOR": "1", "COLUMNS": "80"}
+    coloured = CliRunner().invoke(app, ["table", "--rules", "jax-x32"], env=terminal)
     assert all(code in coloured.stdout for code in ("\x1b[36m", "\x1b[32m", "\x1b[35m"))
     # A terminal of 80 columns has the columns that do not fit below the others.
     blocks = re.sub(r"\x1b\[\d+m", "", coloured.stdout).split("\n\n")[1:-1]

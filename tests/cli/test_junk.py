@@ -154,7 +154,7 @@ def test_outputs_are_written_where_the_user_says(folder, command):
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux has them all")
 def test_output_may_be_an_open_handle(folder, path):
-    expected = run(folder, "table", "--types", "int8").stdout
+    expected = CliRunner().invoke(app, ["table", "--types", "int8"]).stdout
     assert run(folder, "table", "--types", "int8", "-o", path).stdout == expected
     with (folder / "redirected").open("w") as file:
         command = [sys.executable, "-m", "supremum", "table", "--types", "int8", "-o", path]
@@ -190,19 +190,20 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_fail_on_fails_if_the_program_fails(folder, program):
+def test_fail_on_fails_if_the_program_fails(folder, monkeypatch, program):
+    monkeypatch.setattr(sys, "path", list(sys.path))
     (folder / "a_program.py").write_text(program)
-    done = run(folder, "casts", "a_program:f", "--args", "f32[2]", "--fail-on", "promotion")
-    assert done.returncode == 1
+    done = CliRunner().invoke(app, ["casts", "a_program:f", "--args", "f32[2]", "--fail-on", "promotion"])
+    sys.modules.pop("a_program", None)
+    assert done.exit_code == 1
+    assert done.stderr
     assert "supremum/cli" not in done.stderr
 
 
-@pytest.mark.slow
 def test_fail_on_fails_if_the_script_jits_nothing(folder):
-    done = run(folder, "casts", "program.py", "--fail-on", "promotion")
-    assert done.returncode == 1
+    done = CliRunner().invoke(app, ["casts", "program.py", "--fail-on", "promotion"])
+    assert done.exit_code == 1
     assert done.stderr == "supremum: --fail-on checked nothing: program.py called no jitted function\n"
 
 

@@ -85,18 +85,25 @@ def test_pipes_have_no_escapes_and_terminals_have_colours(folder, command):
     assert ("\x1b" in in_pipe(folder, line, FORCE_COLOR="1")) == (command in COLOURED)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What commands print into a pipe."""
+    folder = tmp_path_factory.mktemp("pipes")
+    return {command: in_pipe(folder, COMMANDS[command]) for command in ("explain", "distances", "table", "rules")}
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_nothing_is_cut_off_in_a_terminal(folder, columns):
+def test_nothing_is_cut_off_in_a_terminal(folder, whole, columns):
     def words(text):
         return re.sub(r"[─\s]+", "", ESCAPE.sub("", text))
 
-    assert words(in_terminal(folder, COMMANDS["explain"], columns)) == words(in_pipe(folder, COMMANDS["explain"]))
+    assert words(in_terminal(folder, COMMANDS["explain"], columns)) == words(whole["explain"])
     # Columns that do not fit come below the others, with the labels of the rows again.
     for command, width in ("distances", 80), ("table", 100):
         shown = ESCAPE.sub("", in_terminal(folder, COMMANDS[command], columns)).split()
-        whole = in_pipe(folder, COMMANDS[command]).split()
-        assert {*shown} == {*whole}, command
-        assert (len(shown) > len(whole)) == (columns < width), command
+        printed = whole[command].split()
+        assert {*shown} == {*printed}, command
+        assert (len(shown) > len(printed)) == (columns < width), command
     for command in ("rules", "diff"):
         shown = ESCAPE.sub("", in_terminal(folder, COMMANDS[command], columns))
         assert "…" not in shown
@@ -110,8 +117,8 @@ def test_the_names_of_rule_sets_are_whole_in_a_narrow_terminal(folder):
     assert all(name in names for name in rule_names())
 
 
-def test_rows_in_pipes_are_lines_without_trailing_spaces(folder):
-    lines = in_pipe(folder, "rules").splitlines()
+def test_rows_in_pipes_are_lines_without_trailing_spaces(folder, whole):
+    lines = whole["rules"].splitlines()
     assert [line.split()[0] for line in lines[2:]] == list(rule_names())
     assert all(line == line.rstrip() for line in lines)
     assert max(map(len, in_pipe(folder, "rules", COLUMNS="60").splitlines())) <= 60

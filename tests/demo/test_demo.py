@@ -1,5 +1,8 @@
 """Measurements of the demonstration's claims."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -31,6 +34,7 @@ def gradients(digits):
     return demo.first_gradients(digits, UNDERFLOW, seed=0)
 
 
+@pytest.mark.slow  # scikit-learn takes seconds to import, and the examples of the docstrings check most of this
 def test_the_digits_have_a_fixed_split(digits):
     assert [len(part) for part in vars(digits).values()] == [1437, 1437, 360, 360]
     assert digits.x_train.shape[1:] == (8, 8, 1)
@@ -47,6 +51,7 @@ def test_the_remedy_is_the_policy_that_the_caption_names():
 
 
 @pytest.mark.slow
+@pytest.mark.one_slow_in(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mixed_precision_reaches_97_percent_within_a_point_of_float32(digits, seed):
     exact, mixed = (
@@ -106,10 +111,22 @@ def test_the_caption_has_the_figures_of_the_runs(underflow, gradients):
 
 
 @pytest.mark.slow
+def test_the_picture_of_the_readme_shows_the_losses_of_these_runs(underflow):
+    measured = json.loads((Path(__file__).parents[2] / "docs/pictures/readme.json").read_text("utf-8"))
+    assert measured["runs"].keys() == underflow.keys()
+    for label, report in underflow.items():
+        steps, losses = demo.smoothed_losses(report.history.loss)
+        shown = measured["runs"][label]
+        assert measured["steps"][-1] == int(steps[-1])
+        assert losses[-1] / UNDERFLOW.weight == pytest.approx(shown["losses"][-1], rel=0.01), label
+        assert report.test_accuracy == pytest.approx(shown["test_accuracy"], abs=0.03), label
+
+
+@pytest.mark.slow
 def test_bfloat16_weights_lose_small_steps_unless_the_optimizer_keeps_them(digits):
     case = demo.CASES["master-weights"]
     assert {case.runs[label].name for label in case.narrow_weights} == {"bfloat16"}
-    runs = {label: demo.train_classifier(digits, case, label, seed=0, epochs=150) for label in case.runs}
+    runs = {label: demo.train_classifier(digits, case, label, seed=0, epochs=75) for label in case.runs}
     exact, lost, stochastic, kahan, master = runs.values()
     assert [round(report.bytes_per_parameter, 2) for report in runs.values()] == [4, 2, 2, 4, 6]
     assert lost.test_accuracy < exact.test_accuracy - 0.3

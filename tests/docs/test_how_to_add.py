@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from documents import fences
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 
@@ -53,8 +55,8 @@ def sections() -> dict[str, tuple[list[Edit], str]]:
     for title, text in re.findall(
         r"^## How to add an? ([\w ]+)\n(.*?)(?=^## |\Z)", PAGE, flags=re.DOTALL | re.MULTILINE
     ):
-        edits = [Edit.of(block) for block in re.findall(r"```diff\n(.*?)```", text, flags=re.DOTALL)]
-        (program,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+        edits = [Edit.of(code) for language, code in fences(text) if language == "diff"]
+        (program,) = (code for language, code in fences(text) if language == "python")
         found[title] = edits, program
     return found
 

@@ -40,10 +40,15 @@ def test_versions_are_compared_with_floors_as_versions():
     assert check_versions.above_floors(installed, {"numpy": "2.2", "matplotlib": "3.9"}) == {"matplotlib": "3.9.2"}
 
 
-def test_the_running_interpreter_is_among_those_that_are_found():
-    found = check_versions.interpreters(PYPROJECT["project"]["requires-python"])
-    assert f"{sys.version_info.major}.{sys.version_info.minor}" in found
-    assert "3.10" not in found
+def test_the_newest_patch_release_of_each_supported_python_is_found(monkeypatch):
+    versions = {"a": (3, 12, 1), "b": (3, 12, 4), "c": (3, 10, 9), "d": None, "e": (3, 11, 0)}
+    monkeypatch.setattr(check_versions, "candidates", lambda: [*versions])
+    monkeypatch.setattr(check_versions, "version_of", versions.get)
+    assert check_versions.interpreters(">=3.11") == {"3.11": "e", "3.12": "b"}
+
+
+def test_the_version_of_the_running_interpreter_is_known():
+    assert check_versions.version_of(Path(sys.executable)) == sys.version_info[:3]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +77,7 @@ def test_the_counts_are_those_of_the_last_line_of_pytest(tmp_path):
         "@pytest.mark.parametrize('n', range(3))\ndef test_passes(n): ...\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path]
-    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment).stdout
     assert check_versions.counts(printed.splitlines()) == "1 failed, 3 passed, 1 skipped"
     assert check_versions.counts(["no tests ran in 0.01s"]) == "no tests"

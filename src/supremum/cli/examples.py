@@ -1,4 +1,4 @@
-"""Command lines that the help of each command shows; `make release-check` runs all of them."""
+"""Command lines that the help of each command shows. Tests and `make release-check` run all of them."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ class Digits:
     >>> digits = load_digits()
     >>> digits.x_train.shape, digits.x_train.dtype, digits.y_test.shape
     ((1437, 8, 8, 1), dtype('float32'), (360,))
+    >>> float(digits.x_train.min()), float(digits.x_train.max())
+    (0.0, 1.0)
     """
 
     x_train: Floats
