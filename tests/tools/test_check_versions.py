@@ -1,5 +1,6 @@
 """The script that runs the tests with the oldest and the newest versions of all dependencies."""
 
+import os
 import subprocess
 import sys
 import tomllib
