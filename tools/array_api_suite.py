@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 ADDRESS = "https://github.com/data-apis/array-api-tests"
 COMMIT = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 """The commit whose failures are listed."""
-PACKAGES = ("pytest-json-report==1.5.0", "pytest-metadata==3.1.1", "ndindex==1.10.1")
-"""What the suite needs beside the packages of the group dev."""
+PACKAGES = ("pytest-json-report==1.5.0", "pytest-metadata==3.1.1", "ndindex==1.10.1", "hypothesis==6.170.17")
+"""What the suite needs beside the group dev, and the version of Hypothesis, which draws the examples."""
 LIBRARIES = ("numpy", "jax")
 RULES = "array-api"
 

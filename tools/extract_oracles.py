@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 from pathlib import Path
 
 from oracles.tables import dump
@@ -31,7 +32,9 @@ def main() -> None:
     for name in arguments.documents or documents:
         target = arguments.folder / f"{name}.json"
         document = documents[name]()
-        target.write_text(dump(document) + "\n", encoding="utf-8")
+        # Numbers were first stored with one element in a line.
+        text = json.dumps(document, indent=1) if name == "tensorflow-numbers" else dump(document)
+        target.write_text(text + "\n", encoding="utf-8")
         print(f"{document['framework']} {document['version']}: {target}", flush=True)
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from oracles.tables import SCALARS, Call, document, grid, named, unary_cells
+from oracles.tables import SCALARS, Call, Table, document, grid, named
 
 MATRICES = ("matmul", "solve")
 """Functions measured with matrices; the others are measured with vectors of three numbers."""
@@ -92,16 +92,11 @@ def measured(framework: Framework, numbers: Mapping[str, Any]) -> dict[str, Any]
     vectors = {code: framework.make([1, 1, 1], name) for code, name in framework.codes.items()}
     matrices = {code: framework.make([[1, 0], [0, 1]], name) for code, name in framework.codes.items()}
     zero_d = {f"{code}[]": framework.make(1, name) for code, name in framework.codes.items()}
-    # Cumulative functions need a dimension, so they are not measured with numbers.
-    alone = {
-        name: vectors if name.startswith("cumulative") else vectors | dict(numbers) for name in framework.reductions
-    }
-    tables = {
-        "unary function": {
-            name: unary_cells(framework.cell, {name: call}, alone[name])[name]
-            for name, call in framework.reductions.items()
-        }
-    }
+    tables: dict[str, Table] = {"unary function": {}}
+    for name, call in framework.reductions.items():
+        # Cumulative functions need a dimension, so they are not measured with numbers.
+        operands = vectors if name.startswith("cumulative") else vectors | dict(numbers)
+        tables["unary function"][name] = {key: framework.cell(call, value) for key, value in operands.items()}
     for name, call in framework.several.items():
         lefts = matrices if name in MATRICES else vectors
         rights = lefts | zero_d | dict(numbers) if name in WITH_NUMBERS else lefts

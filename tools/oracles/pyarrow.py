@@ -131,7 +131,7 @@ def pyarrow() -> dict[str, Any]:
     }
     cells["unary function"] = {
         # `pairwise_diff` needs an array.
-        name: tables.unary_cells(cell, {name: call}, arrays if name == "diff" else operands)[name]
+        name: {key: cell(call, value) for key, value in (arrays if name == "diff" else operands).items()}
         for name, call in tables.named(pc, _UNARY).items()
     }
     unary = {name: tables.UNARY_OPERATORS[name] for name in ("abs", "negative")}
