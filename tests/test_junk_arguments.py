@@ -140,7 +140,7 @@ BY_PACKAGE = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.one_slow_in(1)
-@pytest.mark.parametrize(("names", "every"), _sets(BY_PACKAGE, 5, 120))
+@pytest.mark.parametrize(("names", "every"), _sets(BY_PACKAGE, 8, 120))
 def test_functions_and_classes_raise_only_short_errors_of_this_library(names, every, tmp_path):
     good = good_values(tmp_path)
     assert [line for name in names for line in _failures(name, lambda name=name: CALLABLES[name], good, every)] == []
