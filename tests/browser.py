@@ -1,15 +1,12 @@
-"""A real browser for tests of pages; the tests are skipped if none is installed."""
+"""A real browser for tests of pages."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from shutil import which
 from typing import Any
 
-import pytest
-
 from optional_packages import import_or_skip
+from programs import find_program
 
-CHROMIUM = which("chromium")
 WIDTHS = (390, 1024, 1400)
 """The widths, in px, of a phone, a tablet and a screen."""
 SMALLEST_TEXT = 11
@@ -42,12 +39,11 @@ _PROBLEMS = """(smallest) => {
 
 @contextmanager
 def open_browser() -> Generator[Any]:
-    """Open headless Chromium as Playwright's `Browser`, or skip the test if it is not installed."""
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: make browser")
+    """Open headless Chromium as Playwright's `Browser`."""
+    chromium = find_program("chromium")
     sync_api = import_or_skip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
             yield browser
         finally:

@@ -15,6 +15,7 @@ import jax
 import pytest
 
 import xla
+from slowly import LONG_EXAMPLES
 from supremum.mixed_precision.autocasting import reports
 
 # JAX keeps millions of small objects. With Python's default thresholds, garbage collection takes a third of the time.
@@ -59,14 +60,14 @@ _MANY_SETS, _OF_MANY = 10, 12
 def pytest_collection_modifyitems(items):
     """Mark tests as slow or exhaustive, the same ones on every day.
 
-    Pages of the documentation are slow. Of a test marked `one_in(n)`, all sets of parameters except every nth are slow;
-    sets that already have the mark are not counted. Of a test marked `one_slow_in(n)`, all slow sets except every nth
-    are exhaustive; other tests with many slow sets are treated like those marked `one_slow_in(12)`. Exhaustive tests
-    are slow, too.
+    Pages of the documentation and `LONG_EXAMPLES` are slow. Of a test marked `one_in(n)`, all sets of parameters except
+    every nth are slow; sets that already have the mark are not counted. Of a test marked `one_slow_in(n)`, all slow
+    sets except every nth are exhaustive; other tests with many slow sets are treated like those marked
+    `one_slow_in(12)`. Exhaustive tests are slow, too.
     """
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     for item in items:
-        if item.path.suffix == ".md" and item.path.parent.name == "docs":
+        if (item.path.suffix == ".md" and item.path.parent.name == "docs") or item.name in LONG_EXAMPLES:
             item.add_marker(pytest.mark.slow)
     add_to_all_but_every("slow", [item for item in items if not item.get_closest_marker("slow")], "one_in")
     slow = [item for item in items if item.get_closest_marker("slow")]

@@ -1,4 +1,4 @@
-"""Bad input raises only errors of this library, in a hundred thousand calls in `.ci/run`."""
+"""Bad input raises only errors of this library, in a hundred thousand calls in `make exhaustive`."""
 
 import collections
 import datetime as dt
@@ -138,14 +138,24 @@ def _call(function, arguments, rules, operation):
     return function(*arguments, rules=rules, **named)
 
 
-@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: f"{type(junk).__name__}")
-def test_junk_raises_a_type_error_with_the_argument_position(junk):
-    for position, function in ((0, result_type), (1, result_type), (2, explain), (1, promote_types), (3, can_promote)):
+@pytest.mark.parametrize(
+    ("position", "function"),
+    [(0, result_type), (1, result_type), (2, explain), (1, promote_types), (3, can_promote)],
+)
+def test_junk_raises_a_type_error_with_the_argument_position(position, function):
+    assert issubclass(OperandError, TypeError)
+    wrong = []
+    for place, junk in enumerate(JUNK):
         arguments = ["int8", "float32", 1, 2.5][: position + 1]
         arguments[position] = junk
-        with pytest.raises(OperandError, match=f"^argument {position} must be ") as caught:
-            function(*arguments)
-        assert isinstance(caught.value, TypeError)
+        try:
+            answer = function(*arguments)
+        except Exception as error:
+            if not isinstance(error, OperandError) or not str(error).startswith(f"argument {position} must be "):
+                wrong.append(f"JUNK[{place}] of {type(junk)}: {error!r}")
+        else:
+            wrong.append(f"JUNK[{place}] of {type(junk)} gives {answer}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", NOT_NAMES)
@@ -173,10 +183,10 @@ def test_invalid_operations_raise_unknown_name_error(operation):
             function("int8", "int8", operation=operation)
 
 
-@pytest.mark.parametrize("good", GOOD, ids=lambda good: type(good).__name__)
-def test_valid_operands_are_accepted_by_some_rules(good):
+def test_valid_operands_are_accepted_by_some_rules():
     # Some rules reject numbers that fit no dtype; rules that only look at types accept them.
-    assert explain(good, rules="jax-x64") or explain(good, rules="torch") or explain(good, rules="numpy")
+    refused = [good for good in GOOD if not any(explain(good, rules=name) for name in ("jax-x64", "torch", "numpy"))]
+    assert refused == []
 
 
 OUTCOMES = collections.Counter()
@@ -221,7 +231,7 @@ def _make_100_calls(data):
         OUTCOMES[function.__name__, type(outcome).__name__] += 1
 
 
-@pytest.mark.parametrize("hundreds", [50, slow(1000)])
+@pytest.mark.parametrize("hundreds", [20, slow(200), pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_random_calls_raise_only_errors_of_this_library(hundreds):
     OUTCOMES.clear()
     size = NUMBER_OF_CALLS * BYTES_OF_A_CALL

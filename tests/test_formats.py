@@ -26,10 +26,9 @@ def test_every_ml_dtypes_format_and_numpy_number_dtype_has_a_row():
     assert set(format_names()) == custom | native
 
 
-@every_format
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda row: pickle.loads(pickle.dumps(row))])
-def test_a_copy_of_a_row_is_the_row(row, copied):
-    assert copied(row) is row
+def test_a_copy_of_a_row_is_the_row(copied):
+    assert [row for row in FORMATS if copied(row) is not row] == []
 
 
 @every_format
@@ -139,20 +138,23 @@ def test_special_values_in_the_table_match_the_bit_patterns(row):
 
 
 @pytest.mark.parametrize("other", [row for row in FORMATS if row.bits <= 8], ids=str)
-@pytest.mark.parametrize("row", [row for row in FORMATS if row.kind is not Kind.COMPLEX], ids=str)
-def test_holds_matches_casting_every_value(row, other):
-    values = _all_values(other)
-    if row.is_inexact:
-        with np.errstate(over="ignore"):
-            round_tripped = values.astype(row.dtype).astype(np.float64)
-        survives = bool(np.all(round_tripped == values))
-    elif row.kind is Kind.BOOL:
-        survives = set(values) <= {0.0, 1.0}
-    else:
-        survives = other.category != "float" and bool(np.all((values >= row.min) & (values <= row.max)))
-    if row.kind is Kind.BOOL and other.name == "uint1":
-        return  # 0 and 1 fit, but a bool format does not hold integers: holds() rejects a higher category
-    assert row.holds(other) == survives
+def test_holds_matches_casting_every_value(other):
+    values, wrong = _all_values(other), []
+    for row in FORMATS:
+        # 0 and 1 fit into bool, but a bool format does not hold integers: holds() rejects a higher category.
+        if row.kind is Kind.COMPLEX or (row.kind is Kind.BOOL and other.name == "uint1"):
+            continue
+        if row.is_inexact:
+            with np.errstate(over="ignore"):
+                round_tripped = values.astype(row.dtype).astype(np.float64)
+            survives = bool(np.all(round_tripped == values))
+        elif row.kind is Kind.BOOL:
+            survives = set(values) <= {0.0, 1.0}
+        else:
+            survives = other.category != "float" and bool(np.all((values >= row.min) & (values <= row.max)))
+        if row.holds(other) != survives:
+            wrong.append(f"{row} holds {other}: {row.holds(other)}, not {survives}")
+    assert wrong == []
 
 
 def _all_values(row):

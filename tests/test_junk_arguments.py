@@ -6,6 +6,7 @@ New public names are tested automatically. If a new name takes a new kind of arg
 
 import contextlib
 import io
+import itertools
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,7 @@ from junk_arguments import (
     objects,
     public_callables,
 )
+from slowly import slow
 from supremum import mixed_precision, tracing
 from supremum.errors import SupremumError
 
@@ -30,10 +32,18 @@ CALLABLES = public_callables()
 OBJECTS = objects(None)
 
 
+FEW = 4
+"""Fast tests try every nth junk value on an argument, starting from another one for each argument."""
+
+
 @pytest.fixture(autouse=True)
-def restored_settings(tmp_path, monkeypatch):
-    """Restore global settings after each test, and run it in a temporary folder."""
+def temporary_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@contextlib.contextmanager
+def restored_settings():
+    """Restore global settings."""
     registered = dict(mixed_precision.AUTOCAST_OPERATIONS)
     yield
     supremum.set_default_rules("jax")
@@ -73,14 +83,16 @@ def _call(function, owner, arguments, good, junk=None):
     return function(*args, **kwargs)
 
 
-def _failures(owner, get_callable, good):
-    """Call with junk in each argument; return a line for each foreign error or overlong message."""
+@restored_settings()
+def _failures(owner, get_callable, good, every):
+    """Call with every nth junk value in each argument; return a line for each foreign error or overlong message."""
     arguments = arguments_of(get_callable())
     with contextlib.suppress(SupremumError, NotImplementedError, LookupError):
         _call(get_callable(), owner, arguments, good)
     found = []
-    for name, *_ in arguments:
-        for title, junk in JUNK.items() if (owner, name) not in PASSED_ON else ():
+    for place, (name, *_) in enumerate(arguments):
+        values = itertools.islice(JUNK.items(), (len(owner) + place) % every, None, every)
+        for title, junk in values if (owner, name) not in PASSED_ON else ():
             if (owner, name, title) in ENDLESS or ((owner, name) in TAKES_CODE and callable(junk())):
                 continue
             try:
@@ -88,9 +100,9 @@ def _failures(owner, get_callable, good):
                     _call(get_callable(), owner, arguments, good, (name, junk()))
             except (SupremumError, NotImplementedError) as error:
                 if len(str(error)) > LONGEST_MESSAGE:
-                    found.append(f"{name}={title}: a message of {len(str(error)):,} characters")
+                    found.append(f"{owner}: {name}={title}: a message of {len(str(error)):,} characters")
             except Exception as error:
-                found.append(_line(name, title, error))
+                found.append(f"{owner}: {_line(name, title, error)}")
     return found
 
 
@@ -101,22 +113,48 @@ def _line(name, title, error):
         return f"{name}={title}: {type(error).__name__}"
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.one_in(10)
-@pytest.mark.parametrize("name", [name for name in CALLABLES if name not in ("training.initialize_processes",)])
-def test_functions_and_classes_raise_only_short_errors_of_this_library(name, tmp_path):
-    assert _failures(name, lambda: CALLABLES[name], good_values(tmp_path)) == []
+def _sets(groups, few, some):
+    """Return sets of parameters: few names of each group with few values, some with all, and all with all.
+
+    Args:
+        groups: lists of names, by a title.
+        few: every how many names are fast.
+        some: every how many names are slow; the last set of a group is exhaustive.
+    """
+    sets = []
+    for title, names in groups.items():
+        sets.append(pytest.param(names[::few], FEW, id=f"{title}-few"))
+        if len(names) > few // 2:
+            sets.append(slow(names[few // 2 :: some], 1, id=f"{title}-some"))
+        sets.append(pytest.param(names, 1, id=f"{title}-all", marks=pytest.mark.exhaustive))
+    return sets
+
+
+BY_PACKAGE = {
+    package: [*names]
+    for package, names in itertools.groupby(
+        (name for name in CALLABLES if name != "training.initialize_processes"), lambda name: name.rpartition(".")[0]
+    )
+}
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("name", OBJECTS)
-def test_methods_raise_only_short_errors_of_this_library(name, tmp_path):
-    make, names = objects(tmp_path)[name]
-    found = []
-    for method in names.split():
-        get_callable = partial(_bound, make, method)
-        found += [f"{method}: {line}" for line in _failures(f"{name}.{method}", get_callable, good_values(tmp_path))]
+@pytest.mark.one_slow_in(1)
+@pytest.mark.parametrize(("names", "every"), _sets(BY_PACKAGE, 8, 120))
+def test_functions_and_classes_raise_only_short_errors_of_this_library(names, every, tmp_path):
+    good = good_values(tmp_path)
+    assert [line for name in names for line in _failures(name, lambda name=name: CALLABLES[name], good, every)] == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.one_slow_in(1)
+@pytest.mark.parametrize(("names", "every"), _sets({"objects": [*OBJECTS]}, 5, 12))
+def test_methods_raise_only_short_errors_of_this_library(names, every, tmp_path):
+    good, found = good_values(tmp_path), []
+    for name in names:
+        make, methods = objects(tmp_path)[name]
+        for method in methods.split():
+            found += _failures(f"{name}.{method}", partial(_bound, make, method), good, every)
     assert found == []
 
 

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import supremum
 from conformance.departures import departures_of_version
 from float16_conversion import converts_to_float16_at_once
 from optional_packages import import_or_skip
+from programs import find_program
 from slowly import mostly_slow
 from supremum import explain, use_rules
 from supremum.arrays import asarray
@@ -216,9 +216,7 @@ def test_a_converted_number_is_exact_in_the_format(value, row):
 
 def test_the_explorer_converts_numbers_as_python_does(tmp_path):
     """Run the explorer's script in Node on numbers near the edges of every format."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("Node is not installed; the tests of the page in a browser say the same")
+    node = find_program("node")
     folder = Path(supremum.__path__[0])
     cases, expected = [], []
     for row, middle in itertools.product((*FLOATS, *INTEGERS), ("", "float32", "int64")):

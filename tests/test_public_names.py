@@ -19,18 +19,12 @@ HEAVY = ["jax", "torch", "matplotlib", "optax", "rich", "typer", "sklearn"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_exported_name_exists(package):
+def test_every_exported_name_exists_and_dir_shows_it(package):
     module = importlib.import_module(package)
     names = module.__all__
     assert names
     assert sorted(set(names)) == sorted(names)
-    for name in names:
-        assert getattr(module, name) is not None
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_dir_shows_the_public_names(package):
-    module = importlib.import_module(package)
+    assert [name for name in names if getattr(module, name, None) is None] == []
     assert {name for name in dir(module) if not name.startswith("__")} == set(module.__all__) - {"__version__"}
     assert {"__name__", "__doc__", "__all__"} <= set(dir(module))
 
@@ -41,46 +35,45 @@ def test_every_package_is_an_attribute_of_supremum():
     assert len(folders) == 15
 
 
-def test_packages_load_when_they_are_first_used():
-    assert _loaded_after("import supremum; from supremum import analysis, explorer, formats, launching, render") == []
-    assert "jax" in _loaded_after("import supremum; supremum.tracing.casts")
-    assert "jax" in _loaded_after("from supremum import tracing; tracing.casts")
+# Statements that one process runs in this order, by what they do.
+STEPS = {
+    "import supremum": "import supremum",
+    "ask for a dtype": "supremum.result_type('int8', 'uint8')",
+    "import packages without JAX": "from supremum import analysis, explorer, formats, launching, render",
+    "use a package": "supremum.tracing.casts",
+    "use an imported package": "from supremum import jaxprs; jaxprs.Adapter",
+    "import nn": "import supremum.nn",
+    "import optimizers": "import supremum.optimizers",
+}
 
 
-def _loaded_after(code):
-    script = f"import sys; {code}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+@pytest.fixture(scope="module")
+def loaded():
+    """The modules that are loaded after each step."""
+    lines = [f"{code}; print(*sys.modules)" for code in STEPS.values()]
+    script = "\n".join(["import sys", *lines])
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return result.stdout.split()
+    return dict(zip(STEPS, map(str.split, result.stdout.splitlines()), strict=True))
 
 
-def test_importing_supremum_loads_no_heavy_packages():
-    assert _loaded_after("import supremum; supremum.result_type('int8', 'uint8')") == []
+def test_packages_load_when_they_are_first_used(loaded):
+    for step in ("import supremum", "ask for a dtype", "import packages without JAX"):
+        assert {*HEAVY} & {*loaded[step]} == set(), step
+    assert "jax" in loaded["use a package"]
+    assert "supremum.jaxprs" in loaded["use an imported package"]
 
 
-def test_importing_supremum_loads_no_rule_sets():
-    script = "import sys, supremum; print(*sorted(m for m in sys.modules if m.startswith('supremum.rules.')))"
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    loaded = {name.removeprefix("supremum.rules.") for name in result.stdout.split()}
-    assert loaded == {
+def test_importing_supremum_loads_no_rule_sets(loaded):
+    found = {name.removeprefix("supremum.rules.") for name in loaded["import supremum"] if "supremum.rules." in name}
+    assert found == {
         "jax_flags", "lattices", "missing_values", "names", "reductions", "rule_set", "runtimes", "scope",
         "shared_cache", "verdicts",
     }  # fmt: skip
 
 
-def test_the_import_check_detects_jax():
-    assert "jax" in _loaded_after("import supremum; supremum.mixed_precision")
-
-
-@pytest.mark.slow
-def test_importing_nn_does_not_load_sparse_arrays():
-    script = "import sys, supremum.nn; print('jax.experimental.sparse' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["False"]
-
-
-def test_importing_nn_does_not_load_optax():
-    assert "optax" not in _loaded_after("import supremum.nn")
-    assert "optax" in _loaded_after("import supremum.nn, supremum.optimizers")
+def test_importing_nn_loads_neither_sparse_arrays_nor_optax(loaded):
+    assert {"optax", "jax.experimental.sparse"} & {*loaded["import nn"]} == set()
+    assert "optax" in loaded["import optimizers"]
 
 
 def test_an_unknown_attribute_raises_attribute_error():

@@ -65,8 +65,8 @@ def test_typical_programs_have_the_types_that_they_state(environment, tmp_path):
     assert "Array" in told[0]
 
 
-def completions(environment, program, folder):
-    """What an editor offers at the end of a program: the answer of pyright's language server."""
+def completions(environment, programs, folder):
+    """What an editor offers at the end of each program: the answers of pyright's language server."""
     server = subprocess.Popen(
         [BIN / "pyright-langserver", "--stdio"],
         cwd=folder,
@@ -94,24 +94,26 @@ def completions(environment, program, folder):
                 send(id=message["id"], result=[{} for _ in (message["params"] or {}).get("items", [])])
         return message["result"]
 
-    uri = (folder / "program.py").as_uri()
-    lines = program.split("\n")
+    offered = []
     try:
         ask("initialize", processId=None, rootUri=folder.as_uri(), capabilities={})
         send(method="initialized", params={})
-        document = {"uri": uri, "languageId": "python", "version": 1, "text": program}
-        send(method="textDocument/didOpen", params={"textDocument": document})
-        place = {"line": len(lines) - 1, "character": len(lines[-1])}
-        found = ask("textDocument/completion", textDocument={"uri": uri}, position=place)
+        for number, program in enumerate(programs):
+            uri, lines = (folder / f"program{number}.py").as_uri(), program.split("\n")
+            document = {"uri": uri, "languageId": "python", "version": 1, "text": program}
+            send(method="textDocument/didOpen", params={"textDocument": document})
+            place = {"line": len(lines) - 1, "character": len(lines[-1])}
+            found = ask("textDocument/completion", textDocument={"uri": uri}, position=place)
+            offered.append({item["label"].strip("\"'") for item in found["items"]})
     finally:
         server.kill()
         server.communicate()
-    labels = {item["label"].strip("\"'") for item in found["items"]}
-    return {label for label in labels if not label.endswith("=")}  # without the names of other arguments
+    # Without the names of other arguments.
+    return [{label for label in labels if not label.endswith("=")} for labels in offered]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["result_type(1, 2, rules=", "use_rules(", "set_default_rules(", "analysis.order_of("])
-def test_editors_complete_the_names_of_rule_sets(call, environment, tmp_path):
-    found = completions(environment, f'import supremum\nsupremum.{call}"', tmp_path)
-    assert found == set(rule_names())
+def test_editors_complete_the_names_of_rule_sets(environment, tmp_path):
+    calls = ["result_type(1, 2, rules=", "use_rules(", "set_default_rules(", "analysis.order_of("]
+    offered = completions(environment, [f'import supremum\nsupremum.{call}"' for call in calls], tmp_path)
+    assert dict(zip(calls, offered, strict=True)) == {call: set(rule_names()) for call in calls}

@@ -51,7 +51,7 @@ def test_both_tables_mark_the_cells_that_differ(first):
 
 
 def test_differing_cells_have_both_explanations_and_others_one():
-    compared = compare("jax-x64", "numpy", types="all")
+    compared = compare("jax-x64", "numpy", types=TYPES)
     assert 0 < len(compared.differing) < len(compared.left.decisions)
     left, right = (table.cells() for table in read(side_by_side_to_html(compared.side_by_side()))[0])
     for pair in compared.left.decisions:
@@ -66,11 +66,11 @@ def test_differing_cells_have_both_explanations_and_others_one():
 
 def test_pictures_mark_the_same_cells_and_name_every_difference():
     for first, second in [("jax-x64", "numpy"), ("torch", "jax-x64"), ("tf-safe", "tf-rfc-safe"), ("paddle", "paddle")]:
-        compared = compare(first, second)
+        compared = compare(first, second, types=TYPES)
         root = ET.fromstring(side_by_side_to_svg(compared.side_by_side()))
         marks = [group.get("data-mark") for group in root.iter(f"{SVG}g") if group.get("data-mark")]
         assert sorted(marks) == sorted([*compared.differing.values()] * 2)
-        assert len(list(root.iter(f"{SVG}rect"))) == 2 * 324 + 1 + len(_legend(root))
+        assert len(list(root.iter(f"{SVG}rect"))) == 2 * len(TYPES) ** 2 + 1 + len(_legend(root))
         cells = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
         assert sorted(cell.find(f"{SVG}text").text for cell in cells) == sorted(
             _shown(decision) for table in (compared.left, compared.right) for decision in table.decisions.values()

@@ -135,8 +135,8 @@ def test_the_first_failure_sets_the_exit_code_and_ends_the_others(script, tmp_pa
         "    sys.exit(7)\n"
         "time.sleep(1000)"
     )
-    done = run("-n", 3, path)
-    assert done.returncode == 7
+    done = CliRunner().invoke(app, ["launch", "-n", "3", str(path)])
+    assert done.exit_code == 7
     message = done.stderr[done.stderr.index("supremum launch: ") :].splitlines()
     assert re.fullmatch(
         r"supremum launch: Process 1 of 3 ended with exit code 7 \d+\.\d s after the start; the others were ended.",

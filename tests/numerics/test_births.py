@@ -9,10 +9,14 @@ import pytest
 from jax import lax
 
 import supremum
+from slowly import mostly_slow, slow
 from supremum.numerics import Births, first_nonfinite, profile
 
 X = jnp.array([0.0, 1.0, 4.0])
 MODES = pytest.mark.parametrize("mode", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+SLOW_WHEN_JITTED = pytest.mark.parametrize(
+    "mode", [pytest.param(lambda function: function, id="eager"), slow(jax.jit, id="jitted")]
+)
 
 
 def told(found):
@@ -29,7 +33,7 @@ def test_births_are_in_order_of_execution(mode):
     assert np.isnan(found.outputs)
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_a_birth_that_where_masks_does_not_reach_the_result(mode):
     found = mode(first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0).sum() + jnp.sum(1 / x[1:])))(X)
     assert told(found) == [("infinity", "log", False)]
@@ -69,7 +73,7 @@ def test_iterations_of_nested_loops(mode):
     assert (found[0].primitive, found[0].iterations, found[0].runs) == ("log", (0, 2), 5)
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_iterations_of_a_while_loop_and_its_condition(mode):
     def function(x):
         return lax.while_loop(lambda c: 1.0 / c[1] < 1e9, lambda c: (c[0] + 1, c[1] - 1.0), (0, x[2]))
@@ -89,7 +93,7 @@ def test_iterations_of_a_backward_pass_are_those_of_the_forward_pass():
     assert {birth.iterations for birth in found} == {(2,)}
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_only_the_branch_that_runs_is_looked_into(mode):
     def function(x):
         return lax.cond(x[1] > 0, lambda x: x * 2, lambda x: jnp.log(x), x)
@@ -141,25 +145,29 @@ def test_arguments_are_named_by_their_path():
     assert told(found) == [("nan", "mul", True)]
 
 
-def test_the_classic_trap_is_said_in_words_and_its_fix_works():
-    cases = {
-        "log": jnp.log, "sqrt": jnp.sqrt, "reciprocal": lambda x: 1.0 / x, "root": lambda x: x**0.5,
-        "norm": lambda x: jnp.sqrt(x * x),
-    }  # fmt: skip
-    for name, f in cases.items():
-        found = first_nonfinite(jax.grad(lambda x, f=f: jnp.where(x > 0, f(x), 0.0).sum()))(X)
-        (birth,) = (birth for birth in found if "branch that where did not choose" in birth.cause)
-        assert birth.reached_output, name
-        assert birth.backward, name
-        assert "`jnp.where(ok, f(safe), other)`" in birth.fix
+TRAPS = {
+    "log": jnp.log, "sqrt": jnp.sqrt, "reciprocal": lambda x: 1.0 / x, "root": lambda x: x**0.5,
+    "norm": lambda x: jnp.sqrt(x * x),
+}  # fmt: skip
 
-        def repaired(x, f=f):
-            ok = x > 0
-            safe = jnp.where(ok, x, 1.0)
-            return jnp.where(ok, f(safe), 0.0).sum()
 
-        assert np.isfinite(jax.grad(repaired)(X)).all(), name
-        assert not first_nonfinite(jax.grad(repaired))(X), name
+@pytest.mark.parametrize("name", mostly_slow(TRAPS, "log", "norm"))
+def test_the_classic_trap_is_said_in_words_and_its_fix_works(name):
+    f = TRAPS[name]
+    found = first_nonfinite(jax.grad(lambda x: jnp.where(x > 0, f(x), 0.0).sum()))(X)
+    (birth,) = (birth for birth in found if "branch that where did not choose" in birth.cause)
+    assert birth.reached_output
+    assert birth.backward
+    assert "`jnp.where(ok, f(safe), other)`" in birth.fix
+
+    def repaired(x):
+        ok = x > 0
+        safe = jnp.where(ok, x, 1.0)
+        return jnp.where(ok, f(safe), 0.0).sum()
+
+    found = first_nonfinite(jax.grad(repaired))(X)
+    assert np.isfinite(found.outputs).all()
+    assert not found
 
 
 def test_a_gradient_without_where_is_no_trap():
@@ -256,7 +264,7 @@ def test_vmap_around_finds_the_births_of_all_examples():
     assert (found[0].runs, found[0].operands[0].largest) == (1, 0.0)
 
 
-@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("check", [True, slow(False)])
 def test_shard_map_around(check):
     mesh, spec = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("i",)), jax.sharding.PartitionSpec("i")
     looked = first_nonfinite(
@@ -272,7 +280,7 @@ def test_shard_map_around(check):
 FORMATS = ["float16", "bfloat16", "float8_e5m2", "float8_e4m3fn", "complex64"]
 
 
-@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("dtype", mostly_slow(FORMATS, "float16", "float8_e4m3fn", "complex64"))
 def test_formats(dtype):
     found = first_nonfinite(lambda x: x.astype(dtype) * jnp.ones((), dtype))(jnp.array([1.0, jnp.inf]))
     is_finite_format = dtype == "float8_e4m3fn"

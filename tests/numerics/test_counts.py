@@ -12,11 +12,13 @@ import pytest
 
 from numerics.programs import program
 from numerics.reference import FLOATS, bits, counts_of, profile_with_values
+from slowly import mostly_slow, slow
 from supremum.formats import as_format
 from supremum.numerics import profile
 from supremum.numerics.tallies import Tally, added, empty, measure, questions_of
 from supremum.numerics.value_counts import counted
 
+JITTED = jax.jit(measure, static_argnums=(1, 2))
 DTYPES = [row for row in FLOATS if row.bits >= 8 and row.name != "float64"]
 
 
@@ -39,15 +41,14 @@ def check_counts(function, arguments, histogram):
     return found
 
 
-@pytest.mark.one_in(50)
-@pytest.mark.parametrize("seed", range(50))
+# Short programs are fast: one of loops, one of products and one of gradients.
+@pytest.mark.parametrize("seed", mostly_slow(range(50), 16, 48))
 def test_counts_of_random_programs_are_those_of_numpy(seed):
     made = program(seed)
     assert len(check_counts(made.function, made.arguments, histogram=seed % 2 == 0)) > 0
 
 
-@pytest.mark.one_in(50)
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", mostly_slow(range(50), 17))
 def test_results_and_counts_are_the_same_eager_and_jitted(seed):
     made = program(seed)
     eager = profile(made.function)(*made.arguments)
@@ -90,16 +91,19 @@ def test_results_are_bit_equal_under_all_optimizations():
     assert seeds_with_other_results([5, 18]) == []
 
 
-@pytest.mark.slow
-@pytest.mark.one_slow_in(3)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_results_of_random_programs_are_bit_equal_under_all_optimizations(first):
     assert seeds_with_other_results(range(first, first + 10)) == []
 
 
-@pytest.mark.parametrize("histogram", [False, True], ids=["counts", "histogram"])
+@pytest.mark.parametrize(
+    ("run", "histogram"),
+    [(measure, True), (JITTED, False), slow(measure, False), slow(JITTED, True)],
+    ids=["eager histogram", "jitted counts", "eager counts", "jitted histogram"],
+)
 @pytest.mark.parametrize("source", DTYPES, ids=str)
-def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source, histogram):
+def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source, run, histogram):
     if source.bits <= 16:
         values = np.arange(2**source.bits, dtype=f"uint{source.bits}").view(source.dtype)
     else:
@@ -109,9 +113,8 @@ def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source, histogram
     questions = questions_of(source, FLOATS, histogram)
     given = jnp.asarray(values)
     expected = counts_of([values], FLOATS, histogram)
-    for run in (measure, jax.jit(measure, static_argnums=(1, 2))):
-        tally = jax.tree.map(np.asarray, run(given, source, questions))
-        assert same(counted(tally, source, questions, FLOATS, values.size).to_dict(), expected)
+    tally = jax.tree.map(np.asarray, run(given, source, questions))
+    assert same(counted(tally, source, questions, FLOATS, values.size).to_dict(), expected)
 
 
 @pytest.mark.parametrize("name", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])

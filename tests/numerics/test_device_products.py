@@ -17,11 +17,15 @@ from hypothesis import strategies as st
 from jax import lax
 
 from numerics import device_reference as reference
+from slowly import slow
 from supremum.numerics import on
 from supremum.numerics.devices import ALGORITHMS
 from supremum.numerics.rounding import rounded, truncated
 
 MODES = pytest.mark.parametrize("mode", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+SLOW_WHEN_JITTED = pytest.mark.parametrize(
+    "mode", [pytest.param(lambda function: function, id="eager"), slow(jax.jit, id="jitted")]
+)
 RNG = np.random.default_rng(0)
 LEFT, RIGHT = reference.whole(RNG, (5, 4)), reference.whole(RNG, (4, 3))
 COLUMN, ROW = reference.full(RNG, (5, 1)), reference.full(RNG, (1, 3))
@@ -62,7 +66,7 @@ ARITHMETIC = {
 }
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize("device", ARITHMETIC)
 @pytest.mark.parametrize(("one", "other"), [(None, None), *product(LEVELS[1:], LEVELS[1:])])
 def test_precision_of_each_operand(device, one, other, mode):
@@ -105,7 +109,7 @@ def test_every_preset_of_jax_is_known():
     assert {*SPLIT, *ONCE, "F64_F64_F64"} == {name for name in ALGORITHMS if not name.startswith("ANY_F8")}
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize("name", ONCE)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_algorithms_of_one_pass(name, dtype, mode):
@@ -142,7 +146,7 @@ def test_float64_algorithm_without_64_bits(mode):
     assert not jax.config.jax_enable_x64
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name.startswith("ANY_F8")])
 def test_float8_algorithms(name, mode):
     x, y = LEFT.astype(ml_dtypes.float8_e4m3fn), RIGHT.astype(ml_dtypes.float8_e5m2)
@@ -161,7 +165,7 @@ def test_a_dot_algorithm_is_the_preset_with_its_types():
     same(one, other)
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "float8_e4m3fn", "float64"])
 @pytest.mark.parametrize("device", ["h100", "tpu"])
 def test_other_operands_are_multiplied_as_here(dtype, device, mode):
@@ -189,7 +193,7 @@ def test_complex_operands_on_a_gpu_round_both_parts(mode):
     same(mode(on("a100", jnp.matmul))(x, y), (rounded[0] @ rounded[1]).astype("complex64"))
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize(("device", "rounding"), [("h100", reference.tf32), ("tpu", reference.bfloat16)])
 def test_batches_and_several_contracted_axes(device, rounding, mode):
     x, y = reference.whole(RNG, (3, 2, 5, 2)), reference.whole(RNG, (2, 2, 4, 3))
@@ -210,7 +214,7 @@ def convolution(x, k, groups=1):
     return found
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("device", "rounding"), [("h100", reference.tf32), ("tpu", reference.bfloat16)])
 def test_convolutions(device, rounding, groups, mode):
@@ -221,7 +225,7 @@ def test_convolutions(device, rounding, groups, mode):
     same(convolve(x, k), reference.once(lambda x, k: convolution(x, k, groups), x, k, rounding))
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize(("device", "rounding"), [("h100", reference.tf32), ("tpu", reference.bfloat16)])
 def test_ragged_products(device, rounding, mode):
     x, w, sizes = reference.whole(RNG, (6, 4)), reference.whole(RNG, (2, 4, 3)), jnp.array([4, 2])
@@ -263,7 +267,7 @@ def test_infinity_nan_and_zero_stay_what_they_are(precision, device):
     np.testing.assert_allclose(found, exact, rtol=1e-2)
 
 
-@MODES
+@SLOW_WHEN_JITTED
 @pytest.mark.parametrize(("exponent", "mantissa", "rounding"), [
     (8, 10, reference.tf32), (8, 7, reference.bfloat16), (5, 10, reference.float16),
 ])  # fmt: skip
@@ -290,7 +294,8 @@ def test_cut_values_keep_infinity_and_nan():
 # Without the flags of the tests, and with the optimizations that users have.
 PROGRAM = """
     import jax, jax.numpy as jnp, numpy as np, ml_dtypes
-    from supremum.numerics import on
+    from slowly import slow
+from supremum.numerics import on
 
     values = np.random.default_rng(0).integers(2**12, 2**13, (2, 4, 4)).astype("float32")
     x, y = values

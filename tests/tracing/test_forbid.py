@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from slowly import mostly_slow
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.tracing import ForbiddenCastError, casts, forbid_casts
 from supremum_pytest import forbid_casts_fixture  # noqa: F401
@@ -203,7 +204,7 @@ OPTIMIZERS = (
 )
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", mostly_slow(OPTIMIZERS, "adam", "lion", "adafactor"))
 def test_a_block_around_an_optimizer_names_the_line_or_passes(name):
     import optax
 
