@@ -8,12 +8,12 @@ from typing import Any
 
 from assignment_cells import IN_PLACE, TARGETS, Write, assign_in, document, measured, numbers, set_at
 from extract_oracles import SCALARS
-from oracle_tinygrad import CODES, FORMATS, is_defined, make, name_of, numbers_in, use_cpu
+from oracle_tinygrad import CODES, FORMATS, is_defined, make, name_of, numbers_in, use_device
 
 
 def tinygrad() -> dict[str, Any]:
     """Measure tinygrad's tensors. A row is a tensor in memory, since a weak tensor has no memory to write into."""
-    use_cpu()
+    use_device("PYTHON")
     code_of = {name: code for code, name in CODES.items()}
     keys = [*CODES, *SCALARS]
 

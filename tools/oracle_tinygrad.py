@@ -8,7 +8,7 @@ modules describe, the document has:
     triples  {"LEFT MIDDLE": cells}: `least_upper_dtype` of three dtypes, with a column for each code
     accumulators  {REDUCTION: cells}: the dtype of the last reduction in the graph, with a column for each code
 
-Values need a C compiler: `clang`, or what the environment variable CC names.
+The values of casts need a C compiler: `clang`, or what the environment variable CC names.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def _pairs(names: str) -> dict[str, str]:
     return {ours: theirs or ours for ours, _, theirs in pairs}
 
 
-def use_cpu() -> None:
-    """Let tinygrad compute on the CPU, without its cache on disk; call this before tinygrad is imported."""
-    os.environ |= {"DEV": "CPU", "CACHELEVEL": "0"}
+def use_device(name: str) -> None:
+    """Let tinygrad compute on a device, without its cache on disk; call this before tinygrad is imported."""
+    os.environ |= {"DEV": name, "CACHELEVEL": "0"}
 
 
 def _dtype(name: str) -> Any:
@@ -126,7 +126,7 @@ def numbers_in(result: Any) -> Any:
 
 def tinygrad() -> dict[str, Any]:
     """Measure tensors with tensors, weak tensors and Python numbers, and numbers out of range on the CPU."""
-    use_cpu()
+    use_device("PYTHON")
     from extract_oracles import OPERATORS, SCALARS, UNARY_OPERATORS, pairs, tables
     from tinygrad import Tensor
     from tinygrad.dtype import least_upper_dtype
@@ -214,7 +214,7 @@ def accumulator(result: Any) -> str:
 
 def tinygrad_arrays() -> dict[str, Any]:
     """Measure functions of whole tensors, which accept no Python numbers except as bounds."""
-    use_cpu()
+    use_device("PYTHON")
     from extract_oracles import SCALARS, tables
     from tinygrad import Tensor
 
@@ -267,7 +267,7 @@ def tinygrad_arrays() -> dict[str, Any]:
 
 def tinygrad_casts() -> dict[str, Any]:
     """Measure casts of values on the CPU, whose C code converts as the processor does."""
-    use_cpu()
+    use_device("CPU")
     import numpy as np
     from tinygrad import Tensor
 
