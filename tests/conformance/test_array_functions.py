@@ -13,7 +13,7 @@ from conformance.array_departures import ARRAY_DEPARTURES, FOREIGN
 from conformance.departures import expected_cells
 from conformance.measured import document
 from optional_packages import import_or_skip
-from slowly import slow
+from slowly import for_each, slow
 from supremum import explain, get_rules
 from supremum.formats import as_format
 from supremum.operations import OPERATIONS, REDUCTIONS, Family, as_operation
@@ -199,9 +199,10 @@ def test_sums_of_numpy_arrays_and_tensors_differ_from_tensors_in_the_listed_numb
     assert different == FOREIGN[rules]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
+@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("rules", RULE_SETS)
-@pytest.mark.parametrize("operation", [*REDUCTIONS, *WHOLE])
+@for_each("operation", [*REDUCTIONS, *WHOLE])
 def test_decisions_have_reasons_and_refusals_have_fixes(rules, operation):
     rule_set = get_rules(rules)
     names = ["bool", "uint8", "int8", "int32", "bfloat16", "float16", "float32", "float64", "complex64"]

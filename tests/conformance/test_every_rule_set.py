@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from slowly import for_each
 from supremum import PromotionError, explain, get_rules
 from supremum.analysis.tables import STANDARD_TYPES
 from supremum.formats import FORMATS, as_format, is_available
@@ -267,8 +268,7 @@ def test_stand_ins_of_every_rule_set_are_as_listed():
         assert get_rules(rules).stands_in[name] == OTHER_STAND_INS.get(rules, STAND_INS).get(name, "divide")
 
 
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize(("rules", "name"), LACKING)
+@for_each("rules, name", LACKING, one_in=10, one_slow_in=4)
 def test_missing_functions_are_decided_as_their_stand_ins(rules, name):
     rule_set, accepted = get_rules(rules), 0
     library = rule_set.library

@@ -5,10 +5,10 @@ import dataclasses
 import itertools
 
 import numpy as np
-import pytest
 
 from conformance.measured import NUMBERS
 from conformance.measured_rules import ORACLE_OF
+from slowly import for_each
 from supremum import explain, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
@@ -84,8 +84,7 @@ FIXED = ["add", "equal", "floor_divide", "where", "copysign", "fmax", "poisson_n
 FIXED += ["bitwise_and", "bitwise_left_shift"]
 
 
-@pytest.mark.one_in(9)
-@pytest.mark.parametrize("operation", FIXED)
+@for_each("operation", FIXED, one_in=9)
 def test_rules_accept_the_operands_after_the_fix_of_every_refusal(operation):
     refused = 0
     for a, b in itertools.product([*(row.name for row in FORMATS), "int64[]", "float32[]", *SCALARS], repeat=2):

@@ -14,6 +14,7 @@ from conformance.measured import cells, document
 from conformance.measured_rules import ORACLE_OF
 from conformance.test_casts import number
 from optional_packages import import_or_skip
+from slowly import for_each
 from supremum import explain, use_rules
 from supremum.formats import as_format
 from supremum.operations import REDUCTIONS
@@ -83,8 +84,8 @@ def test_quotients_of_integers_are_those_of_pyarrow(library):
         assert [[int(each) for each in side] for side in (left[:2] / 2, 7 / left[:2])] == [[3, -3], [1, -1]]
 
 
-@pytest.mark.parametrize(
-    ("value", "into", "stored"),
+@for_each(
+    "value, into, stored",
     [
         ("int8", "int8", True),
         ("int8", "int16", False),
