@@ -47,8 +47,7 @@ def for_each(names, values, *, one_in=1, one_slow_in=1):
     def decorate(test):
         @functools.wraps(test)
         def run(share, **others):
-            __tracebackhide__ = True
-            failed, skipped = [], []
+            failed, skipped, errors = [], [], []
             for value in share:
                 given = dict(zip(names, value if len(names) > 1 else [value], strict=True))
                 try:
@@ -57,7 +56,10 @@ def for_each(names, values, *, one_in=1, one_slow_in=1):
                     skipped.append(str(reason))
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append(f"{value}: {type(error).__name__}: {str(error)[:1000]}")
-            assert not failed, "\n".join([f"{len(failed)} of {len(share)} cases failed:", *failed[:SHOWN]])
+                    errors.append(error)
+            if failed:
+                text = "\n".join([f"{len(failed)} of {len(share)} cases failed:", *failed[:SHOWN]])
+                raise AssertionError(text) from errors[0]
             if len(skipped) == len(share):
                 pytest.skip(skipped[0])
 

@@ -42,7 +42,7 @@ NAMES = sorted(functions(supremum.namespace("numpy")))
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
-@for_each("name", NAMES, one_in=60, one_slow_in=6)
+@for_each("name", NAMES, one_in=120, one_slow_in=6)
 def test_junk_arguments_raise_only_supremum_errors(name, library, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if library == "torch":

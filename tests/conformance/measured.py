@@ -76,10 +76,12 @@ class Comparison:
     Args:
         rules: the name of the rule set.
         departures: the rows that may explain a difference.
+        label: a function that gives the name of an operand in departures.
     """
 
-    def __init__(self, rules, departures):
+    def __init__(self, rules, departures, label=str):
         self.rules = rules
+        self.label = label
         self.departures = departures
         self.compared = collections.Counter()
         self.skipped = collections.Counter()
@@ -89,8 +91,9 @@ class Comparison:
     def add(self, operation, form, left, right, *, ours, theirs):
         """Compare one cell; the names of several dtypes in `theirs` are separated by `|`."""
         self.compared[form] += 1
-        if ours in theirs.split("|"):
+        if ours == theirs or ours in theirs.split("|"):
             return
+        left, right = self.label(left), self.label(right)
         rows = [row for row in self.departures if row.covers(operation, form, left, right, ours, theirs)]
         self.covered.update(rows)
         if len(rows) != 1:
@@ -176,6 +179,10 @@ class Oracle:
     def _operands(self):
         return {}
 
+    @functools.cached_property
+    def _answers(self):
+        return {}
+
     def operand(self, code):
         """The operand that a code stands for."""
         if code not in self._operands:
@@ -188,7 +195,13 @@ class Oracle:
         return name if name in self.numbers else name.removesuffix("*")
 
     def ours(self, operation, *codes, cell=""):
-        """What our rules decide for a cell."""
+        """What our rules decide for a cell, remembered because operators and functions ask the same."""
+        key = (operation, codes, cell.startswith("("))
+        if key not in self._answers:
+            self._answers[key] = self._ours(operation, codes, cell)
+        return self._answers[key]
+
+    def _ours(self, operation, codes, cell):
         decision = get_rules(self.rules).decide(operation, [self.operand(code) for code in codes if code])
         return self.written(decision, cell) if decision else REFUSED
 
