@@ -1,7 +1,12 @@
-"""Mark test parameters and examples as slow: `make test` runs a few parameters, `.ci/run` runs all."""
+"""Choose the parameters with which a test is fast, slow or exhaustive, and run many of them in one item."""
+
+import functools
+import inspect
 
 import pytest
 
+SHOWN = 20
+"""How many failed cases `for_each` shows."""
 LONG_EXAMPLES = {
     "supremum.demo.digits.Digits", "supremum.demo.figures.draw_underflow", "supremum.demo.underflow.first_gradients",
     "supremum.mixed_precision.weight_storage.rounding.rounded",
@@ -38,3 +43,60 @@ def mostly_slow(values, *fast):
 def slow(*values, **options):
     """Mark a set of parameters that `make test` leaves out."""
     return pytest.param(*values, marks=pytest.mark.slow, **options)
+
+
+def for_each(names, values, *, one_in=1, one_slow_in=1):
+    """Decorate a test that is called once for each value, in one item for all fast, slow or exhaustive values.
+
+    An item fails if the test fails for any value, and names all such values. It is skipped if the test is for all.
+
+    >>> @for_each("number", [1, 2])
+    ... def test_numbers_are_small(number):
+    ...     assert number < 3
+
+    Args:
+        names: the parameters that get a value, separated by commas.
+        values: the values; tuples if there are several parameters.
+        one_in: every nth value is fast, the others are slow or exhaustive; 0 if none is fast.
+        one_slow_in: every nth of the others is slow.
+    """
+    names = [name.strip() for name in names.split(",")]
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run(share, **others):
+            failed, skipped, errors = [], [], []
+            for value in share:
+                given = dict(zip(names, value if len(names) > 1 else [value], strict=True))
+                try:
+                    test(**given, **others)
+                except pytest.skip.Exception as reason:
+                    skipped.append(str(reason))
+                except (Exception, pytest.fail.Exception) as error:
+                    failed.append(f"{value}: {type(error).__name__}: {str(error)[:1000]}")
+                    errors.append(error)
+            if failed:
+                text = "\n".join([f"{len(failed)} of {len(share)} cases failed:", *failed[:SHOWN]])
+                raise AssertionError(text) from errors[0]
+            if len(skipped) == len(share):
+                pytest.skip(skipped[0])
+
+        kept = [each for name, each in inspect.signature(test).parameters.items() if name not in names]
+        share = inspect.Parameter("share", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        run.__signature__ = inspect.Signature([share, *kept])
+        return pytest.mark.parametrize("share", _shares(values, one_in, one_slow_in))(run)
+
+    return decorate
+
+
+def _shares(values, one_in, one_slow_in):
+    """Split values into one set of parameters for each group of tests that has some."""
+    values = list(values)
+    fast = values[::one_in] if one_in else []
+    others = [value for at, value in enumerate(values) if not one_in or at % one_in]
+    marks = {
+        "fast" if others else "all": (fast, ()),
+        "slow": (others[::one_slow_in], [pytest.mark.slow]),
+        "exhaustive": ([value for at, value in enumerate(others) if at % one_slow_in], [pytest.mark.exhaustive]),
+    }
+    return [pytest.param(share, id=name, marks=of) for name, (share, of) in marks.items() if share]

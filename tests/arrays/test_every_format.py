@@ -12,7 +12,7 @@ import supremum
 from arrays.every_format import call, functions, parameters, values
 from junk_arguments import JUNK
 from optional_packages import import_or_skip
-from slowly import slow
+from slowly import for_each, slow
 from supremum.arrays import ComputationError
 from supremum.errors import SupremumError
 from supremum.formats import as_format
@@ -41,10 +41,8 @@ NAMES = sorted(functions(supremum.namespace("numpy")))
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.one_slow_in(6)
-@pytest.mark.one_in(60)
 @pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES, one_in=120, one_slow_in=6)
 def test_junk_arguments_raise_only_supremum_errors(name, library, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if library == "torch":
@@ -54,15 +52,15 @@ def test_junk_arguments_raise_only_supremum_errors(name, library, tmp_path, monk
     if function is None:
         pytest.skip(f"{library} has no {name}")
     found = []
-    for each in parameters(name, function):
+    for parameter in parameters(name, function):
         for title, junk in JUNK.items():
             given = values(xp, as_format("float32"), (2, 2))
             try:
-                call(name, function, given | {each.name: junk()}, chosen=each.name)
+                call(name, function, given | {parameter.name: junk()}, chosen=parameter.name)
             except (SupremumError, NotImplementedError):
                 pass
             except Exception as error:
-                found.append((each.name, title, type(error).__name__, str(error)[:100]))
+                found.append((parameter.name, title, type(error).__name__, str(error)[:100]))
     assert found == []
 
 

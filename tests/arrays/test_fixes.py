@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import itertools
-import os
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ import supremum
 from arrays import fixes
 from arrays.calls import RULE_SETS, function_of
 from optional_packages import import_or_skip
-from slowly import mostly_slow
+from slowly import for_each, mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS, InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
@@ -55,10 +54,8 @@ def _turn(rules, library):
     return RULE_SETS.index(rules) * len(LIBRARIES) + LIBRARIES.index(library)
 
 
-def _every_or_alike(library, turn):
-    """Return all calls of all operations if SUPREMUM_EVERY_FIX is set, else some of each kind, others in each turn."""
-    if os.environ.get("SUPREMUM_EVERY_FIX") == "1":
-        return ((name, fixes.calls_of(library, name)) for name in ELEMENTWISE_OPERATIONS)
+def _some_of_each_kind(library, turn):
+    """Return some calls of each kind, others in each turn."""
     asked = fixes.alike_calls(library, turn)
     # JAX takes long to compile, so a turn has only a third of the kinds of operations.
     return itertools.islice(asked, turn // len(LIBRARIES) % 3, None, 3) if library == "jax" else asked
@@ -78,25 +75,35 @@ def test_turns_cover_every_operation_with_every_format_on_both_sides():
 
 # Refusals have kinds: operations with the same categories of operands and results, and formats with the same category,
 # width and origin. Each kind is tested for each rule set and library, each time with other members of the kind.
-@pytest.mark.one_slow_in(3)
-@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("rules", RULE_SETS)
+@for_each("rules", RULE_SETS, one_in=0, one_slow_in=3)
 def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
-    number = _check_fixes(library, rules, lambda name: _every_or_alike(name, _turn(rules, library)))
+    number = _check_fixes(library, rules, lambda name: _some_of_each_kind(name, _turn(rules, library)))
     assert number["refused"] + number["lacking"] > 50
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("rules", RULE_SETS)
+@for_each("rules", RULE_SETS, one_in=0, one_slow_in=3)
 def test_fixes_of_every_kind_of_refusal_work_on_raw_arrays(rules, library):
     turn = _turn(rules, library)
     number = _check_fixes(
-        library, rules, lambda name: itertools.islice(_every_or_alike(name, turn), turn % 3, None, 3), wrapped=False
+        library, rules, lambda name: itertools.islice(_some_of_each_kind(name, turn), turn % 3, None, 3), wrapped=False
     )
     assert number["refused"] + number["lacking"] > 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("wrapped", [True, False], ids=["arrays", "raw arrays"])
+def test_fixes_of_every_refusal_work(rules, library, wrapped):
+    """Takes minutes for each library and rule set."""
+
+    def calls_of(name):
+        return ((each, fixes.calls_of(name, each)) for each in ELEMENTWISE_OPERATIONS)
+
+    number = _check_fixes(library, rules, calls_of, wrapped)
+    assert number["refused"] + number["lacking"] > 50
 
 
 COUNTED = ("bool", "uint8", "int32", "float16", "float32", "complex64")
@@ -116,9 +123,8 @@ BEYOND_32_BITS_OF_JAX = BEYOND_32_BITS | {
 FEW = ("subtract", "pow", "negative", "logical_and", "less")
 
 
-@pytest.mark.one_slow_in(3)
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
-@pytest.mark.parametrize("rules", mostly_slow(RULE_SETS, "jax-x32"))
+@for_each("rules", ["jax-x32", *(name for name in RULE_SETS if name != "jax-x32")], one_in=25, one_slow_in=3)
 def test_fixes_of_common_formats_work(rules, library):
     def calls_of(name, names=FEW):
         return [(each, fixes.calls_of(name, each, COUNTED)) for each in names]

@@ -13,6 +13,7 @@ import pytest
 from arrays import calls
 from arrays.calls import BINARY, CLASSIC, OPERATORS, REFUSED
 from conformance.assignment_judge import IN_PLACE
+from slowly import for_each
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, asarray, ops
 from supremum.arrays.array import wrap
@@ -195,9 +196,10 @@ MASKED = np.ma.masked_array([1.0, 2.0], mask=[False, True])
 MATRIX = np.ones((2, 2)).view(np.matrix)
 
 
-@pytest.mark.parametrize("order", ["left", "right"])
-@pytest.mark.parametrize("other", [MASKED, MATRIX], ids=["masked", "matrix"])
-@pytest.mark.parametrize("name", ["add", "subtract", "divide", "less", "equal", "pow"])
+@for_each(
+    "name, other, order",
+    itertools.product(("add", "subtract", "divide", "less", "equal", "pow"), (MASKED, MATRIX), ("left", "right")),
+)
 def test_masked_arrays_and_matrices_are_refused(name, other, order):
     a = wrap(np.ones(other.shape))
     call = (other, a) if order == "left" else (a, other)
@@ -216,7 +218,7 @@ NON_NUMERIC = {
 }
 
 
-@pytest.mark.parametrize("other", NON_NUMERIC.values(), ids=NON_NUMERIC)
+@for_each("other", NON_NUMERIC.values())
 def test_non_numeric_arrays_are_refused(other):
     for backend in (np, jnp):
         a = wrap(backend.ones(2, "float32"))

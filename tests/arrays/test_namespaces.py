@@ -16,6 +16,7 @@ import memory
 import supremum
 from arrays.libraries import NAMES, library
 from optional_packages import import_or_skip
+from slowly import for_each
 from supremum import Array, PromotionError, explain, namespace, result_type, use_rules
 from supremum.arrays import InPlaceError, LibraryError, RuntimeDtypeError, array_api_names
 from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
@@ -80,8 +81,7 @@ VECTORS = {
 WITHOUT_KERNEL = (RuntimeDtypeError, RuntimeError, TypeError, ValueError)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rules", RULE_SETS)
+@for_each("rules", RULE_SETS, one_in=0)
 def test_functions_of_two_arrays_promote_as_the_rules_decide(xp, rules):
     for name in VECTORS:
         if xp is not namespace("jax"):
@@ -190,8 +190,7 @@ DEFAULTS = {  # float, integer and complex
 }
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("rules", DEFAULTS)
+@for_each("rules", DEFAULTS, one_in=4)
 def test_arrays_created_without_a_dtype_have_the_default_of_the_rules(xp, rules):
     with use_rules(rules):
         for (category, functions), expected in zip(MADE.items(), DEFAULTS[rules], strict=True):

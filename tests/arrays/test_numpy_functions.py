@@ -15,6 +15,7 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions
 import supremum
 from arrays.libraries import NAMES, library
 from optional_packages import import_or_skip
+from slowly import for_each
 from supremum import Array, PromotionError, namespace, use_rules
 from supremum.arrays import LibraryError, NarrowingError, RuntimeDtypeError, numpy_functions
 from supremum.arrays.numpy_signatures import numpy_signature
@@ -202,8 +203,7 @@ def test_positions_of_numpy_serve_on_jax_without_x64():
             xp.take(np.asarray([1, 2]), xp.asarray([0]))
 
 
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("rules", rule_names())
+@for_each("rules", rule_names(), one_in=9, one_slow_in=4)
 def test_positions_inside_of_functions_follow_no_rules(rules):
     xp = namespace("jax")
     with jax.enable_x64(False), use_rules(rules):
@@ -310,8 +310,8 @@ def test_refused_functions_name_a_call_that_works():
         np.nanmedian(a)
 
 
-@pytest.mark.parametrize(
-    ("option", "call"),
+@for_each(
+    "option, call",
     [
         ("shape", lambda x: np.empty_like(x, shape=3)),
         ("initial", lambda x: np.sum(x, initial=2.0)),

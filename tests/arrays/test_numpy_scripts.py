@@ -1,11 +1,13 @@
 """Scripts for NumPy run unchanged on Arrays, under every rule set that allows what they mix."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
 
 from arrays.libraries import library
+from slowly import for_each
 from supremum import Array, PromotionError, use_rules
 from supremum.arrays import InPlaceError
 from supremum.rules import rule_names
@@ -60,18 +62,13 @@ def _check(name, rules, xp):
         )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rules", rule_names())
-@pytest.mark.parametrize("name", SCRIPTS)
+@for_each("name, rules", itertools.product(SCRIPTS, rule_names()), one_in=0)
 def test_scripts_for_numpy_run_on_arrays_of_numpy(name, rules):
     with library("numpy") as xp:
         _check(name, rules, xp)
 
 
-@pytest.mark.slow
-@pytest.mark.one_slow_in(5)
-@pytest.mark.parametrize("name", SCRIPTS)
-@pytest.mark.parametrize("rules", rule_names())
+@for_each("rules, name", itertools.product(rule_names(), SCRIPTS), one_in=0, one_slow_in=5)
 def test_scripts_for_numpy_run_on_arrays_of_jax(name, rules):
     with library("jax") as xp:
         _check(name, rules, xp)

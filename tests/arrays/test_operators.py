@@ -21,7 +21,7 @@ from arrays.calls import (
     UNARY,
 )
 from arrays.departures import NUMPY_LACKS
-from slowly import mostly_slow
+from slowly import for_each, mostly_slow
 from supremum import explain, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS
 from supremum.arrays.array import wrap
@@ -172,7 +172,7 @@ def test_power_wraps_an_exponent_around_under_rules_that_give_it_a_dtype(rules, 
     np.testing.assert_array_equal(power.unwrap(), np.asarray(base) ** np.asarray(becomes, str(power.dtype)))
 
 
-@pytest.mark.parametrize("rules", RULE_SETS)
+@for_each("rules", RULE_SETS)
 def test_python_int_beyond_every_float_raises_overflow_error(rules):
     for name, number in itertools.product(("float32", "float64"), (10**400, -(10**400))):
         with use_rules(rules), pytest.raises(OverflowError):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from optional_packages import import_or_skip
-from slowly import mostly_slow
+from slowly import for_each, mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import asarray, ops
 from supremum.arrays.array import wrap
@@ -31,12 +31,7 @@ def _held_by(library, array):
     return wrap(torch.asarray(array)) if library == "torch" else asarray(array, library=library)
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.parametrize(
-    "named",
-    mostly_slow(itertools.product(INTEGERS, LIBRARIES), ("uint8", "numpy"), ("int64", "numpy"), ("uint8", "torch")),
-    ids="-".join,
-)
+@for_each("named", itertools.product(INTEGERS, LIBRARIES), one_in=6, one_slow_in=3)
 def test_comparisons_of_integers_with_python_ints_are_exact(named):
     name, library = named
     if library == "torch" and name in ("uint16", "uint32", "uint64"):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from slowly import for_each
 from supremum import use_rules
 from supremum.arrays import Array, asarray, ops
 from supremum.arrays.array import wrap
@@ -213,8 +214,7 @@ AFTER = {
 }
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@for_each("after", AFTER.values(), one_in=8)
 def test_array_created_before_the_import_of_jax_is_a_pytree_after_any_use(after):
     code = MADE_BEFORE_JAX.replace("{after}", after)
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ import pytest
 
 import supremum
 from optional_packages import import_or_skip
-from slowly import slow
+from slowly import for_each, slow
 from supremum import PromotionError, explain, use_rules
 from supremum.arrays import RuntimeDtypeError, namespace
 from supremum.formats import as_format
@@ -36,10 +36,8 @@ def _outcome(call):
         return "absent"
 
 
-@pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 @pytest.mark.parametrize("library", ["numpy", slow("jax"), TORCH])
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.one_in(6)
+@for_each("rules, x64", itertools.product(RULES, (True, False)), one_in=6, one_slow_in=6)
 def test_reductions_have_the_dtype_that_the_rules_decide(rules, library, x64):
     compared = 0
     with jax.enable_x64(x64):
@@ -138,9 +136,7 @@ def test_sums_of_float16_are_accumulated_as_the_rules_decide():
         assert explain("float16", operation="sum").casts[0].target == np.float16
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize("name", REDUCTIONS)
+@for_each("name", REDUCTIONS, one_in=8, one_slow_in=3)
 def test_eager_and_jitted_reductions_agree(name):
     accepted = 0
     for rules, dtype in itertools.product(("jax-x32", "torch", "tf-off"), ("int8", "float16", "bool")):
@@ -246,8 +242,7 @@ def test_a_sum_with_a_dtype_accumulates_as_the_rules_decide():
 
 
 # With JAX these tests are slow, because it compiles a program for each shape and dtype.
-@pytest.mark.one_slow_in(3)
-@pytest.mark.parametrize("seed", range(8))
+@for_each("seed", range(8), one_in=4, one_slow_in=3)
 @pytest.mark.parametrize(
     ("framework", "rules", "x64"),
     [
@@ -257,7 +252,6 @@ def test_a_sum_with_a_dtype_accumulates_as_the_rules_decide():
         slow("jax", "jax-x32", False),
     ],
 )
-@pytest.mark.one_in(4)
 def test_random_chains_agree_with_the_installed_framework(framework, rules, x64, seed):
     chance = random.Random(f"{framework} {seed}")
     with jax.enable_x64(x64), warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -13,6 +13,7 @@ import pytest
 import supremum
 from arrays import calls, libraries
 from arrays.calls import RULE_SETS
+from slowly import for_each
 from supremum import ArrayVariable, PromotionError, get_rules, use_rules
 from supremum.arrays import (
     ELEMENTWISE_OPERATIONS,
@@ -128,8 +129,7 @@ def test_64_bit_dtypes_and_arrays_are_refused(dtype):
         assert asarray(wide, library="jax").dtype == dtype
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rules", ["jax", *(name for name in RULE_SETS if name != "jax-x32")])
+@for_each("rules", ["jax", *(name for name in RULE_SETS if name != "jax-x32")], one_in=0)
 def test_64_bit_numpy_arrays_are_narrowed_only_if_the_rules_decide_so(rules):
     """The NumPy array is on either side of an array of JAX; values that 32 bits cannot hold raise."""
     values = {

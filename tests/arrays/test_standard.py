@@ -1,11 +1,14 @@
 """Libraries without a separate backend, used through the array API standard; the example is array-api-strict."""
 
+import itertools
+
 import array_api_strict
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import supremum
+from slowly import for_each
 from supremum import Array, asarray, ops
 from supremum.arrays import LibraryError, RuntimeDtypeError
 from supremum.decisions import PromotionError
@@ -18,9 +21,11 @@ def _one(name):
     return asarray(np.ones(1, name), library=array_api_strict.__name__)
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("rules", ["array-api", "numpy", "torch", "jax-x64", "tf-rfc-safe"])
-@pytest.mark.parametrize("operation", ["add", "divide", "less", "pow"])
+@for_each(
+    "operation, rules",
+    itertools.product(["add", "divide", "less", "pow"], ["array-api", "numpy", "torch", "jax-x64", "tf-rfc-safe"]),
+    one_in=4,
+)
 def test_operations_on_arrays_and_numpy_arrays_follow_the_rules(rules, operation):
     wrong, lacking, computed = {}, set(), 0
     with supremum.use_rules(rules):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import supremum
+from slowly import for_each
 from supremum import Array, ArrayVariable, asarray
 from supremum.arrays import InPlaceError, LibraryError, NarrowingError, RuntimeDtypeError
 from supremum.decisions import PromotionError
@@ -62,14 +63,15 @@ def _added_by_jax(array, argument):
     return jax.eval_shape(lambda array: _in_place(array, argument), array)
 
 
-@pytest.mark.one_in(20)
-@pytest.mark.parametrize(
-    ("library", "way", "mode"),
+@for_each(
+    "library, way, mode",
     [
         case
         for case in itertools.product(LIBRARIES, WAYS, MODES)
         if case[0] != "jax" or case[2] == "NONE" or case[1] == "+= of an Array"
     ],
+    one_in=20,
+    one_slow_in=4,
 )
 def test_assign_add_agrees_with_every_cell_of_the_rfc(library, way, mode):
     make, add = WAYS[way]
@@ -100,7 +102,7 @@ def test_assign_add_agrees_with_every_cell_of_the_rfc(library, way, mode):
     assert lacking <= NO_KERNEL.get(library, set())
 
 
-@pytest.mark.parametrize("rules", HOMES)
+@for_each("rules", HOMES)
 def test_assignments_that_lose_information_raise_under_all_rules(rules):
     with supremum.use_rules(rules):
         variable = ArrayVariable(np.ones(2, "int8"))
@@ -113,7 +115,7 @@ def test_assignments_that_lose_information_raise_under_all_rules(rules):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns about the operation that is then refused
 @every_library
-@pytest.mark.parametrize(("rules", "kept"), [("torch", True), ("paddle", True), ("numpy", False)])
+@for_each("rules, kept", [("torch", True), ("paddle", True), ("numpy", False)])
 @pytest.mark.parametrize(
     ("dtype", "wide", "beyond"), [("int8", "int64", 1000), ("float16", "float64", 1e6), ("bfloat16", "float64", 1e300)]
 )

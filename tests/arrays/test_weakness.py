@@ -110,7 +110,11 @@ def test_eager_jax_arrays_carry_the_weak_flag_of_jax(answers):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_only_arrays_of_python_numbers_are_weak_and_only_under_rules_with_weak_types(library):
-    for rules in RULE_SETS:
+    # JAX compiles for each rule set, so it has those with weak arrays and a few of the others.
+    asked = [
+        name for at, name in enumerate(RULE_SETS) if library != "jax" or get_rules(name).weak_arrays or at % 6 == 0
+    ]
+    for rules in asked:
         with jax.enable_x64(True), use_rules(rules):
             for number in (2, 2.0, 2j):
                 # tinygrad has no complex numbers.

@@ -4,7 +4,6 @@ Both sides run eagerly, because they then share the compiled operations; dtypes 
 """
 
 import itertools
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import memory
 from supremum.formats import as_format
@@ -32,11 +32,13 @@ class Cell(NamedTuple):
         return self.asked is not None and self.asked != "complex64" and "complex64" in (self.inputs, self.params)
 
 
-EVERYWHERE = os.environ.get("SUPREMUM_EVERY_GRADIENT", "") == "1"
-"""Whether to compare gradients in all cells, as `make conformance` does, or only where a test asks for it."""
-
 CELLS = [Cell(*cell) for cell in itertools.product(DTYPES, DTYPES, (None, *DTYPES))]
 """The full product: 150 cells."""
+
+gradients_everywhere = pytest.mark.parametrize(
+    "everywhere", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["some gradients", "all gradients"]
+)
+"""Compare gradients where the test asks for it, because they take most of the time, or exhaustively in all cells."""
 
 Layer = Callable[[Any, Any, str | None], Any]
 """A function of parameters, inputs and the requested dtype; parameters and inputs are pytrees."""
@@ -82,7 +84,6 @@ def differences(
         gradients: whether to compare the gradients with respect to parameters and inputs too.
     """
     assert cells
-    gradients = gradients or EVERYWHERE
     for cell in cells:
         memory.give_back()
         given = random_like(inputs, cell.inputs, 1), random_like(params, cell.params, 2)

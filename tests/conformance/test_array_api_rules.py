@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from conformance.departures import DEPARTURES
+from slowly import for_each
 from supremum import ScalarOverflowError, explain, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
@@ -49,7 +50,7 @@ def _ours(name, *operands):
 CELL_NAMES = {"True": "bool()", "1": "int*", "1.0": "float*", "1j": "complex*"}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS)
 def test_dtypes_agree_with_array_api_strict_except_departures(name):
     answers_of = {
         operands: (_ours(name, *map(OURS.get, operands)), _theirs(name, *map(STRICT.get, operands)))
@@ -136,8 +137,7 @@ def test_abs_of_complex128_computes_in_complex128_and_returns_float64():
     assert (decision.dtype, decision.casts[0].target) == (np.float64, np.complex128)
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS, one_in=8, one_slow_in=4)
 def test_fixed_calls_agree_with_array_api_strict(name):
     fixes = 0
     arrays = {name: np.zeros((1,), as_format(name).dtype) for name in STANDARD}

@@ -1,6 +1,7 @@
 """What the frameworks that are not installed store in arrays, as measured by tools/oracles/assignments.py."""
 
 import ast
+import itertools
 import json
 import math
 import pathlib
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from conformance.assignment_judge import NUMBERS, REFUSED, STORED, check, operand
+from slowly import for_each
 from supremum.operands import as_operand
 from supremum.operations import as_operation
 from supremum.rules import get_rules
@@ -67,8 +69,7 @@ def test_pandas_rules_store_what_pandas_stored(rules, form):
     check(rules, form, _cells(document, document, form))
 
 
-@pytest.mark.parametrize("form", ["in_place", "item", "indices", "mask", "frame"])
-@pytest.mark.parametrize("rules", ["polars", "polars-1"])
+@for_each("rules, form", itertools.product(["polars", "polars-1"], ["in_place", "item", "indices", "mask", "frame"]))
 def test_polars_rules_store_what_polars_stored(rules, form):
     document = _document(rules)
     check(rules, form, _cells(document, document, form))
@@ -115,7 +116,7 @@ STORED_NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rules", STORED_NUMBERS)
+@for_each("rules", STORED_NUMBERS)
 def test_frameworks_keep_the_value_of_every_number_that_the_rules_store(rules):
     """They neither wrap it around nor make it null; only `a[...] = number` in MLX changes a dtype."""
     document = _document("tensorflow" if rules.startswith("tf-") else rules)

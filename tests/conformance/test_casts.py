@@ -12,6 +12,7 @@ from jax_modes import jax_as
 from optional_packages import import_or_skip
 from oracles.casts import jax_casts, torch_casts
 from oracles.numpy_legacy import numpy_legacy_casts
+from slowly import for_each, mostly_slow
 from supremum import OperandError, explain_cast, rules
 from supremum.errors import ArgumentError
 from supremum.formats import FORMATS, as_format
@@ -116,7 +117,7 @@ NARROW = "float32 bfloat16 float16 float8_e4m3fn int8 uint8 int32"
 WIDE = f"{NARROW} bool uint16 uint32 int16 complex64 float8_e5m2 float8_e4m3fnuz float8_e4m3b11fnuz int4 uint4"
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("compiled", mostly_slow([False, True], False), ids=["eager", "jitted"])
 def test_casts_agree_with_jax(compiled):
     assert check(jax_casts(NARROW, compiled=compiled), "jax-x32", 1900) == set()
 
@@ -148,7 +149,7 @@ def test_a_value_is_first_held_in_the_source():
     assert explain_cast("complex64", "float32", 0.1, rules="numpy").becomes == (float(np.float32(0.1)),)
 
 
-@pytest.mark.parametrize("name", rules.rule_names())
+@for_each("name", rules.rule_names())
 def test_every_rule_set_explains_or_refuses_casts(name):
     try:
         found = explain_cast("float32", "int8", rules=name)

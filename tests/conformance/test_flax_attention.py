@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from flax import linen
 
-from conformance.flax_judge import CELLS, Cell, differences, random_like
+from conformance.flax_judge import CELLS, Cell, differences, gradients_everywhere, random_like
+from slowly import for_each
 from supremum import nn
 from supremum.errors import OperandError
 from supremum.nn.functional.attention import dot_product_attention
@@ -25,6 +26,7 @@ DEPARTURES = {
         "nor the softmax has a clear definition for them. Flax computes a result or drops the imaginary parts."
     ),
 }
+COMPLEX = [cell for cell in CELLS if "complex64" in cell]
 REAL = [cell for cell in CELLS if not any(departs(cell) for departs in DEPARTURES)]
 
 
@@ -39,18 +41,18 @@ def theirs(params, inputs, asked):
 
 
 @pytest.mark.slow
-def test_attention_outputs_and_gradients_agree_with_flax_for_real_dtypes():
+@gradients_everywhere
+def test_attention_outputs_and_gradients_agree_with_flax_for_real_dtypes(everywhere):
     with jax.enable_x64(True):
         # Flax rounds scores, probabilities and each step of its softmax to the compute dtype. Inputs are first cast to
         # the requested dtype; gradients are compared through one of these casts only, the one to the narrowest dtype.
         for gradients in (True, False):
             cells = [cell for cell in REAL if (cell.asked in (None, "float16")) == gradients]
-            assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=gradients)) == []
+            asked = gradients or everywhere
+            assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=asked)) == []
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.one_in(36)
-@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell not in REAL], ids=str)
+@for_each("cell", COMPLEX, one_in=36, one_slow_in=12)
 def test_attention_refuses_complex_numbers_where_flax_computes(cell):
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the imaginary parts that Flax drops

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conformance.flax_judge import CELLS, Cell, differences, random_like
+from conformance.flax_judge import CELLS, Cell, differences, gradients_everywhere, random_like
+from slowly import for_each
 from supremum import nn
 from supremum.formats import as_format
 from supremum.nn.functional import at_least_float32, common_dtype, moments
@@ -98,17 +99,15 @@ ULPS = 8
 """On both sides, gradients differ by up to 5 ulp from twice the precision, because two large terms nearly cancel."""
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.slow
-@every_norm
-def test_norm_outputs_gradients_and_dtypes_agree_with_flax(name):
+@gradients_everywhere
+@for_each("name", NORMS, one_in=0, one_slow_in=3)
+def test_norm_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
     mine, theirs, params = NORMS[name]
     cells = EXACT if params else [cell for cell in EXACT if cell.params == "float32"]
-    # Gradients take most of the time; `make conformance` compares them in all cells.
     with_gradients = [cell for cell in cells if cell in WITH_GRADIENTS]
     others = [cell for cell in cells if cell not in with_gradients]
     assert list(differences(mine, theirs, SHAPE, params, cells=with_gradients, ulps=ULPS)) == []
-    assert list(differences(mine, theirs, SHAPE, params, cells=others, ulps=ULPS, gradients=False)) == []
+    assert list(differences(mine, theirs, SHAPE, params, cells=others, ulps=ULPS, gradients=everywhere)) == []
 
 
 @pytest.mark.slow

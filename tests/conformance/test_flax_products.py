@@ -1,5 +1,6 @@
 """Products, convolutions and embeddings compared with Flax's, for all dtypes of inputs, parameters and computation."""
 
+import itertools
 import warnings
 
 import flax.linen as linen
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from conformance.flax_judge import CELLS, differences, random_like
+from conformance.flax_judge import CELLS, differences, gradients_everywhere, random_like
+from slowly import for_each
 from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.nn.functional.convolution import conv, conv_transpose
@@ -99,17 +101,16 @@ PAIRS = {
 
 
 # Gradients take most of the time. They are compared in all cells for `dense`. The other functions cast their operands
-# in the same way, so their gradients are compared only where all dtypes are equal. `make conformance` compares all.
+# in the same way, so their gradients are compared only where all dtypes are equal.
 GRADIENTS_OVER_ALL_CELLS = ("dense",)
 EQUAL = [cell for cell in EXACT if cell.inputs == cell.params and cell.asked is None]
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PAIRS)
-def test_product_outputs_gradients_and_dtypes_agree_with_flax(name):
+@gradients_everywhere
+@for_each("name", PAIRS, one_in=0, one_slow_in=3)
+def test_product_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
     ours, theirs, inputs, params = PAIRS[name]
-    everywhere = name in GRADIENTS_OVER_ALL_CELLS
+    everywhere = everywhere or name in GRADIENTS_OVER_ALL_CELLS
     with jax.enable_x64(True):
         assert list(differences(ours, theirs, inputs, params, cells=EXACT, gradients=everywhere)) == []
         if not everywhere:
@@ -242,8 +243,7 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@for_each("name, dtype", itertools.product(POOLS, ("float16", "bfloat16", "float32", "float64")))
 def test_pooling_dtypes_and_values_agree_with_flax(name, dtype):
     ours, theirs = POOLS[name]
     with jax.enable_x64(True):
@@ -255,8 +255,7 @@ def test_pooling_dtypes_and_values_agree_with_flax(name, dtype):
         np.testing.assert_allclose(np.asarray(got, "float64"), np.asarray(want, "float64"), rtol=rtol, atol=rtol)
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
+@for_each("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"], one_in=3)
 def test_dropout_dtype_agrees_with_flax(dtype):
     with jax.enable_x64(True):
         x = random_like((4, 3), dtype)

@@ -1,12 +1,15 @@
 """Recurrent cells compared with Flax's: outputs, carries, gradients and dtypes, for all dtypes."""
 
+import itertools
+
 import flax.linen as linen
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conformance.flax_judge import CELLS, Cell, differences, random_like
+from conformance.flax_judge import CELLS, Cell, differences, gradients_everywhere, random_like
+from slowly import for_each
 from supremum import nn
 from supremum.formats import as_format
 from supremum.nn import RNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
@@ -106,18 +109,17 @@ WITH_GRADIENTS = [
         ("float64", "complex64", None),
     ]
 ]
-"""Cells in which gradients are compared too, one per kind of promotion; `make conformance` uses all cells."""
+"""Cells in which gradients are compared too, one per kind of promotion."""
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.slow
-@every_type
-def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name):
+@gradients_everywhere
+@for_each("name", CELL_TYPES, one_in=0, one_slow_in=3)
+def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name, everywhere):
     params = CELL_TYPES[name][3]
     others = [cell for cell in EXACT if cell not in WITH_GRADIENTS]
     # On both sides, float16 gradients differ by up to 4 ulp from float64, because each product and sum rounds.
     assert list(differences(ours(name), theirs(name), inputs(name), params, cells=WITH_GRADIENTS, ulps=8)) == []
-    found = differences(ours(name), theirs(name), inputs(name), params, cells=others, ulps=8, gradients=False)
+    found = differences(ours(name), theirs(name), inputs(name), params, cells=others, ulps=8, gradients=everywhere)
     assert list(found) == []
 
 
@@ -156,11 +158,11 @@ def test_recurrent_dtypes_differ_from_flax_exactly_for_wider_states(name):
         assert bool(list(found)) == departs(cell), cell
 
 
-@pytest.mark.slow
-@every_type
-@pytest.mark.parametrize("lengths", [None, [4, 1, 3]], ids=["whole", "padded"])
-@pytest.mark.parametrize(
-    "options", [{}, {"reverse": True}, {"reverse": True, "keep_order": True}, {"time_major": True}]
+RNN_OPTIONS = ({}, {"reverse": True}, {"reverse": True, "keep_order": True}, {"time_major": True})
+
+
+@for_each(
+    "name, lengths, options", itertools.product(CELL_TYPES, (None, [4, 1, 3]), RNN_OPTIONS), one_in=0, one_slow_in=6
 )
 def test_rnn_sequences_agree_with_flax(name, lengths, options):
     _, module, renamed, params, _, ordered, cell = CELL_TYPES[name]
@@ -183,12 +185,10 @@ def test_rnn_sequences_agree_with_flax(name, lengths, options):
     assert not got[~counts].any()
 
 
-@pytest.mark.one_slow_in(3)
-@pytest.mark.slow
-@every_type
-@pytest.mark.parametrize(
-    "cell", [*WITH_GRADIENTS[:2], *WITH_GRADIENTS[3:], Cell("float32", "float32", "bfloat16")], ids=str
-)
+BIDIRECTIONAL = [*WITH_GRADIENTS[:2], *WITH_GRADIENTS[3:], Cell("float32", "float32", "bfloat16")]
+
+
+@for_each("name, cell", itertools.product(CELL_TYPES, BIDIRECTIONAL), one_in=0, one_slow_in=4)
 def test_bidirectional_outputs_and_dtypes_agree_with_flax(name, cell):
     _, module, renamed, shapes, _, _, make = CELL_TYPES[name]
     params = [random_like(shapes, cell.params, seed) for seed in (2, 3)]

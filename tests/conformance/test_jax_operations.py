@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.departures import DEPARTURES, departures_of_version, expected_cells
+from slowly import for_each
 from supremum import PromotionError, ScalarOverflowError, explain, get_rules, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
@@ -111,8 +112,7 @@ def _cells(name, x64):
     return cells
 
 
-@pytest.mark.one_in(16)
-@pytest.mark.parametrize("name", ASKED)
+@for_each("name", ASKED, one_in=16, one_slow_in=4)
 def test_dtypes_and_weak_flags_agree_with_installed_jax_except_departures(name):
     rows = [row for row in LISTED if name in row.operations.split()]
     unexplained, covered, asked = [], collections.Counter(), 0
@@ -181,9 +181,11 @@ def test_jax_gives_the_same_dtypes_with_and_without_its_own_jit(x64):
     assert len(found[0]) > 1000
 
 
+FEW = ("add", "divide", "pow", "equal")
+
+
 @pytest.mark.slow
-@either_width
-@pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
+@for_each("name, x64", itertools.product(FEW, (True, False)))
 def test_eager_results_agree_with_installed_jax(name, x64):
     with jax.enable_x64(x64):
         values = _values()
@@ -196,9 +198,7 @@ def test_eager_results_agree_with_installed_jax(name, x64):
     assert different == {}
 
 
-@pytest.mark.one_in(4)
-@either_width
-@pytest.mark.parametrize("name", ["add", "divide", "pow", "equal"])
+@for_each("name, x64", itertools.product(FEW, (True, False)), one_in=4)
 def test_jitted_results_agree_with_installed_jax(name, x64):
     """One compiled program runs every call that is not refused, and the dtypes of its results are compared."""
     with jax.enable_x64(x64):
@@ -253,9 +253,12 @@ def test_promoted_dtypes_agree_with_strict_jax(operation, width):
     assert sum(answer != REFUSED for answer in ours.values()) > len(FORMAT_NAMES)
 
 
-@pytest.mark.one_in(8)
-@every_width
-@pytest.mark.parametrize("name", ["add", "divide", "equal", "maximum", "pow", "where"])
+@for_each(
+    "name, width",
+    itertools.product(("add", "divide", "equal", "maximum", "pow", "where"), WIDTHS),
+    one_in=8,
+    one_slow_in=4,
+)
 def test_binary_operations_agree_with_strict_jax_except_departures(name, width):
     """Compares dtypes and weak flags for pairs of arrays, Python numbers and weak arrays."""
     different, refused = {}, 0

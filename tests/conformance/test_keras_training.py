@@ -1,11 +1,14 @@
 """What `fit`, `evaluate`, callbacks and optimizers do is compared with live Keras on JAX."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from optional_packages import import_or_skip
+from slowly import for_each
 from supremum import nn, optimizers, training
 
 # Keras' own conversion of its variables warns.
@@ -191,7 +194,7 @@ class Fake:
         pass
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {"patience": patience, "baseline": baseline, "start_from_epoch": first, "min_delta": delta}
@@ -216,7 +219,7 @@ def test_early_stopping(keras, options):
     assert stopped[0] == stopped[1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {"patience": patience, "cooldown": cooldown, "min_lr": lowest, "factor": 0.5, "min_delta": delta}
@@ -277,7 +280,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@for_each("name", OPTIMIZERS)
 def test_optimizer_options(keras, name):
     kind, options = OPTIMIZERS[name]
     one, other = pair(keras, 1, getattr(optimizers, kind)(**options), getattr(keras.optimizers, kind)(**options), "mse")
@@ -285,9 +288,7 @@ def test_optimizer_options(keras, name):
     compared(one, other, one.fit(X, Y, **fit), other.fit(X, Y, **fit))
 
 
-@pytest.mark.parametrize("sequences", [True, False])
-@pytest.mark.parametrize("backwards", [True, False])
-@pytest.mark.parametrize("name", ["SimpleRNN", "GRU", "LSTM"])
+@for_each("name, backwards, sequences", itertools.product(["SimpleRNN", "GRU", "LSTM"], [True, False], [True, False]))
 def test_recurrent_layers(keras, name, backwards, sequences):
     options = {"return_sequences": sequences, "return_state": True, "go_backwards": backwards}
     theirs, ours = getattr(keras.layers, name)(5, **options), getattr(nn, name)(5, **options)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from conformance.departures import DEPARTURES, departures_of_version, expected_cells
 from optional_packages import needs_format
+from slowly import for_each
 from supremum import OperandError, PromotionError, ScalarOverflowError, explain, promote_types, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
@@ -36,8 +37,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
-every_function = pytest.mark.parametrize("name", FUNCTIONS)
-every_ufunc = pytest.mark.parametrize("name", UFUNCS)
+OF_TWO = [name for name in FUNCTIONS if OPERATIONS[name].arity == 2]
 
 
 def _function(name):
@@ -117,8 +117,7 @@ def test_result_type_of_three_operands_differs_from_folded_pairs():
         assert result_type(*things, rules=NUMPY) == np.result_type(*things)
 
 
-@pytest.mark.one_in(4)
-@every_function
+@for_each("name", FUNCTIONS, one_in=4, one_slow_in=4)
 def test_dtypes_of_functions_agree_with_installed_numpy_except_departures(name):
     function = _function(name)
     different = {}
@@ -145,8 +144,7 @@ def test_aliases_give_the_dtypes_of_the_function():
             assert _theirs(getattr(np, alias), *values) == _theirs(_function(name), *values), (alias, operands)
 
 
-@pytest.mark.one_in(2)
-@every_ufunc
+@for_each("name", UFUNCS, one_in=4, one_slow_in=4)
 def test_computation_dtypes_agree_with_resolve_dtypes(name):
     function = _function(name)
     types = {row.name: row.dtype for row in FORMATS} | {"int*": int, "float*": float, "complex*": complex}
@@ -192,9 +190,7 @@ def _is_negative_integer_power(name, call):
     return False
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize("number_first", [False, True], ids=["array-number", "number-array"])
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if OPERATIONS[name].arity == 2])
+@for_each("name, number_first", itertools.product(OF_TWO, (False, True)), one_in=8, one_slow_in=4)
 def test_python_ints_of_every_size_agree_with_installed_numpy(name, number_first):
     function = _function(name)
     numbers = [(value, as_operand(value)) for value in INTS]
@@ -233,7 +229,7 @@ def test_where_refuses_python_ints_that_numpy_before_2_5_wraps():
             np.where([False], array, 256)
 
 
-@every_function
+@for_each("name", FUNCTIONS)
 def test_python_ints_without_an_array_agree_with_installed_numpy(name):
     function, arity = _function(name), OPERATIONS[name].arity
     for value in INTS:
@@ -248,7 +244,7 @@ def test_python_ints_without_an_array_agree_with_installed_numpy(name):
             assert ours == theirs, (value, *other)
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, None])
+@for_each("name", [*FUNCTIONS, None])
 def test_values_of_python_floats_do_not_change_the_dtype(name):
     if name is not None and OPERATIONS[name].arity == 1:
         assert {_ours(name, as_operand(value)) for value in FLOATS} == {_theirs(_function(name), 1.0)}
@@ -328,8 +324,7 @@ def test_non_associative_triples_are_those_of_numpy():
     assert {example.law for example in found} == {"associative"}
 
 
-@pytest.mark.one_in(20)
-@pytest.mark.parametrize("name", [*FUNCTIONS, None])
+@for_each("name", [*FUNCTIONS, None], one_in=20, one_slow_in=4)
 def test_fixed_calls_agree_with_installed_numpy(name):
     names = [*NAMES, *NUMBERS]
     function = np.result_type if name is None else _function(name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optional_packages import import_or_skip
-from slowly import slow
+from slowly import for_each, slow
 from supremum import PromotionError, use_rules
 from supremum.arrays import RuntimeDtypeError, namespace
 from supremum.formats import as_format
@@ -58,9 +58,8 @@ def _live(framework):
     return np, lambda x, dtype: np.asarray(np.asarray(x).astype(dtype)), np.asarray
 
 
-@pytest.mark.one_in(10)
-@pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+@for_each("part", range(10), one_in=10, one_slow_in=9)
 def test_chains_give_the_dtypes_values_and_refusals_of_the_framework(framework, part):
     chance = random.Random(f"{framework} {part}")
     counts = dict.fromkeys(("accepted", "refused"), 0)

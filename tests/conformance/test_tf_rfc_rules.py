@@ -8,6 +8,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from slowly import for_each
 from supremum import explain, promote_types, result_type
 from supremum.decisions import PromotionError, ScalarOverflowError
 from supremum.formats import FORMATS, as_format
@@ -36,6 +37,7 @@ ERRORS = {
     "scalar of this kind cannot fit the Tensor dtype": "a Python number must fit the tensor, but ",
     "bool / bool: not covered by the text": "divide does not accept bool operands",
 }
+OTHERS = [row.name for row in FORMATS if row.name not in DTYPES]
 every_mode = pytest.mark.parametrize("mode", RULES)
 
 
@@ -102,7 +104,7 @@ def test_python_bools_and_weak_arrays_promote_like_tensors(mode):
 
 
 @every_mode
-@pytest.mark.parametrize("name", [row.name for row in FORMATS if row.name not in DTYPES])
+@for_each("name", OTHERS)
 def test_formats_outside_the_rfc_are_refused(mode, name):
     for operands in [(name,), (name, name), (name, "float32"), (1, name), (True, name)]:
         decision = explain(*operands, rules=RULES[mode])
@@ -186,8 +188,8 @@ def test_reasons_for_more_than_two_operands_name_our_own_reading(mode):
         assert ours in explain(*operands, rules=RULES[mode]).reason
 
 
-@pytest.mark.parametrize(
-    ("operands", "everything", "safe"),
+@for_each(
+    "operands, everything, safe",
     [
         (("uint8", "int8", "float16"), "float16", "float16"),
         (("uint8", "int8", "bfloat16", "float16"), "float32", None),
@@ -399,8 +401,8 @@ def test_evaluated_fixes_of_numbers_out_of_range_are_accepted(mode):
     assert explain("float32", 10**400, rules=rules).fix is None
 
 
-@pytest.mark.parametrize(
-    ("operation", "operands", "fix"),
+@for_each(
+    "operation, operands, fix",
     [
         ("add", ("int8", 1000), "a.astype('int16')"),
         ("add", ("uint8", 256), "a.astype('uint16')"),

@@ -18,6 +18,7 @@ from jax import lax
 
 from conformance import torch_judge as judge
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
+from slowly import for_each
 from supremum.jaxprs import walk
 from supremum.mixed_precision import AUTOCAST_OPERATIONS, autocast
 
@@ -286,7 +287,7 @@ def test_compositions_with_products_multiply_in_16_bits(function):
         assert products == [{"float16"}]
 
 
-@pytest.mark.parametrize(("function", "narrow"), SENSITIVE.values(), ids=SENSITIVE)
+@for_each("function, narrow", SENSITIVE.values())
 def test_sensitive_compositions_run_in_float32_except_listed_operations(function, narrow):
     assert in_16_bits(function, ["narrow"] * arity(function)) == set(narrow.split())
     assert in_16_bits(function, ["wide"] * arity(function)) == set()
@@ -302,7 +303,7 @@ def test_compositions_run_in_the_dtype_of_the_widest_operand(function):
         assert set().union(*ran(function, kinds).values()) == {dtype}
 
 
-@pytest.mark.parametrize("departure", AUTOCAST_COMPOSITIONS, ids=lambda departure: departure.functions)
+@for_each("departure", AUTOCAST_COMPOSITIONS)
 def test_departing_compositions_run_the_listed_operations_in_16_bits(departure):
     function = DEPARTING[departure.functions]
     assert in_16_bits(function, ["narrow", "wide"][: arity(function)]) == set(departure.ours.split())

@@ -9,6 +9,7 @@ import itertools
 import pytest
 
 from conformance import torch_judge as judge
+from slowly import for_each
 from supremum.formats import as_format
 from supremum.operands import as_operand
 from supremum.operations import ELEMENTWISE, OPERATIONS, Result
@@ -18,6 +19,7 @@ torch = judge.torch
 SEEN = {name: as_operand(value) for name, value in judge.OPERANDS.items()}
 # Each uses the default dtype in a different way; all other operations treat every default alike.
 FOLLOWS_DEFAULT = ("add", "divide", "copysign", "less", "where", "pow", "poisson_nll_loss", "exp", "square")
+OTHER_DEFAULTS = [name for name in judge.DEFAULTS if name != "float32"]
 pytestmark = pytest.mark.filterwarnings("ignore:Using a target size:UserWarning")  # losses warn about 0-d operands
 
 
@@ -54,15 +56,12 @@ def _different(name, default):
     return different
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize("name", judge.ASKED)
+@for_each("name", judge.ASKED, one_in=8, one_slow_in=4)
 def test_dtypes_agree_with_installed_torch(name):
     assert _different(name, "float32") == {}
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize("default", [name for name in judge.DEFAULTS if name != "float32"])
-@pytest.mark.parametrize("name", FOLLOWS_DEFAULT)
+@for_each("name, default", itertools.product(FOLLOWS_DEFAULT, OTHER_DEFAULTS), one_in=8, one_slow_in=4)
 def test_dtypes_agree_with_installed_torch_for_other_default_dtypes(name, default):
     assert _different(name, default) == {}
 

@@ -5,6 +5,7 @@ lists for CUDA are read from its header.
 """
 
 import contextlib
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from jax import lax
 
 from conformance import torch_judge as judge
 from conformance.test_torch_autocast import header
+from slowly import for_each
 from supremum.jaxprs import walk
 from supremum.mixed_precision import AUTOCAST_OPERATIONS, AUTOCAST_PRESETS, UnmatchedPatternWarning, autocast
 
@@ -82,8 +84,6 @@ CASES = [
         2,
     ),
 ]
-IDS = [f"{case.name}-{case.primitives.split()[0]}" for case in CASES]
-every_case = pytest.mark.parametrize("case", CASES, ids=IDS)
 
 
 def on_torch_cpu(case, dtype):
@@ -129,16 +129,12 @@ def here(case, dtype, ops):
     return found
 
 
-@pytest.mark.one_in(5)
-@every_case
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@for_each("case, dtype", itertools.product(CASES, ("bfloat16", "float32")), one_in=5, one_slow_in=4)
 def test_preset_for_the_cpu_runs_operations_as_torch_does(case, dtype):
     assert here(case, dtype, "torch-cpu") == on_torch_cpu(case, dtype)
 
 
-@pytest.mark.one_in(5)
-@every_case
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@for_each("case, dtype", itertools.product(CASES, ("bfloat16", "float32")), one_in=5, one_slow_in=4)
 def test_preset_for_cuda_runs_operations_as_the_lists_of_torch_say(case, dtype):
     assert here(case, dtype, "torch-cuda") == on_torch_cuda(case, dtype)
 

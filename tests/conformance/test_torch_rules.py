@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance import torch_judge as judge
+from slowly import for_each
 from supremum import explain
 from supremum.decisions import ScalarOverflowError
 from supremum.formats import FORMATS, as_format
@@ -132,8 +133,7 @@ FLOAT_VALUES += [0.0, 1.0, 1.5, -2.0, math.nan]
 LOOKS_AT_VALUES = ("add", "multiply", "divide", "where", "pow", "less", "copysign", "bitwise_and", "floor_divide")
 
 
-@pytest.mark.one_in(9)
-@pytest.mark.parametrize("operation", LOOKS_AT_VALUES)
+@for_each("operation", LOOKS_AT_VALUES, one_in=9, one_slow_in=4)
 def test_python_numbers_of_every_size_agree_with_installed_torch(operation):
     """The numbers are at and next to the bounds of every dtype, as left and as right operand."""
     numbers = [*INTEGER_VALUES, *FLOAT_VALUES, *(complex(0, value) for value in FLOAT_VALUES), True, False]
@@ -189,9 +189,11 @@ def test_verdicts_are_cached_by_interval():
         assert explain("int8", a, rules=TORCH).verdict is explain("int8", b, rules=TORCH).verdict
 
 
-@pytest.mark.one_in(7)
-@pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning")  # for operations on real numbers
-@pytest.mark.parametrize("operation", ["add", "subtract", "maximum", "hypot", "less", "bitwise_or", "copysign"])
+FIXED = ("add", "subtract", "maximum", "hypot", "less", "bitwise_or", "copysign")
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real:UserWarning")
+@for_each("operation", FIXED, one_in=7, one_slow_in=4)
 def test_torch_accepts_the_operands_after_the_fix_of_every_refusal(operation):
     fixed = 0
     for call in itertools.product(judge.OPERANDS, repeat=2):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from optional_packages import import_or_skip
+from slowly import for_each, mostly_slow
 from supremum import nn
 
 LIBRARIES = ("flax", "nnx", "keras", "torch")
@@ -428,8 +429,7 @@ def assert_within_2_ulps(got, want):
     assert np.abs(got - want).max() <= 2 * EPS * max(np.abs(want).max(), 1)
 
 
-@pytest.mark.one_in(8)
-@pytest.mark.parametrize(("name", "library"), PAIRS)
+@for_each("name, library", PAIRS, one_in=16, one_slow_in=6)
 def test_loaded_weights_give_the_outputs_of_the_library(name, library):
     tree, want, _ = live(name, library)
     layer, x = layer_of(name)
@@ -437,8 +437,7 @@ def test_loaded_weights_give_the_outputs_of_the_library(name, library):
     assert_within_2_ulps(layer(x), want)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), PAIRS)
+@for_each("name, library", PAIRS, one_in=0, one_slow_in=12)
 def test_exported_weights_give_our_outputs_and_load_back_exactly(name, library):
     _, _, reload = live(name, library)
     layer, x = layer_of(name, seed=3)
@@ -454,8 +453,7 @@ def test_exported_weights_give_our_outputs_and_load_back_exactly(name, library):
         np.testing.assert_array_equal(np.asarray(variable.value), np.asarray(other.variables[path].value), path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "library"), PAIRS)
+@for_each("name, library", PAIRS, one_in=0, one_slow_in=12)
 def test_weights_of_the_library_come_back_exactly(name, library):
     if library in CASES[name].sums_biases:
         pytest.skip("the layer has the sum of two biases")
@@ -561,7 +559,12 @@ def test_parameters_of_linen_with_axis_names_are_read():
     np.testing.assert_array_equal(layer.kernel.value, weights["params"]["kernel"].value)
 
 
-@pytest.mark.parametrize("network", [network_of_linen, network_of_nnx, network_of_keras, network_of_torch])
+@pytest.mark.parametrize(
+    "network",
+    mostly_slow(
+        [network_of_linen, network_of_nnx, network_of_keras, network_of_torch], network_of_linen, network_of_torch
+    ),
+)
 def test_the_suggested_names_load_a_whole_model(network):
     model, x = small_network()
     weights, want, library = network(x)
