@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.experimental import sparse
 
-from supremum import nn
+from nn.arrays import built, data
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.products import dense, dense_general, einsum
@@ -14,17 +14,8 @@ from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 NARROW = ["float16", "bfloat16"]
 
 
-def data(*shape, dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
-
-
 def wide(x):
     return np.asarray(x, np.float64)
-
-
-def built(layer, *inputs):
-    nn.initialize(layer, *inputs)
-    return layer
 
 
 def products_of(function, *args):
@@ -54,8 +45,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+@pytest.mark.parametrize(("dtype", "jitted"), [(None, False), (None, True), ("float16", True), ("bfloat16", True)])
 def test_values_and_dtypes_match_numpy(name, jitted, dtype):
     form, *shapes, want = FORMS[name]
     arrays = [data(*shape, dtype=dtype or "float32", seed=seed) for seed, shape in enumerate(shapes)]
