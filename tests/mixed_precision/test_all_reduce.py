@@ -30,6 +30,7 @@ def random_parts(count, *shape, scale=1.0):
 # Values
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_the_mean_is_exact_up_to_rounding_in_the_dtype(count):
     """One program reduces in every dtype, with and without a loss scale."""
@@ -52,6 +53,7 @@ def test_the_mean_is_exact_up_to_rounding_in_the_dtype(count):
         assert eps < 1e-6 or error.max() > 1e-6 * np.abs(exact).max()  # the sum did run in that dtype
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_averaging_does_not_overflow_in_the_sum(dtype):
     largest = jnp.full((8, 3), 6e4, jnp.float16)
@@ -74,6 +76,7 @@ def test_small_gradients_survive_float16_only_with_the_loss_scale():
     assert np.abs(kept - exact).max() < 2e-3 * np.abs(exact).max()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
 def test_scaled_and_unscaled_gradients_give_the_same_mean(dtype):
     parts = random_parts(4, 50, scale=1e-3)
@@ -177,6 +180,7 @@ def tree_of(count, **sizes):
     return {name: jnp.ones((count, size)) for name, size in sizes.items()}
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("dtype", "kind"), [(None, "f32"), ("float32", "f32"), ("float16", "f16")])
 def test_one_all_reduce_runs_in_the_requested_dtype(dtype, kind):
     tree = tree_of(8, a=3, b=5, c=7)
@@ -187,6 +191,7 @@ def test_bfloat16_is_requested_from_xla():
     assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 8)]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("check_vma", "dtype", "kind"), [(True, "float16", "f16"), (False, None, "f32")])
 def test_gradients_sharded_along_other_axes_are_not_gathered(check_vma, dtype, kind):
     """The model axis is left to JAX; in a joined array, the pieces of a gradient would have to be gathered."""
@@ -223,6 +228,7 @@ def test_buckets_are_filled_in_order_up_to_their_size(bucket_bytes, sizes):
     jax.tree.map(np.testing.assert_array_equal, program(tree), tree)
 
 
+@pytest.mark.compiled
 def test_bucket_bytes_counts_bytes_in_the_reduce_dtype():
     tree = tree_of(2, a=8, b=8)
     assert compiled_sums(on_replicas(reduced("float16", bucket_bytes=32), 2), tree) == [("f16", 16)]

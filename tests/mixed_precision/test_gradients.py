@@ -27,6 +27,7 @@ def test_gradients_come_back_unscaled_in_float32(dtype, jitted):
     assert float(state.loss_scale) == 1024
 
 
+@pytest.mark.compiled
 def test_scaling_keeps_gradients_that_would_flush_to_zero():
     def loss(w):
         return (w.astype(jnp.float16) * jnp.float16(1e-4)).astype(jnp.float32).sum() * 1e-5
@@ -37,6 +38,7 @@ def test_scaling_keeps_gradients_that_would_flush_to_zero():
     np.testing.assert_allclose(np.asarray(grads), 1e-9, rtol=2e-3)
 
 
+@pytest.mark.compiled
 @either_mode
 def test_a_float16_loss_does_not_overflow_when_scaled(jitted):
     """Flax's DynamicScale multiplies a float16 loss by 65536 in float16 on its first step: inf."""

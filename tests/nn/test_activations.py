@@ -32,6 +32,7 @@ SMOOTH = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -48,6 +49,7 @@ def test_values_are_rounded_once(name, dtype, jitted):
     assert error.max() <= 0.51 * row.eps
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -154,6 +154,7 @@ def test_thousands_of_keys_and_large_values_stay_finite(dtype, name, chunk):
         assert ulps(a, b) <= 1 or np.abs(b).max() < least * 16
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [None, 1000])
 def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk):
@@ -165,6 +166,7 @@ def test_probabilities_are_not_rounded_before_the_product_with_the_values(chunk)
     assert ulps(got, exact(query, key, value, got)[0]) <= 0.51
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("heads", [1, 8])
 def test_memory_is_bounded_for_65536_keys(heads):
     """The scores of one head need 16 GiB in float32. This only compiles, and asks XLA for its buffer sizes."""

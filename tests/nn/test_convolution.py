@@ -147,6 +147,7 @@ def test_complex_convolutions_have_correct_gradients(name):
             np.testing.assert_allclose(np.asarray(gradient).ravel()[index], want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
     x, kernel = jnp.abs(data(2, 16, 256, dtype=dtype)), jnp.abs(data(16, 256, 3, dtype=dtype, seed=1))

@@ -13,6 +13,7 @@ from supremum.nn.layers.dropout import Dropout
 KEY = jax.random.key(0)
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.9])

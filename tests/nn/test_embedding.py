@@ -79,6 +79,7 @@ def test_result_has_the_dtype_of_the_table_by_default(table):
     np.testing.assert_array_equal(named, np.asarray(rows)[indices].astype(named.dtype))
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_gradient_of_a_row_used_4096_times_rounds_once(dtype):

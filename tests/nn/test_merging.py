@@ -42,6 +42,7 @@ def test_values_and_dtypes_match_numpy(name, policy, count):
     assert layer.name == "mine"
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_long_sums_round_once(dtype):
     inputs = [jnp.abs(data(50, dtype=dtype, seed=seed)) for seed in range(20)]

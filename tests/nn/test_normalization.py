@@ -80,6 +80,7 @@ class TestMoments:
         slope = jax.grad(lambda x: form(x, -1)[1].sum())(x)
         np.testing.assert_allclose(slope, 2 * (want - want.mean(-1, keepdims=True)) / 1000, rtol=1e-4, atol=1e-6)
 
+    @pytest.mark.compiled
     @pytest.mark.parametrize("form", [lambda x: moments(x, -1)[0].sum(), lambda x: moments(x, -1)[1].sum()])
     def test_largest_float16_values_have_finite_moments_and_gradients(self, form):
         value, slope = jax.jit(jax.value_and_grad(form))(np.float16([[6e4, -6e4, 5.9e4]] * 2))
@@ -168,6 +169,7 @@ def test_float16_is_a_few_ulp_from_float64_at_its_extremes(name, values, jitted)
     assert jnp.all(jnp.isfinite(slope))
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(4)
 @every_form
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
@@ -273,6 +275,7 @@ def test_an_empty_batch_gives_an_empty_result(name):
     assert form(jnp.zeros((2, 0)), epsilon=1e-6).shape == (2, 0)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("epsilon", [2.1e-26, 1e-6, 1e30])
 def test_every_accepted_epsilon_keeps_equal_values_finite(epsilon):
     x = np.full((2, 7), 6e4, np.float32)

@@ -82,6 +82,7 @@ def test_averages_match_numpy(name, dtype, include):
         np.testing.assert_allclose(np.asarray(part, "float64"), want, atol=2 * as_format(got.dtype).eps * 3)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_averages_of_4096_values_round_once(dtype):
     x = np.abs(data(1, 4096, 2, dtype=dtype))

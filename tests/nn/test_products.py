@@ -72,6 +72,7 @@ def test_products_without_bias_or_batch(name):
         assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
@@ -87,6 +88,7 @@ def test_sums_of_4096_terms_round_once(dtype):
         assert np.abs(wide(got) / want - 1).max() <= 0.51 * as_format(dtype).eps
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", NARROW)
 def test_einsum_sums_over_one_operand_round_once(dtype):

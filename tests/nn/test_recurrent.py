@@ -116,6 +116,7 @@ class TestSequences:
             assert slope.dtype == "float32"
             np.testing.assert_allclose(slope, want[path], rtol=1e-4, atol=1e-6)
 
+    @pytest.mark.compiled
     def test_gradients_of_weights_are_summed_over_steps_in_float32(self):
         """A float16 sum of 5000 equal steps stops growing once a step is half a unit in the last place."""
         step = {"kernel_initializer": jax.nn.initializers.zeros, "recurrent_initializer": jax.nn.initializers.zeros}

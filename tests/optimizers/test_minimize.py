@@ -68,6 +68,7 @@ def by_pure_step(model, optimizer, batches):
 WAYS = {"minimize": by_minimize, "get_gradients and apply_gradients": by_hand, "the pure step": by_pure_step}
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_all_methods_give_identical_bits(policy):

@@ -32,6 +32,7 @@ def stepped(optimizer, variables, gradients):
     return optimizer
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_steps_are_those_of_narrow_weights(weights):
@@ -122,6 +123,7 @@ def test_a_skipped_step_leaves_everything_but_the_scale(weights):
     assert int(optimizer.loss_scale.num_skipped_steps) == 1
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_saved_optimizers_resume_to_the_last_bit(weights):

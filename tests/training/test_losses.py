@@ -178,6 +178,7 @@ def test_invalid_loss_settings_raise():
         training.BinaryCrossentropy(label_smoothing=1.5)
 
 
+@pytest.mark.compiled
 def test_a_large_sum_is_finite_in_float32_and_infinite_in_float16():
     y, x = np.zeros(70_000, "float16"), np.ones(70_000, "float16")
     assert float(training.MeanSquaredError(reduction="sum")(y, x)) == 70_000
@@ -315,6 +316,7 @@ def test_a_logit_of_minus_infinity_for_a_wrong_class_adds_no_loss():
     assert float(binary(jnp.asarray([1.0, 0.0]), jnp.asarray([jnp.inf, -jnp.inf]))) == 0
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_probabilities_are_clipped_by_eps(dtype):
     eps = as_format(dtype).eps

@@ -425,6 +425,7 @@ def differences(name, found, want):
             yield a, b
 
 
+@pytest.mark.compiled
 def test_values_match_the_programs_without_autocast():
     """Operations in float32 and those that only move values are exact, since the operands are exact in every dtype."""
 
@@ -632,6 +633,7 @@ def test_a_number_divided_by_an_array_runs_in_float32(number, policy):
     assert dtypes_of(site.invars) == [dtype_with_number(number, POLICIES[policy])] * 2
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("number", [1e-8, 70000.0, -1e9])
 def test_numbers_outside_the_narrow_range_are_kept_exactly(number):
     found = jax.jit(autocast(lambda x: jnp.where(x > 2, product(x), number), "mixed_float16"))(MATRIX)

@@ -88,6 +88,7 @@ def counted(text):
     return Counter((each.name, each.groups) for each in collectives(text))
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(7)
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 @pytest.mark.parametrize("case", CASES)

@@ -98,6 +98,7 @@ def test_the_same_arguments_give_the_same_bits_and_others_do_not():
         assert (other == HERE).mean() < 1e-4
 
 
+@pytest.mark.compiled
 def test_bits_depend_on_the_index_in_the_whole_array():
     whole = bits(shape=(8, 64))
     np.testing.assert_array_equal(whole.ravel(), bits(shape=(512,)))

@@ -45,6 +45,7 @@ def test_the_dynamic_map_has_256_numbers_in_7_decades(signed):
         np.testing.assert_array_equal(numbers[:127], -numbers[128:255][::-1])
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("signed", [True, False])
 def test_each_number_becomes_the_nearest_of_the_map(signed):
     numbers = dynamic_map(signed).astype(np.float64)
@@ -99,6 +100,7 @@ def test_blocks_of_any_shape_are_stored_and_read(name, shape):
     assert (np.asarray(zero) == 0).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", ["dynamic8", "float8_e4m3fn"])
 def test_nan_and_infinity_make_nan_and_stay_in_their_block(name):
     for bad in (np.nan, np.inf):

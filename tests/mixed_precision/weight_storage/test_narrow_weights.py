@@ -116,6 +116,7 @@ def test_weights_stay_near_those_of_float32_and_keep_their_dtypes(name, weights)
         np.testing.assert_allclose(np.float32(found), exact, rtol=2.0**-6, atol=5e-3)
 
 
+@pytest.mark.compiled
 @every_storage
 def test_small_updates_add_up(weights):
     """A thousand updates of a 16th of an ulp; rounding to nearest would keep 1."""
@@ -131,6 +132,7 @@ def test_small_updates_add_up(weights):
     assert abs(mean - 1.25) < (2.0**-8 if weights == "stochastic" else 2.0**-9)
 
 
+@pytest.mark.compiled
 def test_stochastic_steps_round_by_the_hash_of_seed_step_and_path():
     optimizer = narrow_weights(optax.sgd(2.0**-7), seed=5)  # a power of two: fused operations round alike
     params, _ = trained(optimizer, gradients=GRADIENTS[:1])
@@ -144,6 +146,7 @@ def test_stochastic_steps_round_by_the_hash_of_seed_step_and_path():
     assert not (other["dense"]["kernel"] == trained(optimizer)[0]["dense"]["kernel"]).all()
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_runs_replay_under_jit_scan_donation_and_sharding(weights):
@@ -172,6 +175,7 @@ def test_runs_replay_under_jit_scan_donation_and_sharding(weights):
     assert_equal(trained(optimizer, sharded), expected)
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_a_skipped_step_changes_nothing(weights):
@@ -261,6 +265,7 @@ def test_an_assigned_weight_replaces_its_master():
     np.testing.assert_array_equal(state.extra.master["w"], np.float32([4 + 2.0**-12, 1 + 2.0**-11]))
 
 
+@pytest.mark.compiled
 def test_the_average_and_the_decay_inside_see_wide_weights():
     """Weight decay of 1e-5 per step is less than half an ulp."""
     optimizer = narrow_weights(optax.chain(optax.add_decayed_weights(1.0), optax.sgd(1e-5)), "kahan")

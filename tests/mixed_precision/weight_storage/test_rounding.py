@@ -49,6 +49,7 @@ def test_the_formats_are_those_with_zero_sign_and_nan():
     assert not names & {"float32", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "complex32"}
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_format
 def test_rounding_to_nearest_agrees_with_ml_dtypes(row):
@@ -65,6 +66,7 @@ def test_rounding_to_nearest_agrees_with_ml_dtypes(row):
         np.testing.assert_array_equal(np.asarray(rounded(jnp.asarray(values), row)).astype(np.float32), got)
 
 
+@pytest.mark.compiled
 @every_format
 def test_stochastic_rounding_keeps_exact_values_infinities_and_nan(row):
     values = np.concatenate([numbers_of(row), [np.nan, *([np.inf, -np.inf] if row.inf else [])]]).astype(np.float32)
@@ -74,6 +76,7 @@ def test_stochastic_rounding_keeps_exact_values_infinities_and_nan(row):
         np.testing.assert_array_equal(np.asarray(round_all(noise)).astype(np.float32), values)
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_format
 def test_the_mean_is_exact_within_4_standard_errors(row):
@@ -127,6 +130,7 @@ def test_widening_is_exact(row):
     np.testing.assert_array_equal(np.asarray(jax.jit(widened)(codes)), codes.astype(np.float32))
 
 
+@pytest.mark.compiled
 def test_bfloat16_and_its_rest_are_float32():
     row = as_format("bfloat16")
     values = values_around(row)
