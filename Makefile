@@ -46,8 +46,8 @@ ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
 # The tests outside of JAX_TESTS that depend most on JAX's version. A weekly workflow runs all tests with the newest JAX.
 NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
-# Tests whose results depend on how XLA compiles: see tests/conftest.py.
-COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training tests/conformance
+# The folders with tests marked as compiled: see tests/conftest.py.
+COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training
 
 .PHONY: run install torch browser test test-slow test-xla test-newest lint types layering docs tests test-versions dist
 .PHONY: release-check exhaustive array-api faults coverage bench clean
@@ -103,7 +103,7 @@ test-slow: $(DEVELOPED)
 	$(PYTEST) --dist=loadfile -m $(SLOW) $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)
-	SUPREMUM_XLA=default $(PYTEST) -m "not slow" $(COMPILED)
+	SUPREMUM_XLA=default $(PYTEST) -m "compiled and not exhaustive" $(COMPILED)
 
 # This uses a separate environment without PyTorch. CI is empty, because with CI set a missing PyTorch fails the tests.
 test-newest:

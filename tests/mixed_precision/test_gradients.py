@@ -5,18 +5,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from supremum.formats import as_format
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, all_finite, cast_floating, scaled_value_and_grad
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
 
-@either_mode
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    ("dtype", "jitted"), [("float16", False), ("float16", True), ("bfloat16", True), ("float32", True)]
+)
 def test_gradients_come_back_unscaled_in_float32(dtype, jitted):
     scale = DynamicLossScale(1024.0)
     step = scaled_value_and_grad(lambda w, x: (w * x).sum(), scale)
     step = jax.jit(step) if jitted else step
-    value, grads, finite, state = step(scale.init(), jnp.full(3, 2, dtype), jnp.full(3, 3, dtype))
+    two, three = (np.full(3, number, as_format(dtype).dtype) for number in (2, 3))
+    value, grads, finite, state = step(scale.init(), two, three)
     assert (value.dtype, float(value)) == (dtype, 18)
     assert grads.dtype == jnp.float32
     assert np.all(np.asarray(grads) == 3)
@@ -24,6 +27,7 @@ def test_gradients_come_back_unscaled_in_float32(dtype, jitted):
     assert float(state.loss_scale) == 1024
 
 
+@pytest.mark.compiled
 def test_scaling_keeps_gradients_that_would_flush_to_zero():
     def loss(w):
         return (w.astype(jnp.float16) * jnp.float16(1e-4)).astype(jnp.float32).sum() * 1e-5
@@ -34,6 +38,7 @@ def test_scaling_keeps_gradients_that_would_flush_to_zero():
     np.testing.assert_allclose(np.asarray(grads), 1e-9, rtol=2e-3)
 
 
+@pytest.mark.compiled
 @either_mode
 def test_a_float16_loss_does_not_overflow_when_scaled(jitted):
     """Flax's DynamicScale multiplies a float16 loss by 65536 in float16 on its first step: inf."""
@@ -136,17 +141,15 @@ def test_a_state_that_is_not_the_first_argument_raises():
         step(jnp.float32(2), DynamicLossScale().init())
 
 
-@either_mode
 @pytest.mark.parametrize(("dtype", "held"), [("float16", 2.0**15), ("float8_e5m2", 2.0**15), ("bfloat16", 2.0**40)])
-def test_a_narrow_loss_limits_the_scale(jitted, dtype, held):
+def test_a_narrow_loss_limits_the_scale(dtype, held):
     for scale in (DynamicLossScale(2.0**40, increment_period=1), FixedLossScale(2.0**40)):
         step = scaled_value_and_grad(lambda w: w.astype(dtype), scale)
-        _, grad, finite, state = (jax.jit(step) if jitted else step)(scale.init(), jnp.float32(2))
+        _, grad, finite, state = jax.jit(step)(scale.init(), jnp.float32(2))
         assert (float(grad), bool(finite)) == (1, True)
         assert float(state.loss_scale) == (2 * held if scale.skips else 2.0**40)
-    _, _, finite, state = scaled_value_and_grad(lambda w: w.astype(dtype) * np.inf, "dynamic")(
-        DynamicLossScale(2.0**40).init(), jnp.float32(0)
-    )
+    step = scaled_value_and_grad(lambda w: w.astype(dtype) * np.inf, "dynamic")
+    _, _, finite, state = jax.jit(step)(DynamicLossScale(2.0**40).init(), jnp.float32(0))
     assert (bool(finite), float(state.loss_scale)) == (False, held / 2)
 
 

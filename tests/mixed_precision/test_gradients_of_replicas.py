@@ -125,6 +125,7 @@ def test_replicas_decide_separately_without_axis_name():
     assert made.state.loss_scale.tolist() == [512, 1024]
 
 
+@pytest.mark.compiled
 def test_one_sum_runs_in_the_requested_dtype():
     scale = DynamicLossScale(1024.0)
     params = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
@@ -191,6 +192,7 @@ def test_scaled_gradients_work_in_vmap_with_an_axis_name(on_overflow):
     assert (bool(made.finite[0]), int(made.state.num_retries[0])) == (retries > 0, retries)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_one_and_many_replicas_reach_the_same_states(check_vma):
     """Run twenty steps, some of which overflow. The reference uses the lowest limit of all replicas."""

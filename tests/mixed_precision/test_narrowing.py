@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from slowly import slow
 from supremum import mixed_precision, nn, training
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
@@ -65,8 +66,9 @@ def test_mixed_policy_and_traced_arrays_are_refused():
         jax.jit(lambda w: narrow({"w": w}, "bfloat16").tree)(jnp.ones(2))
 
 
-@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "infer"])
+@pytest.mark.parametrize(
+    ("policy", "jitted"), [("mixed_bfloat16", True), ("infer", False), slow("float32", True), slow("infer", True)]
+)
 def test_cast_variables_keeps_the_dtypes_of_computation(policy, jitted):
     x = np.linspace(-1, 1, 24, dtype="float32").reshape(8, 3)
     model = nn.SequentialNetwork([nn.Dense(4, "relu"), nn.BatchNorm(), nn.Dense(2)], dtype=policy)

@@ -1,31 +1,17 @@
 """A NumPy reference of recurrent layers, and helpers of their tests."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn.arrays import built, data
 from supremum import nn
-from supremum.formats import as_format
 from supremum.nn import RNN, GRUCell, LSTMCell, SimpleRNNCell
 
 CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
 every_cell = pytest.mark.parametrize("name", CELLS)
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 BATCH, TIME, N, UNITS = 3, 5, 2, 4
-
-
-def data(*shape, dtype="float32", seed=0):
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=shape)
-    if as_format(dtype).category == "complex":
-        values = values + 1j * rng.normal(size=shape)
-    return jnp.asarray(values, dtype)
-
-
-def built(layer, *inputs, seed=0):
-    nn.initialize(layer, *inputs, seed=seed)
-    return layer
 
 
 def call(layer, x, jitted=True, **kwargs):

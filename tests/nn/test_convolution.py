@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn.arrays import built, data
 from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import as_format
@@ -14,17 +15,8 @@ from supremum.nn.layers.convolution import Conv, ConvTranspose
 NARROW = ["float16", "bfloat16"]
 
 
-def data(*shape, dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
-
-
 def wide(x):
     return np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64)
-
-
-def built(layer, *inputs):
-    nn.initialize(layer, *inputs)
-    return layer
 
 
 def dilate(x, distances, start):
@@ -82,8 +74,6 @@ def options_of(options, count):
 def test_conv_matches_its_definition(name, dtype):
     shape, kernel_shape, options = CASES[name]
     x, kernel, bias = data(*shape, dtype=dtype), data(*kernel_shape, dtype=dtype, seed=1), data(4, dtype=dtype, seed=2)
-    if dtype == "complex64":
-        x, kernel = x + 1j * data(*shape, seed=3), kernel + 1j * data(*kernel_shape, seed=4)
     bias = bias[jnp.arange(kernel_shape[-1]) % 4]
     want = slow_conv(x, kernel, *options_of(options, len(shape) - 2)) + wide(bias)
     for run in (conv, jax.jit(lambda x, k, b: conv(x, k, b, **options))):
@@ -105,12 +95,16 @@ def test_named_paddings_match_explicit_ones(stride, window, dilation):
     pads = {"SAME": (total // 2, total - total // 2), "CAUSAL": (span - 1, 0)}
     if span <= 5:
         pads["VALID"] = (0, 0)
-    for name, pad in pads.items():
-        got = conv(x, kernel, strides=stride, kernel_dilation=dilation, padding=name)
-        np.testing.assert_allclose(got, slow_conv(x, kernel, (stride,), [pad], (1,), (dilation,)), atol=1e-5)
+    expected = {name: slow_conv(x, kernel, (stride,), [pad], (1,), (dilation,)) for name, pad in pads.items()}
     around = np.pad(x, [(0, 0), ((span - 1) // 2, span // 2), (0, 0)], mode="wrap")
-    got = conv(x, kernel, strides=stride, kernel_dilation=dilation, padding="CIRCULAR")
-    np.testing.assert_allclose(got, slow_conv(around, kernel, (stride,), [(0, 0)], (1,), (dilation,)), atol=1e-5)
+    expected["CIRCULAR"] = slow_conv(around, kernel, (stride,), [(0, 0)], (1,), (dilation,))
+
+    @jax.jit
+    def padded(x, kernel):
+        return {name: conv(x, kernel, strides=stride, kernel_dilation=dilation, padding=name) for name in expected}
+
+    for name, got in padded(x, kernel).items():
+        np.testing.assert_allclose(got, expected[name], atol=1e-5, err_msg=name)
 
 
 def test_same_padding_of_dilated_inputs_counts_their_gaps():
@@ -122,7 +116,8 @@ def test_same_padding_of_dilated_inputs_counts_their_gaps():
 
 def test_causal_outputs_do_not_depend_on_later_inputs():
     kernel = data(3, 2, 2)
-    gradient = jax.jacobian(lambda x: conv(x, kernel, padding="CAUSAL", kernel_dilation=2)[0].sum(-1))(data(1, 6, 2))
+    jacobian = jax.jacobian(lambda x: conv(x, kernel, padding="CAUSAL", kernel_dilation=2)[0].sum(-1))
+    gradient = jax.jit(jacobian)(data(1, 6, 2))
     reached = np.abs(np.asarray(gradient)).sum((1, 3)) > 0
     np.testing.assert_array_equal(reached, [[j <= i and (i - j) in (0, 2, 4) for j in range(6)] for i in range(6)])
 
@@ -133,15 +128,14 @@ def test_complex_convolutions_have_correct_gradients(name):
     """The gradient of |conv(x, k)|^2 must match the one from the outputs for unit vectors."""
     shape, kernel_shape, options = CASES[name]
     shape = (1, *shape[1:])
-    x = data(*shape) + 1j * data(*shape, seed=1)
-    kernel = data(*kernel_shape, seed=2) + 1j * data(*kernel_shape, seed=3)
+    x, kernel = data(*shape, dtype="complex64"), data(*kernel_shape, dtype="complex64", seed=2)
 
     def loss(x, kernel):
         return jnp.sum(jnp.abs(conv(x, kernel, **options)) ** 2)
 
     steps = options_of(options, len(shape) - 2)
     out = slow_conv(x, kernel, *steps)
-    grads = jax.grad(loss, (0, 1))(x, kernel)
+    grads = jax.jit(jax.grad(loss, (0, 1)))(x, kernel)
     for place, (given, gradient) in enumerate(zip((x, kernel), grads, strict=True)):
         assert gradient.dtype == "complex64"
         for index in [0, given.size // 2, given.size - 1]:
@@ -153,11 +147,14 @@ def test_complex_convolutions_have_correct_gradients(name):
             np.testing.assert_allclose(np.asarray(gradient).ravel()[index], want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
     x, kernel = jnp.abs(data(2, 16, 256, dtype=dtype)), jnp.abs(data(16, 256, 3, dtype=dtype, seed=1))
     want = np.tensordot(wide(x), wide(kernel), 2)
-    for got in (conv(x, kernel, padding="VALID"), conv_transpose(x, kernel, padding=15)[:, 15:16]):
+    forms = (lambda *args: conv(*args, padding="VALID"), lambda *args: conv_transpose(*args, padding=15)[:, 15:16])
+    for form in forms:
+        got = jax.jit(form)(x, kernel)
         assert got.dtype == dtype
         error = np.abs(wide(got).reshape(2, 3) / want - 1)
         assert error.max() <= 0.51 * as_format(dtype).eps
@@ -186,10 +183,17 @@ def test_transposed_kernel_gives_the_transpose_of_conv(stride, window, padding):
     size = 4 * stride
     if padding == "VALID":
         size = 3 * stride + max(window, stride)
-    out, pull = jax.vjp(lambda x: conv(x, kernel, strides=stride, padding=padding), jnp.zeros((1, size, 2)))
-    y = data(*out.shape, seed=1)
-    got = conv_transpose(y, kernel, strides=stride, padding=padding, transpose_kernel=True)
-    want = pull(y)[0]
+    x = np.zeros((1, size, 2), np.float32)
+
+    def form(x):
+        return conv(x, kernel, strides=stride, padding=padding)
+
+    @jax.jit
+    def both(y):
+        got = conv_transpose(y, kernel, strides=stride, padding=padding, transpose_kernel=True)
+        return got, jax.vjp(form, x)[1](y)[0]
+
+    got, want = both(data(*jax.eval_shape(form, x).shape, seed=1))
     np.testing.assert_allclose(got, want, atol=1e-5)
 
 
@@ -199,10 +203,8 @@ def test_conv_transpose_is_a_convolution_of_dilated_inputs(name, dtype):
     shape, kernel_shape, _ = CASES[name]
     count = len(shape) - 2
     x, kernel = data(*shape, dtype=dtype), data(*kernel_shape, dtype=dtype, seed=1)
-    if dtype == "complex64":
-        x, kernel = x + 1j * data(*shape, seed=2), kernel * (1 - 2j)
     pads = [(2, axis) for axis in range(count)]
-    got = conv_transpose(x, kernel, strides=2, padding=pads, kernel_dilation=1)
+    got = jax.jit(lambda *args: conv_transpose(*args, strides=2, padding=pads, kernel_dilation=1))(x, kernel)
     want = slow_conv(x, kernel, (1,) * count, pads, (2,) * count, (1,) * count)
     assert got.dtype == dtype
     np.testing.assert_allclose(wide(got), want, atol=2 * as_format(dtype).eps * np.abs(want).max())
@@ -216,22 +218,23 @@ def test_circular_transposes_shift_with_their_inputs(stride, window, transposed)
     """Shifting periodic inputs shifts the outputs, and every weight contributes."""
     x, kernel = data(1, 3, 2), data(window, 2, 2, seed=1)
 
+    @jax.jit
     def run(x):
         return conv_transpose(x, kernel, strides=stride, padding="CIRCULAR", transpose_kernel=transposed)
 
     assert run(x).shape == (1, 3 * stride, 2)
-    np.testing.assert_allclose(run(jnp.roll(x, 1, 1)), jnp.roll(run(x), stride, 1), atol=1e-5)
-    matrix = kernel.sum(0).T if transposed else kernel.sum(0)
-    np.testing.assert_allclose(run(x).sum(1), x.sum(1) @ matrix, atol=1e-4)
+    np.testing.assert_allclose(run(np.roll(x, 1, 1)), np.roll(run(x), stride, 1), atol=1e-5)
+    matrix = np.sum(kernel, 0).T if transposed else np.sum(kernel, 0)
+    np.testing.assert_allclose(np.sum(run(x), 1), np.sum(x, 1) @ matrix, atol=1e-4)
 
 
 @pytest.mark.parametrize("form", [conv, conv_transpose])
 def test_empty_batches_and_spaces_give_empty_results(form):
     kernel = data(3, 2, 4)
-    assert form(jnp.zeros((0, 5, 2)), kernel).shape == (0, 5, 4)
-    assert form(jnp.zeros((0, 5, 2)), kernel, padding="CIRCULAR").shape == (0, 5, 4)
-    assert form(jnp.zeros((2, 0, 2)), kernel).shape == (2, 0, 4)
-    gradient = jax.grad(lambda k: form(jnp.zeros((0, 5, 2)), k).sum())(kernel)
+    x, empty = np.zeros((0, 5, 2), np.float32), np.zeros((2, 0, 2), np.float32)
+    made = jax.jit(lambda k: (form(x, k), form(x, k, padding="CIRCULAR"), form(empty, k)))(kernel)
+    assert [each.shape for each in made] == [(0, 5, 4), (0, 5, 4), (2, 0, 4)]
+    gradient = jax.jit(jax.grad(lambda k: form(x, k).sum()))(kernel)
     assert not np.any(gradient)
 
 
@@ -439,18 +442,19 @@ def test_layers_match_their_functions(name, policy):
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
 def test_each_group_is_a_transposed_convolution(transposed, padding):
     rng = np.random.default_rng(0)
-    x, kernel = (
-        jnp.asarray(rng.normal(size=shape), "float32") for shape in ((2, 5, 4), (3, 2, 4 if transposed else 6))
-    )
+    x, kernel = (rng.normal(size=shape).astype("float32") for shape in ((2, 5, 4), (3, 2, 4 if transposed else 6)))
     options = {"strides": 2, "padding": padding, "transpose_kernel": transposed}
-    got = conv_transpose(x, kernel, groups=2, **options)
-    last = kernel.shape[-1] // 2
-    parts = [conv_transpose(x[..., 2 * i :][..., :2], kernel[..., last * i :][..., :last], **options) for i in (0, 1)]
-    np.testing.assert_array_equal(got, jnp.concatenate(parts, -1))
+    got = jax.jit(lambda *args: conv_transpose(*args, groups=2, **options))(x, kernel)
+    each = jax.jit(lambda *args: conv_transpose(*args, **options))
+    parts = [each(*pair) for pair in zip(np.split(x, 2, -1), np.split(kernel, 2, -1), strict=True)]
+    np.testing.assert_array_equal(got, np.concatenate(parts, -1))
     if transposed and padding != "CIRCULAR":
-        image = jnp.zeros((2, got.shape[1], 4))
-        _, pull = jax.vjp(lambda image: conv(image, kernel, strides=2, padding=padding, groups=2), image)
-        np.testing.assert_allclose(got, pull(x)[0], rtol=1e-5, atol=1e-5)
+        image = np.zeros((2, got.shape[1], 4), np.float32)
+
+        def pulled(y):
+            return jax.vjp(lambda image: conv(image, kernel, strides=2, padding=padding, groups=2), image)[1](y)[0]
+
+        np.testing.assert_allclose(got, jax.jit(pulled)(x), rtol=1e-5, atol=1e-5)
 
 
 def test_transposed_layer_checks_its_groups():

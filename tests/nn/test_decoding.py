@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn import arrays
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
@@ -20,7 +21,7 @@ BATCH, LENGTH, FEATURES = 2, 6, 8
 
 
 def data(shape=(BATCH, LENGTH, FEATURES), dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+    return arrays.data(*shape, dtype=dtype, seed=seed)
 
 
 def make_layer(policy="float32", x=None, **options):

@@ -25,6 +25,11 @@ def test_activation_is_applied_to_the_outputs(make):
     plain = make(dtype="mixed_float16")(X)
     assert plain.min() < 0
     np.testing.assert_array_equal(make(activation="relu", dtype="mixed_float16")(X), jax.nn.relu(plain))
+
+
+def test_an_activation_may_be_a_name_a_function_or_a_layer():
+    make = WITH_ACTIVATION["dense"]
+    plain = make(dtype="mixed_float16")(X)
     np.testing.assert_array_equal(make(activation=jnp.sin, dtype="mixed_float16")(X), jnp.sin(plain))
     layer = nn.ReLU(dtype="mixed_float16")
     np.testing.assert_array_equal(make(activation=layer, dtype="mixed_float16")(X), jax.nn.relu(plain))
@@ -122,7 +127,7 @@ def test_constraints_apply_only_when_accumulated_gradients_make_a_step(compiled)
         assert values[key].dtype == "bfloat16"
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("compiled", [lambda function: function, jax.jit], ids=["eager", "jitted"])
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float32"])
 @pytest.mark.parametrize("kind", [nn.SimpleRNN, nn.GRU, nn.LSTM])

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn import arrays
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.normalization import (
@@ -23,11 +24,7 @@ either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "ji
 
 
 def data(shape, dtype="float32", seed=0):
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=shape)
-    if as_format(dtype).category == "complex":
-        values = values + 1j * rng.normal(size=shape)
-    return jnp.asarray(values, dtype)
+    return arrays.data(*shape, dtype=dtype, seed=seed)
 
 
 def normed(x, axes, epsilon, *, centred=True):
@@ -63,12 +60,13 @@ class TestMoments:
         np.testing.assert_allclose(variance, wide.var(axes), rtol=1e-6)
         assert mean.dtype == ("complex64" if dtype == "complex64" else "float32")
         assert variance.dtype == "float32"
-        kept = moments(x, axes, keepdims=True)
+        kept = jax.eval_shape(lambda x: moments(x, axes, keepdims=True), x)
         assert {each.shape for each in kept} == {np.mean(wide, axes, keepdims=True).shape}
 
     def test_float64_moments_stay_float64(self):
         with jax.enable_x64(True):
-            assert [each.dtype for each in moments(data((3, 4), "complex128"), 0)] == ["complex128", "float64"]
+            found = jax.eval_shape(lambda x: moments(x, 0), data((3, 4), "complex128"))
+            assert [each.dtype for each in found] == ["complex128", "float64"]
 
     @pytest.mark.slow
     @either_mode
@@ -82,13 +80,13 @@ class TestMoments:
         slope = jax.grad(lambda x: form(x, -1)[1].sum())(x)
         np.testing.assert_allclose(slope, 2 * (want - want.mean(-1, keepdims=True)) / 1000, rtol=1e-4, atol=1e-6)
 
+    @pytest.mark.compiled
     @pytest.mark.parametrize("form", [lambda x: moments(x, -1)[0].sum(), lambda x: moments(x, -1)[1].sum()])
     def test_largest_float16_values_have_finite_moments_and_gradients(self, form):
-        x = jnp.asarray([[6e4, -6e4, 5.9e4]] * 2, jnp.float16)
-        assert jnp.isfinite(form(x))
-        slope = jax.grad(form)(x)
-        assert slope.dtype == jnp.float16
-        assert jnp.all(jnp.isfinite(slope))
+        value, slope = jax.jit(jax.value_and_grad(form))(np.float16([[6e4, -6e4, 5.9e4]] * 2))
+        assert np.isfinite(value)
+        assert slope.dtype == np.float16
+        assert np.all(np.isfinite(slope))
 
     @pytest.mark.slow
     @either_mode
@@ -171,13 +169,14 @@ def test_float16_is_a_few_ulp_from_float64_at_its_extremes(name, values, jitted)
     assert jnp.all(jnp.isfinite(slope))
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(4)
 @every_form
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
 def test_norms_match_numpy(name, dtype):
     form, axes, centred = FORMS[name]
     x = data((4, 6), dtype)
-    got = form(x, epsilon=1e-3)
+    got = jax.jit(lambda x: form(x, epsilon=1e-3))(x)
     assert got.dtype == dtype
     want = normed(x, axes, 1e-3, centred=centred)
     # A float32 result that is rounded once is off by at most half a unit of bfloat16.
@@ -276,12 +275,14 @@ def test_an_empty_batch_gives_an_empty_result(name):
     assert form(jnp.zeros((2, 0)), epsilon=1e-6).shape == (2, 0)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("epsilon", [2.1e-26, 1e-6, 1e30])
 def test_every_accepted_epsilon_keeps_equal_values_finite(epsilon):
-    x = jnp.full((2, 7), 6e4, jnp.float32)
-    out, slope = jax.value_and_grad(lambda x: jnp.sum(layer_norm(x, epsilon=epsilon) * jnp.arange(7.0)))(x)
-    assert out == 0
-    assert jnp.all(jnp.isfinite(slope))
+    x = np.full((2, 7), 6e4, np.float32)
+    summed = jax.value_and_grad(lambda x: jnp.sum(layer_norm(x, epsilon=epsilon) * jnp.arange(7.0)))
+    out, slope = jax.jit(summed)(x)
+    assert float(out) == 0
+    assert np.all(np.isfinite(slope))
 
 
 class TestErrors:

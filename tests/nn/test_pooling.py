@@ -16,7 +16,7 @@ INTEGERS = ["int4", "uint4", "int8", "uint8", "int16", "uint32", "bool"]
 
 
 def data(*shape, dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape) * 3, dtype)
+    return jax.device_put((np.random.default_rng(seed).normal(size=shape) * 3).astype(as_format(dtype).dtype))
 
 
 def windows(x, window, strides, pads):
@@ -53,9 +53,10 @@ GEOMETRIES = {
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 def test_extremes_keep_the_dtype(name, dtype):
     shape, window, strides, padding, (steps, pads) = GEOMETRIES[name]
-    x = jnp.abs(data(*shape)).astype(dtype) if dtype in INTEGERS else -jnp.abs(data(*shape)).astype(dtype)
+    x = np.abs(data(*shape)).astype(as_format(dtype).dtype)
+    x = x if dtype in INTEGERS else -x
     for form, function in ((max_pool, np.max), (min_pool, np.min)):
-        got = form(x, window, strides=strides, padding=padding)
+        got = jax.jit(lambda x, form=form: form(x, window, strides=strides, padding=padding))(x)
         assert got.dtype == dtype
         np.testing.assert_array_equal(np.asarray(got, "float64"), pooled(x, window, steps, pads, function))
 
@@ -66,14 +67,14 @@ def test_extremes_keep_the_dtype(name, dtype):
 @pytest.mark.parametrize("include", [True, False])
 def test_averages_match_numpy(name, dtype, include):
     shape, window, strides, padding, (steps, pads) = GEOMETRIES[name]
-    x = data(*shape).astype(dtype)
+    x = np.asarray(data(*shape)).astype(as_format(dtype).dtype)
     size = np.prod(window)
 
     def function(values, axes):
         return values.sum(axes) / size if include and axes else values.mean(axes)
 
     run = jax.jit(lambda x: avg_pool(x, window, strides=strides, padding=padding, count_include_pad=include))
-    parts = (jnp.real(x), jnp.imag(x)) if dtype == "complex64" else (x,)
+    parts = (np.real(x), np.imag(x)) if dtype == "complex64" else (x,)
     got = run(x)
     assert got.dtype == (dtype if as_format(dtype).is_inexact else "float32")
     for part, values in zip((np.real(got), np.imag(got)), parts, strict=False):
@@ -81,11 +82,12 @@ def test_averages_match_numpy(name, dtype, include):
         np.testing.assert_allclose(np.asarray(part, "float64"), want, atol=2 * as_format(got.dtype).eps * 3)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_averages_of_4096_values_round_once(dtype):
-    x = jnp.abs(data(1, 4096, 2, dtype=dtype))
+    x = np.abs(data(1, 4096, 2, dtype=dtype))
     want = np.asarray(x, "float64").mean(1)
-    for got in (avg_pool(x, (4096,))[:, 0], global_average_pool(x)):
+    for got in jax.jit(lambda x: (avg_pool(x, (4096,))[:, 0], global_average_pool(x)))(x):
         assert got.dtype == dtype
         assert np.abs(np.asarray(got, "float64") / want - 1).max() <= 0.51 * as_format(dtype).eps
 
@@ -218,14 +220,14 @@ LAYERS = {
 def test_layers_match_their_functions(name, policy):
     make, form = LAYERS[name]
     layer = make(dtype=policy, name="mine")
-    x = data(2, 4, 4, 3)
+    x = np.asarray(data(2, 4, 4, 3))
     for run in (layer, jax.jit(layer)):
         got = run(x)
         assert got.dtype == (layer.compute_dtype or "float32")
         assert got.shape == ((2, 2, 2, 3) if form else (2, 3))
     if form:
-        np.testing.assert_array_equal(layer(x), form(x.astype(got.dtype), (2, 2)))
-    integers = layer(x.astype("int8")).dtype
+        np.testing.assert_array_equal(got, jax.jit(lambda x: form(x, (2, 2)))(x.astype(got.dtype)))
+    integers = jax.eval_shape(layer, x.astype("int8")).dtype
     assert integers == ((layer.compute_dtype or "float32") if "average" in name else "int8")
     assert layer.name == "mine"
 

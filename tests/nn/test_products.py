@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.experimental import sparse
 
-from supremum import nn
+from nn.arrays import built, data
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.products import dense, dense_general, einsum
@@ -14,17 +14,8 @@ from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 NARROW = ["float16", "bfloat16"]
 
 
-def data(*shape, dtype="float32", seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
-
-
 def wide(x):
     return np.asarray(x, np.float64)
-
-
-def built(layer, *inputs):
-    nn.initialize(layer, *inputs)
-    return layer
 
 
 def products_of(function, *args):
@@ -54,8 +45,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
-@pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
+@pytest.mark.parametrize(("dtype", "jitted"), [(None, False), (None, True), ("float16", True), ("bfloat16", True)])
 def test_values_and_dtypes_match_numpy(name, jitted, dtype):
     form, *shapes, want = FORMS[name]
     arrays = [data(*shape, dtype=dtype or "float32", seed=seed) for seed, shape in enumerate(shapes)]
@@ -82,6 +72,7 @@ def test_products_without_bias_or_batch(name):
         assert empty.shape == want(np.zeros((0, *x[1:])), np.zeros(kernel), np.zeros(bias)).shape
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", NARROW)
 def test_sums_of_4096_terms_round_once(dtype):
@@ -97,6 +88,7 @@ def test_sums_of_4096_terms_round_once(dtype):
         assert np.abs(wide(got) / want - 1).max() <= 0.51 * as_format(dtype).eps
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", NARROW)
 def test_einsum_sums_over_one_operand_round_once(dtype):

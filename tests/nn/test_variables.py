@@ -8,6 +8,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 import supremum
+from slowly import slow
 from supremum import nn
 from supremum.arrays import InPlaceError
 from supremum.decisions import PromotionError
@@ -77,21 +78,24 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", READS)
 @either_mode
-def test_every_read_casts_inside_call_and_not_outside(name, jitted):
-    read = READS[name]
-    layer = layer_with_body(lambda layer, x: (read(layer.w), read(layer.plain).astype("int8")))
+def test_every_read_casts_inside_call_and_not_outside(jitted):
+    layer = layer_with_body(
+        lambda layer, x: {name: (read(layer.w), read(layer.plain).astype("int8")) for name, read in READS.items()}
+    )
 
     def run(variables):
         return nn.functional_call(layer, variables, jnp.ones((2, 2)))[0]
 
     values = {path: variable.value for path, variable in layer.variables.items()}
-    inside, _ = (jax.jit(run) if jitted else run)(values)
-    assert (inside.dtype, read(layer.w).dtype, read(layer.plain).dtype) == ("float16", "float32", "float32")
-    if name in EXPECTED:
-        np.testing.assert_array_equal(inside, EXPECTED[name](np.asarray(values["w"], "float16")))
-        np.testing.assert_array_equal(read(layer.w), EXPECTED[name](np.asarray(values["w"])))
+    made = (jax.jit(run) if jitted else run)(values)
+    outside = {name: (read(layer.w), read(layer.plain)) for name, read in READS.items()}
+    dtypes = {name: (made[name][0].dtype, *(each.dtype for each in outside[name])) for name in READS}
+    assert dtypes == dict.fromkeys(READS, ("float16", "float32", "float32"))
+    for name, expected in EXPECTED.items():
+        stored = np.asarray(values["w"])
+        np.testing.assert_array_equal(made[name][0], expected(stored.astype("float16")), err_msg=name)
+        np.testing.assert_array_equal(outside[name][0], expected(stored), err_msg=name)
 
 
 @either_mode
@@ -110,28 +114,29 @@ BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.f
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 
 
-@pytest.mark.parametrize("function", BINARY + COMPARISONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("other", ["jax", "numpy", "variable", "array"])
-def test_operators_work_from_both_sides(function, other):
+def test_operators_work_from_both_sides(other):
     others = {
         "jax": lambda v: jnp.full((2, 2), 2, "float16"),
         "numpy": lambda v: np.full((2, 2), 2, "float16"),
         "variable": lambda v: v,
         "array": lambda v: supremum.asarray(np.full((2, 2), 2, "float16"), library="jax"),
     }
-    seen = []
+    seen = {}
 
     def body(layer, x):
         against = others[other](layer.w)
-        seen.extend((function(layer.w, against), function(against, layer.w)))
+        for function in BINARY + COMPARISONS:
+            seen[function] = function(layer.w, against), function(against, layer.w)
         return x
 
     layer_with_body(body)(jnp.ones((2, 2)))
-    wanted = np.dtype(bool) if function in COMPARISONS else np.dtype("float16")
-    assert len(seen) == 2
-    for found in jax.tree.leaves(seen, is_leaf=lambda leaf: isinstance(leaf, supremum.Array)):
-        assert found.dtype == wanted
-        assert isinstance(found, supremum.Array if other == "array" else jax.Array)
+    for function, results in seen.items():
+        wanted = np.dtype(bool) if function in COMPARISONS else np.dtype("float16")
+        for found in jax.tree.leaves(results, is_leaf=lambda leaf: isinstance(leaf, supremum.Array)):
+            assert found.dtype == wanted, function
+            assert isinstance(found, supremum.Array if other == "array" else jax.Array), function
+    assert len(seen) == len(BINARY + COMPARISONS)
 
 
 FUNCTIONS = {
@@ -161,23 +166,27 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", FUNCTIONS)
-@either_mode
-def test_functions_of_jax_read_the_compute_dtype(name, jitted):
+@pytest.mark.parametrize("jitted", [slow(False), True], ids=["eager", "jitted"])
+def test_functions_of_jax_read_the_compute_dtype(jitted):
     """`jax.numpy`, `jax.nn`, transformations and trees; a variable that is not cast is read as it is stored."""
-    function = FUNCTIONS[name]
-    layer = layer_with_body(lambda layer, x: (function(layer.w, x), function(layer.w.value, x)))
+
+    def both(layer, x):
+        return {name: (function(layer.w, x), function(layer.w.value, x)) for name, function in FUNCTIONS.items()}
+
+    layer = layer_with_body(both)
 
     def run(values, x):
-        return nn.functional_call(layer, values, x)[0]
+        return nn.functional_call(layer, values, x)[0], both(layer, x)
 
     values = {path: variable.value for path, variable in layer.variables.items()}
-    given, array = (jax.jit(run) if jitted else run)(values, jnp.ones((2, 2)))
-    assert given.dtype == array.dtype == "float16"
-    np.testing.assert_array_equal(given, array)
-    assert function(layer.w, jnp.ones((2, 2))).dtype == "float32"
-    np.testing.assert_array_equal(function(layer.w, jnp.ones((2, 2))), function(layer.w.value, jnp.ones((2, 2))))
+    inside, outside = (jax.jit(run) if jitted else run)(values, jnp.ones((2, 2)))
+    for dtype, results in (("float16", inside), ("float32", outside)):
+        assert {name: (a.dtype, b.dtype) for name, (a, b) in results.items()} == dict.fromkeys(
+            FUNCTIONS, (dtype, dtype)
+        )
+        for name, (given, array) in results.items():
+            np.testing.assert_array_equal(given, array, err_msg=name)
+    assert len(inside) == len(outside) == len(FUNCTIONS)
 
 
 @either_mode
@@ -322,8 +331,7 @@ class TestAutocastScope:
             layer(jnp.ones((2, 2)))
         assert [*seen, layer.w.dtype] == ["float32", "float16", "float32"]
 
-    @pytest.mark.parametrize("name", TRANSFORMATIONS)
-    @either_mode
+    @pytest.mark.parametrize(("name", "jitted"), [("scan", False), *((name, True) for name in TRANSFORMATIONS)])
     def test_scope_applies_inside_transformations(self, name, jitted):
         def body(layer, x):
             seen.append(layer.w.dtype)

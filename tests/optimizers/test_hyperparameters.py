@@ -229,8 +229,8 @@ def test_moments_are_stored_in_the_chosen_dtype_and_computed_in_float32():
     m, v = np.zeros(2, np.float32), np.zeros(2, np.float32)
     for gradients in GRADIENTS[:3]:
         g = gradients["dense/bias"]
-        m = np.asarray(jnp.asarray(np.float32(0.1) * g + np.float32(0.9) * m, jnp.bfloat16), np.float32)
-        v = np.asarray(jnp.asarray(np.float32(0.001) * g * g + np.float32(0.999) * v, jnp.float16), np.float32)
+        m = np.float32((np.float32(0.1) * g + np.float32(0.9) * m).astype(jnp.bfloat16))
+        v = np.float32((np.float32(0.001) * g * g + np.float32(0.999) * v).astype(np.float16))
     np.testing.assert_allclose(names["mu/dense/bias"].astype(np.float32), m, rtol=2**-8)
     np.testing.assert_allclose(names["nu/dense/bias"].astype(np.float32), v, rtol=2**-10)
     # Setting the dtype during training converts the stored moments from the next step on.

@@ -68,6 +68,7 @@ def by_pure_step(model, optimizer, batches):
 WAYS = {"minimize": by_minimize, "get_gradients and apply_gradients": by_hand, "the pure step": by_pure_step}
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
 def test_all_methods_give_identical_bits(policy):
@@ -290,6 +291,6 @@ def test_gradients_have_the_order_of_the_variables():
 def test_paths_in_pairs_raise_with_the_fix():
     """`trainable_variables` is a list in Keras and a dict by path here."""
     model, optimizer = model_of(), SGD()
-    gradients = optimizer.get_gradients(lambda: loss_of(model)(X, Y), model.trainable_variables)
+    gradients = optimizer.get_gradients(loss_of(model), model.trainable_variables, X, Y)
     with pytest.raises(TypeError, match=r"got the name 'dense/kernel': .* zip\(gradients, "):
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))

@@ -1,5 +1,6 @@
 """Optimizers with `weights=`: the same numbers as `mixed_precision.narrow_weights`, in every way to train."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -31,6 +32,7 @@ def stepped(optimizer, variables, gradients):
     return optimizer
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_steps_are_those_of_narrow_weights(weights):
@@ -39,10 +41,10 @@ def test_steps_are_those_of_narrow_weights(weights):
     params = {key: variable.value for key, variable in variables.items()}
     optimizer = stepped(Optimizer(transformation, weights=weights), variables, GRADIENTS)
     own = narrow_weights(transformation, weights)
-    state = own.init(params)
+    state, step = jax.jit(own.init)(params), jax.jit(own.step)
     for gradients in GRADIENTS:
-        gradients = {key: jnp.asarray(each, "bfloat16") for key, each in gradients.items()}
-        params, state = own.step(gradients, state, params)
+        gradients = {key: np.asarray(each, jnp.bfloat16) for key, each in gradients.items()}
+        params, state = step(gradients, state, params)
     assert_equal(values_of(variables), {key: np.asarray(each) for key, each in params.items()})
     names = optimizer.variables
     field = {"stochastic": None, "kahan": "compensation", "master": "master"}[weights]
@@ -52,13 +54,13 @@ def test_steps_are_those_of_narrow_weights(weights):
     assert sum("compensation" in name or "master" in name for name in names) == (0 if field is None else len(START))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("make", [SGD, Adam, AdamW, RMSprop, Adagrad, Lion])
 def test_every_optimizer_keeps_small_steps(make):
     def moved(**options):
         variable = nn.Variable(jnp.ones(64, "bfloat16"), "w")
         optimizer = make(1e-4, **options)
-        for _ in range(30):
+        for _ in range(10):
             optimizer.apply_gradients([(jnp.ones(64, "bfloat16"), variable)])
         beside = optimizer.variables.get("compensation/w")
         wide = variable.value if beside is None else with_rest(variable.value, beside)
@@ -121,6 +123,7 @@ def test_a_skipped_step_leaves_everything_but_the_scale(weights):
     assert int(optimizer.loss_scale.num_skipped_steps) == 1
 
 
+@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_saved_optimizers_resume_to_the_last_bit(weights):

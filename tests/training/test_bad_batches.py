@@ -1,6 +1,7 @@
 """Errors about a bad batch name the batch, its contents, and the layer or loss that raised."""
 
 import re
+from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +42,13 @@ def make_model(loss="mse", metrics=(), layers=()):
     return model
 
 
+@cache
+def fitted_model(loss):
+    model = make_model(loss)
+    model.fit(*GOOD, verbose=0)
+    return model
+
+
 def full_message(error):
     return "\n".join([str(error), *getattr(error, "__notes__", ())])
 
@@ -50,8 +58,7 @@ def full_message(error):
 @pytest.mark.parametrize("case", CASES)
 def test_error_names_the_batch_its_contents_and_the_layer_or_loss(case, place):
     batch, loss, patterns = CASES[case]
-    model = make_model(loss)
-    model.fit(*GOOD, verbose=0)
+    model = fitted_model(loss)
     with pytest.raises(SupremumError) as caught:
         getattr(model, place)([GOOD, GOOD, batch], verbose=0)
     for pattern in [*patterns, "in batch 2"]:

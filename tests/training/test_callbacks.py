@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -36,6 +36,12 @@ def compiled(policy="float32", optimizer=None):
     return model
 
 
+@cache
+def reused(policy="float32"):
+    """Return a model that several tests train, for tests of what `fit` passes to callbacks."""
+    return compiled(policy)
+
+
 class Recording(Callback):
     def __init__(self):
         self.calls = []
@@ -61,7 +67,7 @@ class Recording(Callback):
 
 
 def test_callback_methods_are_called_in_order():
-    recording, model = Recording(), compiled()
+    recording, model = Recording(), reused()
     model.fit(X, Y, batch_size=24, epochs=2, validation_data=(X, Y), callbacks=recording, verbose=0)
     names = ["accuracy", "loss"]
     epoch = [("on_train_batch_end", batch, names) for batch in range(2)]
@@ -102,7 +108,7 @@ def test_stop_training_ends_fit_after_the_current_batch():
         def on_train_batch_end(self, batch, logs):
             self.model.stop_training = batch == 1
 
-    model = compiled()
+    model = reused()
     model.fit(X, Y, batch_size=8, epochs=3, callbacks=StopInSecondBatch(), verbose=0)
     assert len(model.history.loss) == 2
     assert model.history.epoch == [0]
@@ -119,7 +125,7 @@ def test_batch_logs_must_be_read_in_their_callback():
             if batch == 0:
                 assert logs["loss"] > 0
 
-    compiled().fit(X, Y, batch_size=24, callbacks=KeepLogs(), verbose=0)
+    reused().fit(X, Y, batch_size=24, callbacks=KeepLogs(), verbose=0)
     assert kept[0]["loss"] > 0
     with pytest.raises(ArgumentError, match="read them in the callback"):
         kept[1]["loss"]
@@ -185,7 +191,7 @@ class TestEarlyStopping:
 
 class TestModelCheckpoint:
     def test_saves_every_few_epochs_or_only_the_best(self, tmp_path):
-        model = compiled()
+        model = reused()
         callbacks = [
             ModelCheckpoint(tmp_path / "w-{epoch:02d}-{loss:.2f}.safetensors", save_weights_only=True, every=2),
             ModelCheckpoint(tmp_path / "best", monitor="loss", save_best_only=True),
@@ -203,7 +209,7 @@ class TestModelCheckpoint:
 
     def test_unknown_name_in_the_path_raises(self, tmp_path):
         with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
-            compiled().fit(X, Y, callbacks=ModelCheckpoint(tmp_path / "{acuracy}"), verbose=0)
+            reused().fit(X, Y, callbacks=ModelCheckpoint(tmp_path / "{acuracy}"), verbose=0)
 
     @pytest.mark.parametrize("format", ["safetensors", "orbax"])
     def test_unwritable_path_raises_before_training(self, tmp_path, format):  # noqa: A002
@@ -211,7 +217,7 @@ class TestModelCheckpoint:
         place.write_text("a file of the user's")
         recording = Recording()
         with pytest.raises(FileError, match="notes"):
-            compiled().fit(X, Y, callbacks=[recording, ModelCheckpoint(place / "{epoch}", format=format)], verbose=0)
+            reused().fit(X, Y, callbacks=[recording, ModelCheckpoint(place / "{epoch}", format=format)], verbose=0)
         assert ("on_epoch_begin", 0) not in recording.calls
         assert place.read_text() == "a file of the user's"
         assert [path.name for path in tmp_path.iterdir()] == ["notes"]
@@ -221,14 +227,14 @@ class TestModelCheckpoint:
         folder.mkdir()
         (folder / "thesis.txt").write_text("precious")
         with pytest.raises(CheckpointError, match="own"):
-            compiled().fit(X, Y, callbacks=[recording, ModelCheckpoint(folder, format="orbax")], verbose=0)
+            reused().fit(X, Y, callbacks=[recording, ModelCheckpoint(folder, format="orbax")], verbose=0)
         assert ("on_epoch_begin", 0) not in recording.calls
         assert (folder / "thesis.txt").read_text() == "precious"
 
 
 class TestCSVLogger:
     def test_writes_a_row_per_epoch_and_appends_rows(self, tmp_path):
-        path, model = tmp_path / "log.csv", compiled("mixed_float16")
+        path, model = tmp_path / "log.csv", reused("mixed_float16")
         first = model.fit(X, Y, epochs=2, callbacks=CSVLogger(path), verbose=0)
         model.fit(X, Y, epochs=3, initial_epoch=2, callbacks=CSVLogger(path, append=True), verbose=0)
         rows = list(csv.DictReader(path.read_text().splitlines()))
@@ -260,7 +266,7 @@ class TestProgress:
         terminal = partial(Console, file=shown, force_terminal=True, width=columns, soft_wrap=True, color_system=None)
         monkeypatch.setattr(progress, "Console", lambda **_: terminal())
         monkeypatch.setattr(progress, "_SECONDS_BETWEEN", 0.0)
-        model = compiled("mixed_float16")
+        model = reused("mixed_float16")
         model.fit(X, Y, batch_size=8, validation_data=(X, Y), verbose=1)
         drawn = shown.getvalue()
         assert re.search(r"epoch 1/1 \S+ +[1-6]/6 .*loss 1?\.?\d", drawn)
@@ -277,7 +283,7 @@ class TestProgress:
         assert re.fullmatch(r"evaluate  \S+ s  loss \S+  accuracy \S+\npredict  \S+ s\n", capsys.readouterr().out)
 
     def test_verbose_0_prints_nothing(self, capsys):
-        model = compiled()
+        model = reused()
         model.fit(X, Y, verbose=0)
         model.evaluate(X, Y, verbose=0)
         assert capsys.readouterr().out == ""
@@ -332,7 +338,7 @@ class Ending(Callback):
 
 
 def test_on_train_end_is_called_on_every_callback_and_the_first_error_is_raised():
-    model = compiled()
+    model = reused()
     callbacks = [Ending(), Ending(OSError("the first")), Ending(ValueError("the second")), Ending()]
     with pytest.raises(OSError, match="the first") as caught:
         model.fit(X, Y, verbose=0, callbacks=callbacks)
@@ -341,7 +347,7 @@ def test_on_train_end_is_called_on_every_callback_and_the_first_error_is_raised(
 
 
 def test_error_in_training_is_raised_rather_than_one_in_on_train_end():
-    model = compiled()
+    model = reused()
 
     def stop(epoch, logs):
         raise RuntimeError("in training")

@@ -275,6 +275,7 @@ PIECES = sorted([FEATURES * 32 // 4, 32 // 4, 32 * CLASSES // 4, CLASSES])
 
 
 class TestCommunication:
+    @pytest.mark.compiled
     @pytest.mark.one_in(3)
     @pytest.mark.parametrize(
         ("policy", "flag", "kind"),

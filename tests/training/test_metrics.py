@@ -103,6 +103,7 @@ def test_mean_weights_values_and_ignores_nan_of_weight_zero():
         mean.update_state([1.0, 2.0], sample_weight=np.ones(3))
 
 
+@pytest.mark.compiled
 def test_compensated_sums_count_beyond_the_integers_of_float32():
     """Count an epoch of 2**24 + 2900 examples: a float32 sum of ones stops growing at 2**24."""
 
@@ -124,6 +125,7 @@ def test_compensated_sums_count_beyond_the_integers_of_float32():
     assert int(float(traced.value)) + int(float(traced.error)) == 2**31 - 1
 
 
+@pytest.mark.compiled
 def test_accuracy_and_mean_are_exact_over_a_long_epoch():
     metric = training.Accuracy()
     labels = jnp.zeros(2, "int32")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from slowly import slow
+from slowly import mostly_slow, slow
 from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale
@@ -41,12 +41,12 @@ def with_zero(place):
     return x
 
 
-@pytest.mark.parametrize("optimizer", [SGD(0.01), Adam(0.01)], ids=["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", mostly_slow([SGD, Adam], SGD))
 @pytest.mark.parametrize(("place", "step"), [slow(0, 0), (20, 1), slow(39, 2)])
 def test_it_names_the_step_the_layer_and_the_pass(optimizer, place, step):
     """The last batch of each epoch is smaller."""
     model = Sequential([Log(name="logs"), nn.Dense(1)])
-    model.compile(type(optimizer)(0.01), "mse")
+    model.compile(optimizer(0.01), "mse")
     monitor, (message,) = explained(model, with_zero(place), epochs=2)
     assert f"Step {step} (counted from 0)" in message
     assert "an infinity in the forward pass of" in message

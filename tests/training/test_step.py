@@ -60,6 +60,7 @@ def test_a_step_updates_weights_statistics_and_count(scale, jitted):
     assert int(after.count) == 1
 
 
+@pytest.mark.compiled
 @pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])
@@ -94,6 +95,7 @@ def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_conditional():
     assert counts["dynamic"] == (1, counts["none"][1] + len(network().variables) - 2)
 
 
+@pytest.mark.compiled
 @pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
 @every_scale

@@ -91,6 +91,7 @@ def by_gradients(policy, optimizer):
     return model
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_every_way_to_train_gives_the_same_bits(policy):

@@ -85,6 +85,7 @@ class TestCommunication:
         assert model.optimizer.reduce_dtype(np.dtype("float16")) is None
         model.fit(X, Y, batch_size=32, verbose=0)
 
+    @pytest.mark.compiled
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize(("policy", "kind"), [("float32", "f32"), ("mixed_float16", "f16")])
     def test_sharded_variables_and_gradients_are_cast_before_they_are_sent(self, policy, kind):

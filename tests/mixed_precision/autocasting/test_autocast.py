@@ -246,6 +246,7 @@ def test_products_with_a_dot_algorithm_are_not_cast():
     assert products(autocast(lambda x: jnp.matmul(x, W, precision="highest")), X) == ["bfloat16"]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_products_accumulate_in_float32_and_round_once(dtype):
     x = jax.random.normal(jax.random.key(0), (16, 4096)).astype(dtype).astype("float32")

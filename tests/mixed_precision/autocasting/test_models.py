@@ -4,7 +4,7 @@ Each model is a function of one tree of float32 arrays, its parameters and input
 """
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
 import equinox as eqx
@@ -260,7 +260,14 @@ class Case:
         loss = loss_of(model()[0])
         self.traced = {name: jax.jit(order(loss, policy)).trace(tree) for name, order in ORDERS.items()}
         self.lowered = {name: traced.lower() for name, traced in self.traced.items()}
-        self.want, self.got = in_float32(model), self.lowered[RUN[policy]].compile()(tree)
+
+    @cached_property
+    def want(self):
+        return in_float32(self.model)
+
+    @cached_property
+    def got(self):
+        return self.lowered[RUN[self.policy]].compile()(self.tree)
 
 
 # One worker runs all tests of a model, so the model is compiled once.
@@ -328,6 +335,7 @@ def test_every_product_has_the_compute_dtype_when_lowered(case):
         )
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_outputs_and_gradients_are_close_to_float32(case):
     (got_grads, got_out), (grads, out) = case.got, case.want

@@ -88,7 +88,8 @@ def counted(text):
     return Counter((each.name, each.groups) for each in collectives(text))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.compiled
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 @pytest.mark.parametrize("case", CASES)
 def test_autocast_keeps_shardings_and_adds_no_collectives(case, kind):

@@ -66,6 +66,7 @@ def test_values_and_gradients_are_close_to_float32(name):
         np.testing.assert_allclose(eager, jitted, rtol=2.0**-11, atol=2.0**-11)
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_step_compiles_to_no_more_casts_than_a_hand_written_one(dtype):

@@ -136,6 +136,7 @@ def test_steps_have_the_bits_of_torchao(mu):
                 np.testing.assert_array_equal(np.float32(found), own.astype(F))
 
 
+@pytest.mark.compiled
 def test_stochastic_rounding_has_the_bits_of_torchao():
     with np.errstate(over="ignore"):
         values = F(RANDOM.normal(size=100_000) * 10.0 ** RANDOM.uniform(-38, 37, 100_000))
@@ -144,6 +145,7 @@ def test_stochastic_rounding_has_the_bits_of_torchao():
     np.testing.assert_array_equal(np.float32(found), stochastic(values, noise).astype(F))
 
 
+@pytest.mark.compiled
 def test_a_stored_moment_has_the_codes_of_torchao():
     values = F(RANDOM.normal(size=(64, 256)) * 10.0 ** RANDOM.uniform(-6, 0, (64, 256)))
     for signed in (True, False):
