@@ -141,7 +141,7 @@ def test_caches_stay_bounded_with_many_keys(kind, count):
     assert 0 < entries() <= 16_384
 
 
-@pytest.mark.parametrize("count", [50, slow(500)])
+@pytest.mark.parametrize("count", [50, slow(500), pytest.param(5000, marks=pytest.mark.exhaustive)])
 def test_autocast_functions_are_freed(count):
     x, w = jnp.ones((2, 2)), jnp.ones((2, 2))
     alive = []

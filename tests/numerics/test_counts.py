@@ -41,14 +41,14 @@ def check_counts(function, arguments, histogram):
     return found
 
 
-# Short programs are fast: one of loops, one of products and one of gradients.
+# The shortest programs are fast.
 @pytest.mark.parametrize("seed", mostly_slow(range(50), 16, 48))
 def test_counts_of_random_programs_are_those_of_numpy(seed):
     made = program(seed)
     assert len(check_counts(made.function, made.arguments, histogram=seed % 2 == 0)) > 0
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(50), 17))
+@pytest.mark.parametrize("seed", mostly_slow(range(50), 16))
 def test_results_and_counts_are_the_same_eager_and_jitted(seed):
     made = program(seed)
     eager = profile(made.function)(*made.arguments)
