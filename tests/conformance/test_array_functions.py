@@ -114,7 +114,7 @@ def test_dtypes_agree_with_installed_torch():
     _check_accumulation("torch", accumulates)
 
 
-@pytest.mark.one_slow_in(3)
+@pytest.mark.one_slow_in(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("rules", judge.JAX_FLAGS)
 def test_dtypes_agree_with_installed_jax_except_departures(rules):
