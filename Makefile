@@ -44,8 +44,17 @@ SLOW := "slow and not exhaustive"
 JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/numerics tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
 OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
-# The tests outside of JAX_TESTS that depend most on JAX's version. A weekly workflow runs all tests with the newest JAX.
-NEWEST_TESTS := tests/arrays tests/test_jax_compat.py
+# The tests that depend most on JAX's version: jaxprs, transformations, custom rules, sharding, and each layer, optimizer
+# and way to train. A weekly workflow runs all tests with the newest JAX.
+NEWEST_TESTS := tests/test_jax_compat.py $(addprefix tests/arrays/,test_compiled.py test_jax_flags.py \
+	test_library_functions.py test_namespaces.py test_operators_jax.py test_prepared_calls.py test_pytrees.py \
+	test_reductions.py test_runtime.py test_ufuncs.py test_variable.py test_weakness.py)
+NEWEST_JAX_TESTS := tests/jaxprs tests/mixed_precision/autocasting tests/tracing tests/numerics/test_births.py \
+	$(addprefix tests/mixed_precision/,test_all_reduce.py test_gradients_of_replicas.py test_loss_scaled.py) \
+	$(addprefix tests/nn/,test_attention.py test_configs.py test_layers.py test_precision.py test_recurrent.py \
+	test_variables.py) $(addprefix tests/optimizers/,test_algorithms.py test_minimize.py test_narrow_weights.py) \
+	$(addprefix tests/training/,test_data_and_model_axes.py test_fit.py test_pickling.py test_step.py \
+	test_what_travels.py) src/supremum/jaxprs src/supremum/jax_compat.py src/supremum/tracing
 # The folders with tests marked as compiled: see tests/conftest.py.
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training
 
@@ -107,7 +116,7 @@ test-xla: $(DEVELOPED)
 
 # This uses a separate environment without PyTorch. CI is empty, because with CI set a missing PyTorch fails the tests.
 test-newest:
-	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)"
+	CI= $(MAKE) tests VENV=.venv-newest PYTHON="$$($(PYTHON) tools/newest_python.py)" OTHER_TESTS="$(NEWEST_TESTS)" JAX_TESTS="$(NEWEST_JAX_TESTS)"
 
 test-versions: $(DEVELOPED)
 	$(BIN)/python tools/check_versions.py $(VERSIONS)

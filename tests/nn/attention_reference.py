@@ -1,7 +1,6 @@
 """A float64 NumPy reference of attention, and test data."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -17,7 +16,7 @@ def seed_rng():
 
 
 def normal(*shape, dtype="float32", scale=1.0):
-    return jnp.asarray(scale * rng.normal(size=shape), dtype)
+    return jax.device_put(np.asarray(scale * rng.normal(size=shape), as_format(dtype).dtype))
 
 
 def operands(dtype="float32"):
@@ -57,7 +56,7 @@ def ulps(got, want):
     return np.abs(np.asarray(got, np.float64) - want).max() / np.abs(want).max() / as_format(got.dtype).eps
 
 
-def outputs_and_gradients(run, cotangent, *args, jitted=False):
+def outputs_and_gradients(run, cotangent, *args, jitted=True):
     def both(args, cotangent):
         outputs, pull = jax.vjp(run, *args)
         return outputs, *pull(cotangent)

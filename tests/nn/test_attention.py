@@ -89,8 +89,8 @@ def test_dropout_keeps_rate_mean_and_gradients():
     keys, rate = 64, 0.25
     value = jnp.eye(keys)[:, None]
     query, key = normal(50, 1, 4), normal(keys, 1, 4)
-    plain = dot_product_attention(query, key, value)
-    run = partial(dot_product_attention, dropout_rate=rate, dropout_key=jax.random.key(2))
+    plain = jax.jit(dot_product_attention)(query, key, value)
+    run = jax.jit(partial(dot_product_attention, dropout_rate=rate, dropout_key=jax.random.key(2)))
     dropped = run(query, key, value)
     kept = np.asarray(dropped) != 0
     assert abs(kept.mean() - (1 - rate)) < 0.03
@@ -116,9 +116,9 @@ def test_second_derivatives_agree_with_plain_attention():
     def ours(chunk, *args):
         return (dot_product_attention(*args, chunk=chunk) * cotangent).sum()
 
-    want = jax.hessian(plain)(*args)
-    np.testing.assert_allclose(jax.hessian(partial(ours, None))(*args), want, atol=5e-6)
-    np.testing.assert_allclose(jax.jacrev(jax.grad(partial(ours, 3)))(*args), want, atol=5e-6)
+    want = jax.jit(jax.hessian(plain))(*args)
+    np.testing.assert_allclose(jax.jit(jax.hessian(partial(ours, None)))(*args), want, atol=5e-6)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(jax.grad(partial(ours, 3))))(*args), want, atol=5e-6)
 
 
 LONG = 8192
@@ -146,7 +146,7 @@ def large(name):
 @pytest.mark.parametrize("chunk", [None, 1000])
 def test_thousands_of_keys_and_large_values_stay_finite(dtype, name, chunk):
     args = tuple(array.astype(dtype) for array in large(name))
-    got = outputs_and_gradients(partial(dot_product_attention, chunk=chunk), args[-1], *args[:-1], jitted=True)
+    got = outputs_and_gradients(partial(dot_product_attention, chunk=chunk), args[-1], *args[:-1])
     want = exact(*args)[:4]
     least = as_format(dtype).smallest_normal
     for a, b in zip(got, want, strict=True):
@@ -231,7 +231,7 @@ class TestMasks:
         mask = jnp.ones((QUERIES, KEYS), bool).at[:, 0].set(False).at[1].set(False)
         query, key, value = operands(dtype)
         query, key = jnp.full_like(query, 6e4), jnp.ones_like(key).at[:, 0].set(6e4)
-        boolean = dot_product_attention(query, key, value, mask=mask, chunk=chunk)
+        boolean = jax.jit(partial(dot_product_attention, chunk=chunk))(query, key, value, mask=mask)
         assert (boolean[:, 1] == 0).all()
         for written in (additive_mask(mask, dtype), jnp.where(mask, 0.0, -jnp.inf)):
             run = partial(dot_product_attention, mask=written, chunk=chunk)
@@ -301,32 +301,37 @@ class TestMasks:
 def test_dtypes_follow_promotion_and_integers_become_float32():
     query, key, value = operands()
     half = query.astype("float16")
-    assert dot_product_attention(half, key, value).dtype == "float32"
-    assert dot_product_attention(half, key, value, dtype="bfloat16").dtype == "bfloat16"
-    assert dot_product_attention(*(jnp.ones((3, 1, 2), "int8") for _ in range(3))).dtype == "float32"
-    assert dot_product_attention(half, half, half, bias=jnp.zeros(()), mask=jnp.zeros(())).dtype == "float16"
+
+    def dtype_of(*args, **options):
+        return jax.eval_shape(partial(dot_product_attention, **options), *args).dtype
+
+    assert dtype_of(half, key, value) == "float32"
+    assert dtype_of(half, key, value, dtype="bfloat16") == "bfloat16"
+    assert dtype_of(*(jnp.ones((3, 1, 2), "int8") for _ in range(3))) == "float32"
+    assert dtype_of(half, half, half, bias=jnp.zeros(()), mask=jnp.zeros(())) == "float16"
     with jax.enable_x64(True):
         wide = tuple(jnp.asarray(np.asarray(array), "float64") for array in (query, key, value))
         assert ulps(dot_product_attention(*wide), exact(*wide, jnp.zeros((BATCH, QUERIES, HEADS, VALUE_DIM)))[0]) < 16
         # A float64 bias is added in float64; the result has the dtype of the operands.
         bias = jnp.asarray([0, 1e-12] + [0] * (KEYS - 2), "float64")
-        slopes = jax.grad(lambda bias: dot_product_attention(query, key, value, bias=bias).sum())(bias)
+        slopes = jax.jit(jax.grad(lambda bias: dot_product_attention(query, key, value, bias=bias).sum()))(bias)
         assert slopes.dtype == "float64"
-        assert dot_product_attention(query, key, value, bias=bias).dtype == "float32"
+        assert dtype_of(query, key, value, bias=bias) == "float32"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (0,), (2, 3)])
 def test_any_number_of_batch_axes(batch):
-    query, key, value = (normal(*batch, *array.shape[1:]) for array in operands())
+    query, key, value = (np.asarray(normal(*batch, *array.shape[1:])) for array in operands())
     got, *gradients = outputs_and_gradients(
         partial(dot_product_attention, chunk=3), query.repeat(2, -1), query, key, value
     )
     assert got.shape == (*batch, QUERIES, HEADS, VALUE_DIM)
     assert [g.shape for g in gradients] == [query.shape, key.shape, value.shape]
     if batch == (2, 3):
-        np.testing.assert_allclose(got[1, 2], dot_product_attention(query[1, 2], key[1, 2], value[1, 2]), atol=1e-6)
-        mapped = jax.vmap(jax.vmap(dot_product_attention))(query, key, value)
+        one = jax.jit(dot_product_attention)(query[1, 2], key[1, 2], value[1, 2])
+        np.testing.assert_allclose(got[1, 2], one, atol=1e-6)
+        mapped = jax.jit(jax.vmap(jax.vmap(dot_product_attention)))(query, key, value)
         np.testing.assert_allclose(mapped, got, rtol=1e-5, atol=1e-6)
 
 

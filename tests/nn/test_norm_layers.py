@@ -37,7 +37,6 @@ def call(layer, x, jitted=True, **kwargs):
     return (jax.jit(run) if jitted else run)(trainable | other, x)
 
 
-@pytest.mark.compiled
 @pytest.mark.one_in(11)
 @every_layer
 @either_mode

@@ -127,7 +127,7 @@ class TestSparse:
             return jnp.sum(jnp.abs(dense(x, kernel, bias, dtype=asked)).astype("float32") ** 2)
 
         run = jax.value_and_grad(loss, (0, 1))
-        got, want = (jax.jit(run) if jitted else run)(kernel, bias, entries), run(kernel, bias, x)
+        got, want = (jax.jit(run) if jitted else run)(kernel, bias, entries), jax.jit(run)(kernel, bias, x)
         tolerance = 4 * as_format(asked or "float32").eps
         assert dense(entries, kernel, bias, dtype=asked).dtype == (asked or "float32")
         for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):

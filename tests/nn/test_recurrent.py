@@ -105,12 +105,12 @@ class TestSequences:
             return jnp.mean(nn.functional_call(layer, variables, x)[0].astype(x.dtype) ** 2)
 
         variables = nn.split_variables(layer)[0]
-        got = jax.grad(loss)(variables, x)
+        got = jax.jit(jax.grad(loss))(variables, x)
         with jax.enable_x64(True):
             wide = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), "float64"), variables)
             layer = RNN(CELLS[name](UNITS, dtype="float64"))
             built(layer, x)
-            want = jax.grad(loss)(wide, jnp.asarray(np.asarray(x), "float64"))
+            want = jax.jit(jax.grad(loss))(wide, jnp.asarray(np.asarray(x), "float64"))
         assert got.keys() == want.keys() != set()
         for path, slope in got.items():
             assert slope.dtype == "float32"

@@ -67,7 +67,6 @@ def run_optax(transformation, values, gradients):
     return jax.lax.scan(step, (values, transformation.init(wide(values))), gradients)[0][0]
 
 
-@pytest.mark.compiled
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_every_optimizer_matches_optax(dtype):

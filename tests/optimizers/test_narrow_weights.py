@@ -123,7 +123,6 @@ def test_a_skipped_step_leaves_everything_but_the_scale(weights):
     assert int(optimizer.loss_scale.num_skipped_steps) == 1
 
 
-@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_saved_optimizers_resume_to_the_last_bit(weights):

@@ -52,7 +52,6 @@ def plain(counts):
     return found
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("policy", mostly_slow(POLICIES[:3], "mixed_float16"))
 def test_counts_are_those_of_the_gradients_that_the_step_applied(policy):
     """From weights of zero, with a learning rate of 1, the new weights are the negative gradients."""

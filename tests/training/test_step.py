@@ -60,7 +60,6 @@ def test_a_step_updates_weights_statistics_and_count(scale, jitted):
     assert int(after.count) == 1
 
 
-@pytest.mark.compiled
 @pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("bad", "jitted"), [(np.inf, True), (np.nan, True), (np.nan, False)])

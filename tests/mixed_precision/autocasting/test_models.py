@@ -335,7 +335,6 @@ def test_every_product_has_the_compute_dtype_when_lowered(case):
         )
 
 
-@pytest.mark.compiled
 @pytest.mark.slow
 def test_outputs_and_gradients_are_close_to_float32(case):
     (got_grads, got_out), (grads, out) = case.got, case.want

@@ -175,7 +175,6 @@ def test_runs_replay_under_jit_scan_donation_and_sharding(weights):
     assert_equal(trained(optimizer, sharded), expected)
 
 
-@pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage
 def test_a_skipped_step_changes_nothing(weights):
@@ -389,8 +388,12 @@ def test_modules_of_equinox_and_states_of_nnx_are_parameters():
         (variables, lambda params: mean(nnx.merge(graph, params)(x))),
     ):
         optimizer = narrow_weights(optax.adam(1e-3), "kahan", {"mu": "bfloat16", "nu": "dynamic8"})
-        state = optimizer.init(params)
-        made, after = optimizer.step(equinox.filter_grad(loss)(params), state, params)
+        state = equinox.filter_jit(optimizer.init)(params)
+        made, after = equinox.filter_jit(
+            lambda params, state, loss=loss, optimizer=optimizer: optimizer.step(
+                equinox.filter_grad(loss)(params), state, params
+            )
+        )(params, state)
         assert type(made) is type(params)
         assert float(loss(made)) < float(loss(params))
         assert {row.name for row in weight_memory(made, after).rows} >= {"weights", "mu", "nu", "compensation"}
