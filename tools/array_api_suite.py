@@ -5,12 +5,14 @@
 The suite is https://github.com/data-apis/array-api-tests, which git clones into the folder if that is missing. The
 files tests/arrays/array_api_xfails_*.txt list the tests that must fail, each with its reason; any other failure, and a
 listed test that passes, is a fault. Hypothesis draws the same examples in each run, so that the faults are the same.
+For this, pytest also loads this module as a plugin.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +25,11 @@ PACKAGES = ("pytest-json-report==1.5.0", "pytest-metadata==3.1.1", "ndindex==1.1
 """What the suite needs beside the group dev, and the version of Hypothesis, which draws the examples."""
 LIBRARIES = ("numpy", "jax")
 RULES = "array-api"
+
+
+def pytest_runtest_setup() -> None:
+    """Start each test with the same random numbers, with which Hypothesis chooses one of several examples."""
+    random.seed(0)
 
 
 def xfails_file(library: str) -> Path:
@@ -55,7 +62,7 @@ def command(library: str, max_examples: int) -> list[str]:
         max_examples: how many examples Hypothesis draws for each test.
     """
     return [
-        *(sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=short", "array_api_tests"),
+        *(sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=short", "array_api_tests", "-p", Path(__file__).stem),
         *(f"--max-examples={max_examples}", "--disable-deadline", "--derandomize"),
         # As two arguments, pytest would take the path for tests to run, and load conftest.py beside it.
         *(f"--xfails-file={xfails_file(library)}", "-o", "xfail_strict=true"),
@@ -69,13 +76,13 @@ def environment(library: str, packages: Path) -> dict[str, str]:
 
     Args:
         library: the name of the library.
-        packages: the folder of the packages that the suite needs.
+        packages: the folder of the packages that the suite needs; this folder is also on the path.
     """
     module = f'import supremum; supremum.set_default_rules("{RULES}"); xp = supremum.namespace("{library}")'
     return os.environ | {
         "ARRAY_API_TESTS_MODULE": f"exec('{module}')",
         "JAX_ENABLE_X64": "1",
-        "PYTHONPATH": str(packages),
+        "PYTHONPATH": os.pathsep.join([str(packages), str(Path(__file__).parent)]),
     }
 
 

@@ -59,6 +59,11 @@ def name_of(result: Any) -> str:
     return getattr(result.dtype, "numpy_dtype", result.dtype).name
 
 
+def concat(*columns: Any) -> Any:
+    """Concatenate columns."""
+    return pd.concat(columns)
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -151,7 +156,7 @@ class _Columns:
 
     def concat(self, *keys: str) -> str:
         """Return the cell of `pd.concat`."""
-        return self.cell(lambda *each: pd.concat(each), *map(self.column, keys))
+        return self.cell(concat, *map(self.column, keys))
 
 
 def pandas(*, nullable: bool = False) -> dict[str, Any]:
@@ -179,9 +184,8 @@ def pandas(*, nullable: bool = False) -> dict[str, Any]:
     with _quiet():
         cells = cells_of(tables.operands_of(keys, columns.column))
         cells |= columns.replacing(itertools.product(own_codes, keys))
-        cells["concat function"] = {
-            left: {right: columns.concat(left, right) for right in own_codes} for left in own_codes
-        }
+        ones = {code: columns.column(code) for code in own_codes}
+        cells["concat function"] = tables.grid(columns.cell, concat, ones)
         framework = "pandas-nullable" if nullable else "pandas"
         about = {"numpy": np.__version__}
         found = tables.document(framework, pd.__version__, own_codes, REFUSALS, keys, cells, about)
@@ -193,7 +197,7 @@ def pandas(*, nullable: bool = False) -> dict[str, Any]:
         calls = {name: tables.OPERATORS[name] for name in ("add", "subtract", "multiply", "greater_than")}
         calls["where"] = lambda left, right: left.where(MASK, right)
         found["numbers"] = " ".join(map(str, NUMBERS))
-        found["values"] = tables.number_cells(value, calls, {code: columns.column(code) for code in own_codes}, NUMBERS)
+        found["values"] = tables.number_cells(value, calls, ones, NUMBERS)
     return found
 
 
@@ -223,9 +227,7 @@ def pandas_mixed() -> dict[str, Any]:
     with _quiet():
         made = {code: columns.column(code) for code in columns.names}
         cells = columns.binary(made, mixed) | columns.replacing(mixed)
-        cells["concat function"] = tables.grid(
-            lambda _, *pair: columns.concat(*pair), pd.concat, {key: key for key in made}, mixed
-        )
+        cells["concat function"] = tables.grid(columns.cell, concat, made, mixed)
         about = {"numpy": np.__version__}
         found = tables.document("pandas-mixed", pd.__version__, columns.names, REFUSALS, made, cells, about)
         rest = {key: found.pop(key) for key in ("refusals", "columns", "tables")}
