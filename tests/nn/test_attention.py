@@ -21,6 +21,7 @@ from nn.attention_reference import (  # noqa: F401 (a fixture)
     seed_rng,
     ulps,
 )
+from slowly import mostly_slow
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.jax_compat import INLINE
@@ -34,10 +35,9 @@ SCORES = (BATCH, HEADS, QUERIES, KEYS)
 CHUNKS = [None, 1, 2, 3, 7, 9]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chunk", CHUNKS)
-@every_format
-@either_mode
+@pytest.mark.parametrize("chunk", mostly_slow(CHUNKS, 3))
+@pytest.mark.parametrize("dtype", mostly_slow(["float32", "float16", "bfloat16"], "float16"))
+@pytest.mark.parametrize("jitted", mostly_slow([False, True], True), ids=["eager", "jitted"])
 def test_every_chunk_agrees_with_float64(dtype, chunk, jitted):
     args, bias = operands(dtype), normal(HEADS, 1, KEYS)
     mask = jnp.asarray(rng.random((BATCH, 1, QUERIES, KEYS)) > 0.3).at[0, 0, 2].set(False)
