@@ -7,7 +7,7 @@
 #                   the newest JAX, Flax and Equinox
 # make test-versions  runs the fast tests with the oldest and the newest versions of all dependencies, on each Python of
 #                   this machine
-# make dist         builds sdist and wheel with the finished explorer page, dist/
+# make dist         builds sdist and wheel, dist/
 # make release-check  runs make dist, installs both into empty environments, runs the README, the examples of the
 #                   command and tests of the sdist there, and checks all links
 # make release-check-full  runs make release-check, with each extra alone and all fast tests of the sdist
@@ -117,7 +117,7 @@ test-versions: $(DEVELOPED)
 	$(BIN)/python tools/check_versions.py $(VERSIONS)
 
 dist: $(DEVELOPED)
-	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m uv build --quiet --clear
+	$(BIN)/python -m uv build --quiet --clear
 
 release-check: dist
 	$(BIN)/python tools/release_check.py
