@@ -4,7 +4,7 @@ Both are installed into empty environments, without extras and with all of them.
 README run, and the tests whose results depend on what is installed. With `--full`, both are also installed with each
 extra alone, and all fast tests of the sdist run.
 
-    HATCH_BUILD_HOOKS_ENABLE=1 python -m uv build --clear
+    python -m uv build --clear
     python tools/release_check.py [--full]
 """
 
@@ -31,7 +31,6 @@ from pathlib import Path
 
 from check_tracked_files import tracked_files
 from documents import commands, fences, links
-from supremum.explorer import packed_data, page_of, unpacked_data
 
 ROOT = Path(__file__).parents[1]
 UV = (sys.executable, "-m", "uv")
@@ -40,7 +39,6 @@ MAX_WHEEL = 1_250_000
 """A wheel must have fewer bytes. It was to have less than 10**6, which it had before numerics grew by 140,000."""
 _TIMEOUT = 1800
 """How many seconds a command may take."""
-_DATA = "supremum/explorer/finished-*.json.xz"
 
 IMPORTS = {
     "": "import supremum",
@@ -122,28 +120,23 @@ def run(*command: str | Path, folder: Path) -> float:
 
 
 def parts_of(wheel: zipfile.ZipFile) -> dict[str, int]:
-    """The bytes of each part of a wheel: by suffix, the data of the explorer page, the metadata, and the zip format."""
+    """The bytes of each part of a wheel: by suffix, the metadata, and the zip format."""
     sizes = Counter[str]()
     for each in wheel.infolist():
         path = Path(each.filename)
         kind = "metadata" if path.parts[0].endswith(".dist-info") else path.suffix
-        sizes["data of the explorer page" if path.match(_DATA) else kind] += each.compress_size
+        sizes[kind] += each.compress_size
     whole = Path(wheel.filename or "").stat().st_size
     return dict(sizes.most_common()) | {"zip format": whole - sizes.total()}
 
 
 def check_contents(sdist: Path, wheel: Path) -> None:
-    """Check that the sdist has the files of the repository, and the wheel the package, and both nothing else.
-
-    This also writes the explorer page to out/explorer.html, where the documentation can find it.
-    """
+    """Check that the sdist has the files of the repository, and the wheel the package, and both nothing else."""
     with tarfile.open(sdist) as archive:
         packed = {each.name.partition("/")[2] for each in archive.getmembers() if each.isfile()}
     tracked = {name for name in tracked_files(ROOT) if not name.startswith((".ci/", ".github/"))}
-    explorer = [name for name in packed if Path(name).match(f"src/{_DATA}")]
-    require(len(explorer) == 1, f"the sdist must have one file of data for the explorer page, got {explorer}")
     require(not (missing := tracked - packed), f"the sdist lacks {', '.join(sorted(missing))}")
-    other = packed - tracked - {"PKG-INFO", *explorer}
+    other = packed - tracked - {"PKG-INFO"}
     require(not other, f"the sdist has files that git does not track: {', '.join(sorted(other))}")
 
     note(f"{wheel.stat().st_size:,} bytes in the wheel, {sdist.stat().st_size:,} in the sdist")
@@ -154,9 +147,6 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         described = BytesParser().parsebytes(archive.read(f"{folder}/METADATA"))
         entry_points = archive.read(f"{folder}/entry_points.txt").decode()
         note(", ".join(f"{size:,} {part}" for part, size in parts_of(archive).items()))
-        for data in {name.removeprefix("src/") for name in explorer} & sizes.keys():
-            (ROOT / "out").mkdir(exist_ok=True)
-            (ROOT / "out/explorer.html").write_text(page_of(unpacked_data(archive.read(data))), "utf-8")
     expected = {name.removeprefix("src/") for name in packed if name.startswith("src/")}
     found = {name for name in sizes if not name.startswith(f"{folder}/")}
     require(found == expected, f"the wheel must have the files in src/, differs in {sorted(found ^ expected)}")
@@ -185,26 +175,14 @@ def install(python: Path, *packages: str, folder: Path = ROOT) -> None:
     run(*UV, "pip", "install", "--quiet", "--python", python, *packages, folder=folder)
 
 
-def check_first_answers(base: Path, command: Path, scratch: Path) -> None:
-    """Print how long the first answers take, and check that `supremum explore` uses the data of the wheel.
-
-    The check is not about time, which depends on what else the machine does: a mark in the installed data must be in
-    the page that the command writes.
-    """
+def note_first_answers(base: Path, scratch: Path) -> None:
+    """Print how long the first answer takes."""
 
     def median(*line: str | Path) -> float:
         return statistics.median(run(*line, folder=scratch) for _ in range(3))
 
     ask = "import supremum; print(supremum.explain('int32', 'float16'))"
     note(f"{median(base, '-c', ask):.2f} s to the first explain, {median(base, '-c', ''):.2f} s for Python alone")
-    (installed,) = command.parents[1].glob(f"lib/*/site-packages/{_DATA}")
-    marked = unpacked_data(installed.read_bytes()) | {"mark": "only in this file"}
-    installed.unlink()  # may be a hard link to a file in the cache of uv, which must not change
-    installed.write_bytes(packed_data(marked))
-    explore, rules = median(command, "explore", "-o", "explorer.html"), median(command, "rules")
-    note(f"{explore:.2f} s for supremum explore, {explore / rules:.1f} times the {rules:.2f} s of supremum rules")
-    written = (scratch / "explorer.html").read_text("utf-8")
-    require(written == page_of(marked), "supremum explore must use the installed data")
 
 
 def check_readme_code(python: Path, scratch: Path) -> None:
@@ -277,7 +255,7 @@ def main(*, full: bool) -> int:
         scratch.mkdir()
         command = pythons["all"].parent / "supremum"
         with step("first answers"):
-            check_first_answers(pythons[""], command, scratch)
+            note_first_answers(pythons[""], scratch)
         with step("code of the README"):
             check_readme_code(pythons["all"], scratch)
         with step("commands of the README"):

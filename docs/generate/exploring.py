@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from generate.markup import raw_html
 from supremum.analysis.comparison import compare
 from supremum.explorer import explorer_page
 from supremum.render import side_by_side_to_html
 
-# Only the most common operations, because all would take longer; `supremum explore` writes a page with all of them.
-_OPERATIONS = ("add", "divide", "pow", "less", "bitwise_and", "where")
 _LINK = '<a href="_static/explorer.html">Explore every rule set</a>'
 EXPLORER_LINK = f"<p>{_LINK}: type operands to see every decision, or compare two rule sets cell by cell.</p>"
 """The link from the first page to the explorer, in HTML."""
 
 
 def explorer_files() -> dict[str, str]:
-    """Return the explorer, by its path.
-
-    `make release-check` computes the page with all operations, and continuous integration names that file in the
-    environment variable SUPREMUM_EXPLORER_PAGE.
-    """
-    finished = os.environ.get("SUPREMUM_EXPLORER_PAGE")
-    page = (
-        explorer_page(operations=_OPERATIONS, processes=os.cpu_count() or 1)
-        if not finished
-        else Path(finished).read_text("utf-8")
-    )
-    return {"static/explorer.html": page}
+    """Return the explorer, by its path."""
+    return {"static/explorer.html": explorer_page()}
 
 
 def both_tables(before: str, after: str) -> dict[str, str]:

@@ -48,10 +48,12 @@ class ResultType:
     @property
     def name(self) -> str:
         """The name in tables, such as `"int8"`, or `"float*"` when weak."""
-        return weak_name(as_format(self.dtype).category) if self.weak else str(self.dtype)
+        row = as_format(self.dtype)
+        return weak_name(row.category) if self.weak else row.name
 
     def __str__(self) -> str:
-        return f"{self.name}, held as {self.dtype}" if self.weak else f"{self.dtype}{nullable_mark(self.nullable)}"
+        row = as_format(self.dtype)  # its name is that of the dtype, which NumPy takes longer to write
+        return f"{self.name}, held as {row.name}" if self.weak else f"{row.name}{nullable_mark(self.nullable)}"
 
 
 class FixCast(NamedTuple):
@@ -419,7 +421,7 @@ class Decision:
             return f"{operand}, kept"
         changed = self._change(position)
         loss = _LOSS if cast.lossy else "" if changed is None else f", {changed}"
-        return f"{operand} -> {cast.target}{loss}"
+        return f"{operand} -> {as_format(cast.target).name}{loss}"
 
     def __str__(self) -> str:
         from supremum.render import document_to_text

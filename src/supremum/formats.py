@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias, cast
 
 import ml_dtypes
@@ -90,7 +90,8 @@ class Nan(enum.Enum):
     NEGATIVE_ZERO = "the pattern that would be -0"
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # a row is equal only to itself, also after pickling and copying
+# A row is equal only to itself, also after pickling and copying. Rows are never freed, so methods may be cached.
+@dataclass(frozen=True, slots=True, eq=False)
 class Format:
     """A number format.
 
@@ -149,6 +150,7 @@ class Format:
         return _DTYPE_BY_NAME[self.name]
 
     @property
+    @cache  # noqa: B019
     def category(self) -> str:
         """`"bool"`, `"integer"`, `"float"` or `"complex"`."""
         return self.kind.category
@@ -173,6 +175,7 @@ class Format:
         return self.name in _BY_NAME
 
     @property
+    @cache  # noqa: B019
     def component(self) -> Format:
         """The real format of one component of a complex format; a real format is its own component."""
         if self.kind is not Kind.COMPLEX:
@@ -199,6 +202,7 @@ class Format:
         return top_code - top_is_reserved - self._bias
 
     @property
+    @cache  # noqa: B019
     def max(self) -> int | float:
         """Largest finite number (of one component of a complex number)."""
         if self.kind is Kind.BOOL:
@@ -211,6 +215,7 @@ class Format:
         return significand * 2.0 ** (self.max_exponent - self.mantissa)
 
     @property
+    @cache  # noqa: B019
     def min(self) -> int | float:
         """Smallest (most negative) finite number (of one component of a complex number)."""
         if self.is_inexact:
@@ -232,6 +237,7 @@ class Format:
         """Smallest positive number; below half of it everything flushes to zero."""
         return 2.0 ** (self.min_exponent - (self.mantissa if self.zero else 0))
 
+    @cache  # noqa: B019
     def holds(self, other: Format) -> bool:
         """Whether every finite value of `other` is a value of this format, exactly.
 
@@ -253,6 +259,7 @@ class Format:
         value_bits = other.bits - (other.kind is Kind.SIGNED)
         return self.mantissa + 1 >= value_bits and self.max >= max(other.max, -other.min)
 
+    @cache  # noqa: B019
     def covers(self, other: Format) -> bool:
         """Whether every finite value of `other` is in the range of this format, where conversion rounds it at most.
 

@@ -100,7 +100,7 @@ class Operand:
             return f"{self.name} ({self.value!r})"
         shape = "[]" if self.ndim == 0 else ""
         mark = " (weak)" if self.weak else nullable_mark(self.nullable)
-        return f"{self.dtype}{shape}{mark}"
+        return f"{self.format.name}{shape}{mark}"
 
 
 Operands: TypeAlias = tuple[Operand, ...]

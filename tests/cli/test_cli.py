@@ -275,9 +275,3 @@ def test_explore_refuses_operations_of_one_operand(run, tmp_path):
     assert result.exit_code == 2
     assert "unknown operation of two operands 'sqrt'" in result.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_explore_writes_the_page_of_a_release(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("supremum.explorer.finished_page", lambda: "<p>finished</p>")
-    result = run("explore", "-o", str(tmp_path / "page.html"))
-    assert (result.exit_code, (tmp_path / "page.html").read_text()) == (0, "<p>finished</p>")

@@ -1,11 +1,6 @@
-"""One explorer page for all tests, written by the command and opened in a browser.
-
-Continuous integration has computed a page for the release, which is then used instead: see .ci/run.
-"""
+"""One explorer page for all tests, written by the command and opened in a browser."""
 
 import fcntl
-import os
-import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -24,10 +19,7 @@ def path(tmp_path_factory, worker_id):
     written = shared / "explorer.html"
     with (shared / "explorer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        finished = os.environ.get("SUPREMUM_EXPLORER_PAGE")
-        if finished and not written.exists():
-            shutil.copy(finished, written)
-        elif not written.exists():
+        if not written.exists():
             _write(written)
     return written
 

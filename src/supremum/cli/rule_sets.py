@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -235,7 +234,10 @@ def explore(
     output: Output = Path("explorer.html"),
     operation: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="An operation of two operands to offer; repeat for several. Default: all."),
+        typer.Option(
+            metavar="NAME",
+            help="An operation of two operands to offer; repeat for several. Default: the most common ones.",
+        ),
     ] = None,
 ) -> None:
     """Write an interactive page about all rule sets.
@@ -245,31 +247,22 @@ def explore(
     """
     chosen_format(None, output, ("html",))
     with loading():  # this takes a while, and most commands do not need it
-        from supremum.explorer import BINARY, finished_page
+        from supremum.explorer import COMMON, STEPS, explorer_page
 
-    operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or BINARY))
-    finished = finished_page() if operations == BINARY else None
-    page = _computed_page(operations) if finished is None else finished
+    operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or COMMON))
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<20}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("asking", total=STEPS)
+        page = explorer_page(
+            lambda rules: progress.update(task, advance=1, description=f"asked {rules}"), operations=operations
+        )
     put_text(page, output)
     if output is None or output == STANDARD_OUTPUT:
         return
     typer.echo(f"{output}: {len(page.encode()):,} bytes")
     if sys.stdout.isatty():
         webbrowser.open(output.resolve().as_uri())
-
-
-def _computed_page(operations: Sequence[str]) -> str:
-    from supremum.explorer import STEPS, explorer_page
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<20}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("asking", total=STEPS)
-
-        def show(rules: str) -> None:
-            progress.update(task, advance=1, description=f"asked {rules}")
-
-        return explorer_page(show, operations=operations, processes=min(os.cpu_count() or 1, STEPS))
 
 
 def _draw_table(decided: analysis.RuleTable, console: Console, compared: analysis.Comparison | None) -> None:

@@ -1,65 +1,30 @@
 // Looking up what was decided. No rule is here: every answer and every sentence is a place in the data.
 "use strict";
 
-// Numbers that are stored as steps from each to the next.
-function summed(steps) {
-  let sum = 0;
-  return steps.map((step) => (sum += step));
-}
-
-// Square tables whose rows are stored as changes of what earlier rows predict.
-function unpackedTables({ tables, back, swaps, changed, places, cells }) {
-  const rows = [];
-  const swapped = []; // of each cell the last one that had its operands in the other order
-  const recent = []; // the cells that were changes, the most recent last
-  let next = 0;
-  function recentCell(since) {
-    const cell = since ? recent.splice(recent.length - since, 1)[0] : recent.length;
-    recent.push(cell);
-    return cell;
-  }
-  function unpackedRow(number, width, above) {
-    const row = back[number] ? rows[number - back[number]].slice(0, width) : [];
-    if (swaps[number]) above.forEach((other, i) => (row[i] = swapped[other[above.length]] ?? row[i]));
-    let place = 0;
-    for (const end = next + changed[number]; next < end; next += 1) {
-      place += places[next];
-      row[place] = recentCell(cells[next]);
-    }
-    rows.push(row);
-  }
-  return tables.map((steps) => {
-    const table = [];
-    for (const number of summed(steps)) {
-      if (number === rows.length) unpackedRow(number, steps.length, table);
-      table.forEach((other, i) => (swapped[other[table.length]] = rows[number][i]));
-      table.push(rows[number]);
-    }
-    return table;
-  });
-}
-
 class Decided {
   constructor(data) {
     this.data = data;
-    this.tables = unpackedTables(data.tables);
     this.lossy = new Set(data.lossy);
-    this.columns = data.cells.map(summed); // of each cell the result, the text and the paths of two operands
     this.rules = new Map(data.rules.map((rules) => [rules.name, rules]));
-    this.operations = new Map(data.operations.map(([name], place) => [name, place]));
     this.question = data.operations[0][0];
     this.simple = data.formats.length + data.kinds.length;
   }
 
   // Whether the data has these operands for this operation: some operations are asked about arrays and kinds alone.
   has(operation, operands) {
-    if (operation === this.question) return operands.length <= 2;
-    return operands.length === 2 && (this.isWhole(operation) || operands.every(({ sort, place }) => sort === "named" && place < this.simple));
+    if (operands.length === 1) return operation === this.question;
+    if (operands.length > 2 || operands.every(({ sort }) => sort !== "named")) return false;
+    return operation === this.question || operands.every(({ sort, place }) => (sort === "named" ? place < this.simple : this.isWhole(operation)));
   }
 
-  // Whether an operation is answered for numbers and 0-d arrays too.
+  // Whether an operation is answered for numbers too.
   isWhole(operation) {
     return operation in this.data.rules[0].questions;
+  }
+
+  // Whether the data has the fix of a refusal, if there is one.
+  hasFix(operation, operands) {
+    return operation === this.question && operands.every(({ value, sort, place }) => value === undefined && sort === "named" && place < this.simple);
   }
 
   row(question, { sort, place }) {
@@ -71,21 +36,16 @@ class Decided {
     if (this.isWhole(operation)) {
       const question = questions[operation];
       const [a, b] = operands.map((operand) => this.row(question, operand));
-      return operands.length === 1 ? question.alone[a] : this.tables[question.table][a][b];
+      return operands.length === 1 ? question.alone[a] : this.data.tables[question.table][a][b];
     }
     const [a, b] = operands.map(({ place }) => sorts[place]);
-    return this.tables[operations[this.operations.get(operation) - 1]][a][b];
-  }
-
-  text(number) {
-    const { lines, columns } = this.data.texts;
-    return columns.flatMap((column) => (column[number] < 0 ? [] : [lines[column[number]]])).join("\n");
+    return this.data.tables[operations[operation]][a][b];
   }
 
   answer(rulesName, operation, operands) {
     const rules = this.rules.get(rulesName);
     const cell = this.cell(rules, operation, operands);
-    const [result, text, ...paths] = this.columns.map((column) => column[cell]);
+    const [result, text, ...paths] = this.data.cells[cell];
     const [name, dtype, account, category] = this.data.results[result];
     const climbed = paths.map((path) => this.data.paths[path]);
     const fill = { "\x05": dtype, "\x06": operation };
@@ -95,7 +55,7 @@ class Decided {
       fill[String.fromCharCode(7 + i)] = climbed[i].join(" -> ");
     });
     const changes = [];
-    const filled = this.text(text)
+    const filled = this.data.texts[text]
       .replace(/\x0e(\d):([^\x0f]*)\x0f/g, (_, place, steps) => {
         const { value } = operands[place];
         const formats = steps.replace(/[\x01-\x08]/g, (mark) => fill[mark]).split(",");

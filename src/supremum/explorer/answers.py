@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TypeVar
+from functools import cache, partial
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from supremum.decisions import Decision
 from supremum.explorer.number_classes import SPECIAL, NumberClasses
-from supremum.formats import FORMATS, format_names
+from supremum.formats import as_format, format_names
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.rules import RuleSet, get_rules
 
@@ -26,15 +26,18 @@ CLIMBED = ("\x07", "\x08")
 """The placeholders of operands' paths in a lattice."""
 CHANGED = ("\x0e", "\x0f")
 """The delimiters of the formats that a number is converted to; the page computes how the number changes."""
+QUESTION = "result_type"
+"""The operation that stands for no particular one."""
+Table: TypeAlias = "tuple[tuple[int, ...], ...]"
+"""The cell of each pair of operands, row by row."""
 Item = TypeVar("Item")
-_WORD = re.compile(r"[A-Za-z]\w*\*?")
+_WORDS = re.compile(r"([A-Za-z]\w*\*?)")
 _ARRAYS = tuple(map(as_operand, format_names()))
 _KINDS = (*map(as_operand, WEAK_NAMES), as_operand(False), as_operand(True))
 TYPES: tuple[Operand, ...] = (*_ARRAYS, *_KINDS)
 """The operands of every operation: arrays of each format, the weak kinds, and Python's two bools."""
 _NAMED: tuple[Operand, ...] = (*TYPES, *(replace(operand, ndim=0) for operand in _ARRAYS))
 """The operands that have a name: `TYPES` and the 0-d arrays."""
-_LARGEST = max(float(row.max) for row in FORMATS if row.is_inexact)
 
 
 class Answers:
@@ -42,7 +45,7 @@ class Answers:
 
     >>> from supremum import explain
     >>> answers = Answers()
-    >>> answers.number(explain("uint8", "int8", rules="jax-x64"), with_fix=True)
+    >>> answers.number(explain("uint8", "int8", rules="jax-x64"))
     0
     >>> next(iter(answers.texts)).splitlines() == [
     ...     f"a\t{WRITTEN[0]} -> {RESULT}",
@@ -64,32 +67,19 @@ class Answers:
         self.cells: dict[tuple[int, int, int, int], int] = {}
         """The result, the text and the paths of two operands, as indices from above, with the index of the cell."""
 
-    def number(self, decision: Decision, *, with_fix: bool) -> int:
+    def number(self, decision: Decision) -> int:
         """The index of a decision in the cells; adds the decision if it is new.
 
         Args:
             decision: a decision about one or two operands.
-            with_fix: whether to include the fix of a refusal, which takes longer than deciding.
         """
         result = decision.result
-        shown = ("-", "", "refused") if result is None else (result.name, str(result.dtype), str(result))
+        shown = ("-", "", "refused") if result is None else (result.name, as_format(result.dtype).name, str(result))
         of_a, of_b = (index(self.paths, path) for path in (*decision.paths, (), ())[:2])
-        text = index(self.texts, _template(decision, with_fix=with_fix))
+        text = index(self.texts, _template(decision))
         if any(cast.lossy for cast in decision.casts):
             self.lossy.add(text)
         return index(self.cells, (index(self.results, shown), text, of_a, of_b))
-
-    def merge(self, other: Answers) -> list[int]:
-        """Add the answers of another object.
-
-        Returns:
-            The index here of each cell of the other object.
-        """
-        results = [index(self.results, each) for each in other.results]
-        texts = [index(self.texts, each) for each in other.texts]
-        paths = [index(self.paths, each) for each in other.paths]
-        self.lossy |= {texts[each] for each in other.lossy}
-        return [index(self.cells, (results[r], texts[t], paths[a], paths[b])) for r, t, a, b in other.cells]
 
 
 def index(known: dict[Item, int], item: Item) -> int:
@@ -97,27 +87,42 @@ def index(known: dict[Item, int], item: Item) -> int:
     return known.setdefault(item, len(known))
 
 
-def _template(decision: Decision, *, with_fix: bool) -> str:
+def has_fix(decision: Decision) -> bool:
+    """Whether the page has the fix of a refusal; other fixes take most of the time to find, for little use.
+
+    These are the fixes of operations and those of Python numbers, which depend on the exact number.
+    """
+    is_simple = all(each.value is None and (each.dtype is None or each.ndim is None) for each in decision.operands)
+    return is_simple and decision.operation == QUESTION
+
+
+def _no_fix(_operands: tuple[Operand, ...]) -> None:
+    """The search for a fix that the page does not have."""
+
+
+def _template(decision: Decision) -> str:
     """The lines of an explanation, with placeholders for words that differ between similar decisions."""
-    told = decision
-    if not decision and not with_fix:
-        told = Decision(decision.rules, decision.operation, decision.operands, decision.verdict, lambda _: None)
+    operands, verdict = decision.operands, decision.verdict
+    # Without these steps, the explanation does not mention how numbers change.
+    without = replace(verdict, number_steps=()) if verdict.number_steps else verdict
+    find_fix = decision.find_fix if has_fix(decision) else _no_fix
+    told = Decision(decision.rules, decision.operation, operands, without, find_fix)
     placeholders = {decision.operation: OPERATION}
     if decision.result is not None:
-        placeholders[str(decision.result.dtype)] = RESULT
+        placeholders[as_format(decision.result.dtype).name] = RESULT
     # If both operands have the same name, the placeholder of the first one wins.
-    for operand, mark in reversed(list(zip(decision.operands, NAMED, strict=False))):
+    for operand, mark in reversed(list(zip(operands, NAMED, strict=False))):
         placeholders[operand.name] = mark
 
     def substituted(text: str) -> str:
-        return _WORD.sub(lambda word: placeholders.get(word[0], word[0]), text)
+        parts = _WORDS.split(text)
+        parts[1::2] = [placeholders.get(word, word) for word in parts[1::2]]
+        return "".join(parts)
 
     lines: list[str] = []
     for position, (label, text) in enumerate(told.document().rows):
-        if position < len(decision.operands):
-            written = str(decision.operands[position])
-            assert text.startswith(written)
-            rest = text[len(written) :].removesuffix(_note(decision, position))
+        if position < len(operands):
+            rest = text.removeprefix(str(operands[position]))
             text = WRITTEN[position] + substituted(rest + _conversions(decision, position, rest))
         else:
             for path, mark in zip(decision.paths, CLIMBED, strict=False):
@@ -136,20 +141,16 @@ def _conversions(decision: Decision, position: int, rest: str) -> str:
     return f"{CHANGED[0]}{position}:{','.join(row.name for row in steps[position])}{CHANGED[1]}"
 
 
-def _note(decision: Decision, position: int) -> str:
-    """The part of an explanation that tells how a number changes."""
-    return next((f", {change}" for change in decision.number_changes if change.position == position), "")
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """All answers for one operation, or for no particular one.
 
     Args:
-        named, integers, floats: the row in `table` of each named operand, and of each class of numbers.
+        named, integers, floats: the row in `table` of each named operand, and of each class of numbers. A particular
+            operation has no rows for arrays without dimensions.
         real, imaginary: the row and the column in `complex` of each class of floats, as parts of a complex number.
         complex: the row in `table` of a complex number.
-        table: the cell for each pair of rows.
+        table: the cell for each pair of rows; those of two numbers are unused.
         alone: the cell of each row as a single operand; empty for a particular operation.
     """
 
@@ -159,7 +160,7 @@ class Question:
     real: list[int]
     imaginary: list[int]
     complex: list[list[int]]
-    table: list[list[int]]
+    table: Table
     alone: list[int]
 
 
@@ -180,141 +181,130 @@ class Asker:
     """
 
     def __init__(self, rules: str, classes: NumberClasses, answers: Answers) -> None:
-        self._rules, self._classes, self._answers = get_rules(rules), classes, answers
-        self._simple, _ = distinct(self._rules, TYPES)
-        self._partners, self._sorts = distinct(self._rules, _NAMED)
+        self._rules = replace(get_rules(rules))  # a copy with a separate cache, which is freed with it
+        self._classes, self._answers = classes, answers
+        self._simple, self._simple_sorts = distinct(self._rules, TYPES)
+        self._named, self._named_sorts = distinct(self._rules, _NAMED)
         self._integers = list(map(as_operand, classes.integers.examples))
         self._floats = list(map(as_operand, classes.floats))
         self._complex = cache(_complex)
         self._known: dict[Hashable, int] = {}
 
-    def table(self, operation: str) -> list[list[int]]:
+    def table(self, operation: str) -> Table:
         """The cells of every pair of sorts of `TYPES`, for an operation of two operands."""
-        asked = replace(self._rules)  # a copy with a separate cache, which is freed with it
-        return [[self._cell(asked.decide(operation, (a, b))) for b in self._simple] for a in self._simple]
+        return _frozen([[self._cell(operation, a, b) for b in self._simple] for a in self._simple])
 
-    def _cell(self, decision: Decision) -> int:
-        # Most operations have the same answer for a pair, except for their name.
+    def _cell(self, operation: str | None, *operands: Operand) -> int:
+        # Most operations have the same answer for a pair, except for their name. Numbers differ only in how they are
+        # written and change, which the page computes.
+        decision = self._rules.decide(operation, operands)
         verdict, name = decision.verdict, decision.operation
-        reason = tuple(sentence.replace(name, OPERATION) for sentence in verdict.reason)
-        key = (
-            *map(id, decision.operands),
-            verdict.result,
-            verdict.compute,
-            verdict.paths,
-            verdict.number_steps,
-            reason,
-        )
+        reason = [sentence.replace(name, OPERATION) for sentence in verdict.reason]
+        names = [(operand.name, operand.value is None) for operand in operands]
+        types = (verdict.result, verdict.compute, verdict.paths, verdict.number_steps)
+        key = (has_fix(decision), *names, *types, *reason)
         if key not in self._known:
-            self._known[key] = self._answers.number(decision, with_fix=False)
+            self._known[key] = self._answers.number(decision)
         return self._known[key]
 
     def question(self, operation: str | None = None) -> Question:
         """Ask about everything that users can type.
 
         Args:
-            operation: name of an operation of two operands, to store its refusals without fixes; None for no particular
-                operation.
+            operation: name of an operation of two operands, to ask about no arrays without dimensions, which takes
+                longer; None for no particular operation.
         """
-        asked = replace(self._rules)
-        asked_before: dict[tuple[int, int], int] = {}
-
-        def cell(*operands: Operand) -> int:
-            if operation is None:
-                return self._answers.number(asked.decide(None, operands), with_fix=True)
-            return self._cell(asked.decide(operation, operands))
-
-        def answer(a: Operand, b: Operand) -> int:
-            pair = (id(a), id(b))
-            if pair not in asked_before:
-                asked_before[pair] = cell(a, b)
-            return asked_before[pair]
-
-        integers, floats, partners = self._integers, self._floats, self._partners
-        parts = self._classes.floats
-        # If one part of a complex number is out of range, its fix depends on the other part.
-        other_parts = (0.0, _LARGEST) if operation is None else (0.0,)
-        reals = [[self._complex(x, other) for x in parts] for other in other_parts]
-        imaginaries = [[self._complex(other, x) for x in parts] for other in other_parts]
+        is_whole = operation is None
+        partners, sorts = (self._named, self._named_sorts) if is_whole else (self._simple, self._simple_sorts)
+        parts, examples = self._classes.floats, self._classes.integers.examples
         runs = _float_runs(self._classes)
-        numbers = [
-            _Alike(integers, _runs(self._classes.integers.examples)),
-            *(_Alike(x, runs) for x in (floats, *reals, *imaginaries)),
-        ]
-        # Numbers with equal answers may differ with a different partner: repeat until there are no new classes.
-        asked_about, new = set[int](), partners
-        while new:
-            for each in numbers:
-                each.ask_with(new, answer)
-            asked_about.update(map(id, new))
-            new = [operand for each in numbers for operand in each.firsts() if id(operand) not in asked_about]
-        of_integer, of_float, *of_parts = (each.first_of_each() for each in numbers)
-        half = len(other_parts)
-        of_real = _first_of_each(zip(*of_parts[:half], strict=True))
-        of_imaginary = _first_of_each(zip(*of_parts[half:], strict=True))
-        lines, columns = list(dict.fromkeys(of_real)), list(dict.fromkeys(of_imaginary))
-        pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
-        sorts_of_numbers = ((integers, of_integer), (floats, of_float), (pairs, list(range(len(pairs)))))
-        operands = [*partners, *(each[i] for each, firsts in sorts_of_numbers for i in dict.fromkeys(firsts))]
-        decided = [[answer(a, b) for b in operands] for a in operands]
-        alone = [cell(a) if operation is None else 0 for a in operands]
-        rows, kept = _merged(decided, alone)
 
-        taken = iter(rows[len(partners) :])
-        rows_of_numbers: list[list[int]] = []
-        for _, firsts in sorts_of_numbers:
-            row_of = {first: next(taken) for first in dict.fromkeys(firsts)}
-            rows_of_numbers.append([row_of[first] for first in firsts])
-        in_order = iter(rows_of_numbers[2])
+        def beside(numbers: Iterable[Operand], runs: Iterable[Sequence[int]]) -> list[_Beside]:
+            return self._beside(numbers, runs, partners, operation)
+
+        integers, floats = beside(self._integers, _runs(examples)), beside(self._floats, runs)
+        real = _first_of_each(beside([self._complex(part, 0.0) for part in parts], runs))
+        imaginary = _first_of_each(beside([self._complex(0.0, part) for part in parts], runs))
+        lines, columns = list(dict.fromkeys(real)), list(dict.fromkeys(imaginary))
+        pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
+        both = beside(pairs, [[place] for place in range(len(pairs))])
+
+        numbers = dict.fromkeys((*integers, *floats, *both))
+        decided = [[self._cell(operation, a, b) for b in partners] for a in partners]
+        table = [[*row, *(number.after[i] for number in numbers)] for i, row in enumerate(decided)]
+        unused = [0] * len(numbers)  # of two numbers
+        table += [[*number.before, *unused] for number in numbers]
+        alone = [self._alone(operand, operation) for operand in partners] + [number.alone for number in numbers]
+        rows, kept = _merged(table, alone)
+        row_of = dict(zip(numbers, rows[len(partners) :], strict=True))
+        in_order = iter(row_of[number] for number in both)
         return Question(
-            named=[rows[sort] for sort in self._sorts],
-            integers=rows_of_numbers[0],
-            floats=rows_of_numbers[1],
-            real=[lines.index(first) for first in of_real],
-            imaginary=[columns.index(first) for first in of_imaginary],
+            named=[rows[sort] for sort in sorts],
+            integers=[row_of[number] for number in integers],
+            floats=[row_of[number] for number in floats],
+            real=[lines.index(first) for first in real],
+            imaginary=[columns.index(first) for first in imaginary],
             complex=[[next(in_order) for _ in columns] for _ in lines],
-            table=[[decided[i][j] for j in kept] for i in kept],
-            alone=[alone[i] for i in kept] if operation is None else [],
+            table=_frozen([[table[i][j] for j in kept] for i in kept]),
+            alone=[alone[i] for i in kept] if is_whole else [],
         )
+
+    def _alone(self, operand: Operand, operation: str | None) -> int:
+        return self._cell(None, operand) if operation is None else 0
+
+    def _beside(
+        self,
+        numbers: Iterable[Operand],
+        runs: Iterable[Sequence[int]],
+        partners: Sequence[Operand],
+        operation: str | None,
+    ) -> list[_Beside]:
+        """The answers about each number.
+
+        Rules compare numbers with bounds. If two numbers on one side of zero have the same answer, so has every number
+        between them.
+
+        Args:
+            numbers: the numbers.
+            runs: the indices of the numbers, in runs that go away from zero.
+            partners: the operands beside them.
+            operation: name of the operation, or None.
+        """
+        operands, sorts = distinct(self._rules, numbers)
+        runs_of_sorts = {tuple(dict.fromkeys(sorts[place] for place in run)) for run in runs if run}
+        before, after = ([list[int]() for _ in operands] for _ in range(2))
+        for partner in partners:
+            for rows, swaps in ((before, False), (after, True)):
+                cells: dict[int, int] = {}
+                for run in runs_of_sorts:
+                    calls = [(partner, operands[sort]) if swaps else (operands[sort], partner) for sort in run]
+                    cells |= zip(run, _along(calls, partial(self._cell, operation)), strict=True)
+                for sort, row in enumerate(rows):
+                    row.append(cells[sort])
+        alone = [self._alone(operand, operation) for operand in operands]
+        found = [_Beside(tuple(x), tuple(y), cell) for x, y, cell in zip(before, after, alone, strict=True)]
+        return [found[sort] for sort in sorts]
 
 
 def _complex(real: float, imaginary: float) -> Operand:
     return as_operand(complex(real, imaginary))
 
 
-class _Alike:
-    """Groups numbers that have all answers in common.
-
-    Rules compare numbers with bounds. If two numbers on one side of zero have the same answer, so has every number
-    between them.
+class _Beside(NamedTuple):
+    """The answers about a number.
 
     Args:
-        operands: the numbers.
-        runs: the indices of the numbers, in runs that go away from zero.
+        before, after: the cells of the number as the first operand and as the second, with each other operand.
+        alone: its cell as a single operand.
     """
 
-    def __init__(self, operands: Sequence[Operand], runs: Iterable[Sequence[int]]) -> None:
-        self._operands = operands
-        self._runs = [run for run in runs if run]
-        self._rows: list[list[int]] = [[] for _ in operands]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    alone: int
 
-    def ask_with(self, partners: Iterable[Operand], answer: Callable[[Operand, Operand], int]) -> None:
-        """Decide every number with each partner, in both orders."""
-        for partner in partners:
-            for swaps in (False, True):
-                for run in self._runs:
-                    numbers = (self._operands[place] for place in run)
-                    calls = [(partner, each) if swaps else (each, partner) for each in numbers]
-                    for place, told in zip(run, _along(calls, answer), strict=True):
-                        self._rows[place].append(told)
 
-    def first_of_each(self) -> list[int]:
-        """For each number, the index of the first one with the same answers."""
-        return _first_of_each(map(tuple, self._rows))
-
-    def firsts(self) -> list[Operand]:
-        """One number of each group with different answers."""
-        return [self._operands[place] for place in dict.fromkeys(self.first_of_each())]
+def _frozen(table: list[list[int]]) -> Table:
+    return tuple(map(tuple, table))
 
 
 def _first_of_each(answers: Iterable[Hashable]) -> list[int]:

@@ -40,9 +40,9 @@ function grouped(items, key) {
   return [...groups.values()];
 }
 
-// Fixes of refusals are in the data where no operation is named; elsewhere the command line finds them.
-function whereFixesAre(decided, { rules, operation, result }, operands) {
-  if (result !== 0 || operation === decided.question) return [];
+// The data has the fixes of some refusals; the command line finds the others.
+function whereFixesAre(decided, { rules, operation, result, filled }, operands) {
+  if (result !== 0 || filled.includes("\nfix\t") || decided.hasFix(operation, operands)) return [];
   return [make("p", { class: "quiet" }, "Casts that help, if any do: ", make("code", {}, decided.command(operation, operands, rules)))];
 }
 
@@ -125,6 +125,8 @@ class Page {
     const command = this.decided.command(operation, operands, "all");
     if (operands.length > 2) return `this page answers for one operand or two, and these are ${operands.length}: ask with ${command}`;
     if (operands.length < 2) return `${operation} takes two operands: give another`;
+    const areNumbers = operands.every(({ sort }) => sort !== "named");
+    if (this.decided.isWhole(operation)) return `this page has no ${areNumbers ? "pairs of numbers" : `arrays without dimensions with ${operation}`}: ask with ${command}`;
     return `with ${operation} this page knows arrays, weak kinds and bools, not numbers and 0-d arrays: ask with ${command}`;
   }
 }

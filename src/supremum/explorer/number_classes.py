@@ -1,7 +1,7 @@
 """Classes of Python numbers that rule sets treat alike, with their exact boundaries.
 
-The decision about a number depends on `RuleSet.key_of`, and its possible fixes on `interval`. Both change at few
-numbers, which bisection finds exactly. The page then only compares a number with the boundaries.
+The decision about a number depends on `RuleSet.key_of`, which changes at few numbers. Bisection finds them exactly.
+The page then only compares a number with the boundaries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import TypeVar
 
 from supremum.formats import FORMATS
-from supremum.number_conversion import interval
 from supremum.operands import Scalar, as_operand
 from supremum.rules import get_rules
 
@@ -78,12 +77,10 @@ def number_classes(rules: Sequence[str]) -> NumberClasses:
         return tuple(each.key_of(operand) for each in sets)
 
     def of_float(value: float) -> Hashable:
-        parts = (seen(complex(value, 0.0)), seen(complex(0.0, value)))
-        # A fix may drop the fraction.
-        return (seen(value), parts, interval(value), interval(int(value)))
+        return (seen(value), seen(complex(value, 0.0)), seen(complex(0.0, value)))
 
     ends, beyond = _landmarks(), 2 * _FIRST_BEYOND_FLOAT
-    integers = _axis(lambda n: (seen(n), interval(n)), (*ends, -beyond, beyond), _middle)
+    integers = _axis(seen, (*ends, -beyond, beyond), _middle)
     whole = _axis(lambda n: of_float(float(n)), [n for n in ends if abs(n) < _FIRST_BEYOND_FLOAT], _middle)
     small = [float(n) for n in ends if abs(n) < _WHOLE_FROM]
     fractional = _axis(lambda x: of_float(_with_fraction(x)), small, _middle_float)

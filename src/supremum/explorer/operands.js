@@ -134,7 +134,7 @@ class Parser {
       }
     }
     if (operation && !this.operations.has(operation)) {
-      return { operands: [], operation: "", problem: `this page was made without ${operation}: put a comma between the operands, or choose an operation that it has` };
+      return { operands: [], operation: "", problem: `this page was made without ${operation}: put a comma between the operands, choose an operation that it has, or write a page with supremum explore --operation ${operation}` };
     }
     return { operands, operation, problem: "" };
   }

@@ -1,4 +1,4 @@
-"""The explorer page: its template, style, scripts and packed data.
+"""The explorer page: its template, style, scripts and data.
 
 The data are the decisions of every rule set, and the names of types and operations.
 """
@@ -8,39 +8,32 @@ from __future__ import annotations
 import base64
 import gc
 import json
-import lzma
 import zlib
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from multiprocessing import active_children, get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from supremum.analysis import ALL_TYPES, DIFFERENCES, STANDARD_TYPES, STYLES, difference, short_name
 from supremum.decisions import Decision, Verdict
 from supremum.errors import UnknownDtypeError, UnknownNameError
-from supremum.explorer.answers import TYPES, Answers, Asker, Question, distinct, index
-from supremum.explorer.number_classes import NumberClasses, number_classes
-from supremum.explorer.packing import packed_tables, packed_texts, steps
+from supremum.explorer.answers import QUESTION, TYPES, Answers, Asker, Table, distinct, index
+from supremum.explorer.number_classes import number_classes
 from supremum.extras import require
 from supremum.formats import COLUMN_FORMATS, FORMATS, Format, Nan, as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import OPERATIONS, TABLED
 from supremum.render import PALETTE, icon_link, page_part, sideways_hint
 from supremum.rules import FOLLOWS_JAX, HOMES, canonical_name, get_rules
-from supremum.signals import without_interrupts
 from supremum.version import __version__
 
-Table = tuple[tuple[int, ...], ...]
-"""The cell of each pair of operands, row by row."""
-QUESTION = "result_type"
 BINARY: tuple[str, ...] = ("promote_types", *TABLED)
-"""The operations that have a table."""
+"""The operations that a page can offer."""
+COMMON: tuple[str, ...] = ("add", "divide", "pow", "less", "bitwise_and", "where")
+"""The operations that a page offers by default, because all of them would take a minute."""
 OPERATORS: dict[str, str] = {
     "+": "add",
     "-": "subtract",
@@ -52,25 +45,20 @@ OPERATORS: dict[str, str] = {
     "==": "equal",
     "<": "less",
 }
-"""The operators that users can type; they are also decided for numbers and 0-d arrays, which takes longer."""
+"""The operators that users can type; they are also decided for numbers, which takes longer."""
 STEPS = len(HOMES)
 """The number of steps that it takes to gather the data: one for each rule set."""
-# Text without alignment: more bits of the previous character as context, and none of the position.
-_LZMA = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}
 _SHARED_SCRIPTS = ("theme.js", "sideways.js")
 _SCRIPTS = ("operands.js", "conversion.js", "answers.js", "grid.js", "explorer.js")
 _EXAMPLES = ("uint8, 256", "uint8 + 256", "int8 / uint8", "bfloat16[] float32", "int* float16", "1.5", "2j float64")
 
 
-def explorer_page(
-    on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
-) -> str:
+def explorer_page(on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = COMMON) -> str:
     """Build a self-contained page to look up the decisions of every rule set; it needs no network.
 
     Args:
-        on_step: called with the name of each rule set when all of its answers are ready, which takes a while.
-        operations: the operations to offer; each must take two operands.
-        processes: the number of processes to use; with more than one, the main module must be importable.
+        on_step: called with the name of each rule set when all of its answers are ready.
+        operations: the operations to offer; each must take two operands, and takes about two seconds.
 
     Returns:
         The page as HTML.
@@ -85,27 +73,23 @@ def explorer_page(
     supremum.errors.UnknownNameError: unknown operation of two operands 'sqrt': choose from ...
     """
     require("The explorer page", "jinja2")
-    return page_of(explorer_data(on_step, operations=operations, processes=processes))
+    return _page_of(explorer_data(on_step, operations=operations))
 
 
-def page_of(data: dict[str, Any]) -> str:
-    """Build the page of some data.
-
-    Args:
-        data: the result of `explorer_data`, or of reading it from JSON.
-    """
-    require("The explorer page", "jinja2")
+def _page_of(data: dict[str, Any]) -> str:
     from jinja2 import Environment  # from the extra "cli"
 
     def own(name: str) -> str:
         return (files("supremum.explorer") / name).read_text("utf-8")
 
     template = Environment(autoescape=True).from_string(own("template.html.j2"))
-    packed = zlib.compress(_as_json(data), 7)  # level 9 saves 2 % and takes four times as long
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    packed = zlib.compress(text.encode(), 7)  # level 9 saves 2 % and takes four times as long
     return template.render(
         data=base64.b64encode(packed).decode(),
         examples=_EXAMPLES,
         operations=data["operations"],
+        others=[name for name in BINARY if name not in dict(data["operations"])],
         palette={style: PALETTE[style] for style in STYLES},
         rules=data["rules"],
         icon=icon_link(),
@@ -118,44 +102,14 @@ def page_of(data: dict[str, Any]) -> str:
     )
 
 
-def _as_json(data: dict[str, Any]) -> bytes:
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
-
-
-def packed_data(data: dict[str, Any]) -> bytes:
-    """Compress data for a release. LZMA takes a fifth less than Deflate, which browsers need."""
-    return lzma.compress(_as_json(data), filters=[_LZMA])
-
-
-def unpacked_data(packed: bytes) -> dict[str, Any]:
-    """Read what `packed_data` has written."""
-    return json.loads(lzma.decompress(packed))
-
-
-def finished_data() -> Traversable:
-    """The file of the data that a release contains; a checkout has none, and then the file does not exist.
-
-    The data depend on JAX's flags, which decide what the rules `"jax"` mean, and on the formats that the installed
-    ml_dtypes has, so both are part of the name.
-    """
-    return files("supremum.explorer") / f"finished-{canonical_name(FOLLOWS_JAX)}-{len(FORMATS)}-formats.json.xz"
-
-
-def finished_page() -> str | None:
-    """The page with all operations, from the data of a release; None where there are none."""
-    file = finished_data()
-    return page_of(unpacked_data(file.read_bytes())) if file.is_file() else None
-
-
 def explorer_data(
-    on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = BINARY, processes: int = 1
+    on_step: Callable[[str], None] = lambda _: None, *, operations: Sequence[str] = COMMON
 ) -> dict[str, Any]:
     """Gather all decisions as plain data for JSON.
 
     Args:
         on_step: called with the name of each rule set when all of its answers are ready.
         operations: the operations to decide; each must take two operands.
-        processes: the number of processes to use; with more than one, the main module must be importable.
 
     Raises:
         UnknownNameError: for an operation that is unknown or does not take two operands.
@@ -164,33 +118,20 @@ def explorer_data(
         if name not in BINARY:
             raise UnknownNameError("operation of two operands", name, BINARY)
     classes = number_classes(tuple(HOMES))
-    found: dict[str, _Asked] = {}
-    if processes == 1:
-        for name in HOMES:
-            found[name] = _ask_all(name, operations, classes)
-            on_step(name)
-    else:
-        with _workers(processes) as pool:
-            with without_interrupts():  # inherited by the workers, which this process ends
-                names = {pool.submit(_ask_all, name, operations, classes): name for name in HOMES}
-            for future in as_completed(names):
-                found[names[future]] = future.result()
-                on_step(names[future])
     answers = Answers()
     tables: dict[Table, int] = {}
-    rules = [_rules(name, found[name], answers, tables) for name in HOMES]
+    collects = gc.isenabled()
+    gc.disable()  # nothing made here becomes garbage, and collecting would take a third of the time
+    rules: list[dict[str, Any]] = []
+    try:
+        for name in HOMES:
+            rules.append(_rules(name, Asker(name, classes, answers), operations, tables))
+            on_step(name)
+    finally:
+        if collects:
+            gc.enable()
     dtypes = [dtype for _, dtype, _ in answers.results]
     categories = [as_format(dtype, columns=True).category if dtype else "refused" for dtype in dtypes]
-    packed, order = packed_tables(list(tables))
-    # The cells get the numbers that the packed tables have for them; after them come those of single operands.
-    renumbered: dict[int, int] = {}
-    for cell in (*order, *range(len(answers.cells))):
-        index(renumbered, cell)
-    for each in rules:
-        for question in each["questions"].values():
-            question["alone"] = [renumbered[cell] for cell in question["alone"]]
-    cells = list(answers.cells)
-    columns = zip(*(cells[cell] for cell in renumbered), strict=True)
     return {
         "formats": [row.name for row in FORMATS],
         "kinds": [*WEAK_NAMES, "False", "True"],
@@ -201,12 +142,12 @@ def explorer_data(
         "operations": [(name, OPERATIONS[name].result.value) for name in (QUESTION, *operations)],
         "rules": rules,
         "inForce": canonical_name(FOLLOWS_JAX),
-        "tables": packed,
+        "tables": list(tables),
         "results": [(*shown, category) for shown, category in zip(answers.results, categories, strict=True)],
-        "texts": packed_texts(answers.texts),
+        "texts": list(answers.texts),
         "lossy": sorted(answers.lossy),
         "paths": list(answers.paths),
-        "cells": [steps(column) for column in columns],
+        "cells": list(answers.cells),
         # As text, because JSON readers round large integers.
         "numbers": {
             "integers": [str(cut) for cut in classes.integers.cuts],
@@ -218,69 +159,26 @@ def explorer_data(
     }
 
 
-@contextmanager
-def _workers(count: int) -> Generator[ProcessPoolExecutor]:
-    """A pool of worker processes that end at once if the block raises or Ctrl-C interrupts it."""
-    others = set(active_children())
-    pool = ProcessPoolExecutor(count, get_context("spawn"))
-    try:
-        yield pool
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
-
-
-class _Asked(NamedTuple):
+def _rules(name: str, asker: Asker, operations: Sequence[str], tables: dict[Table, int]) -> dict[str, Any]:
     """The answers of one rule set.
 
     Args:
-        questions: the answers for everything that users can type, by operation.
-        tables: for each operation, the table of all pairs of types.
-        answers: the meaning of the cells in both.
+        name: its name.
+        asker: asks it.
+        operations: the operations to decide.
+        tables: the different tables, with their indices; adds the new ones.
     """
-
-    questions: dict[str, Question]
-    tables: list[list[list[int]]]
-    answers: Answers
-
-
-def _index_of_table(tables: dict[Table, int], table: list[list[int]], cells: list[int]) -> int:
-    """The index of a table after its cells are renumbered; adds the table if it is new."""
-    return index(tables, tuple(tuple(cells[cell] for cell in row) for row in table))
-
-
-def _ask_all(name: str, operations: Sequence[str], classes: NumberClasses) -> _Asked:
-    answers = Answers()
-    collects = gc.isenabled()
-    gc.disable()  # nothing made here becomes garbage, and collecting would take a third of the time
-    try:
-        asker = Asker(name, classes, answers)
-        questions = {QUESTION: asker.question()}
-        questions |= {each: asker.question(each) for each in OPERATORS.values() if each in operations}
-        return _Asked(questions, [asker.table(each) for each in operations], answers)
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _rules(name: str, asked: _Asked, answers: Answers, tables: dict[Table, int]) -> dict[str, Any]:
-    cells = answers.merge(asked.answers)
-    questions = {
-        operation: asdict(question)
-        | {"table": _index_of_table(tables, question.table, cells), "alone": [cells[cell] for cell in question.alone]}
-        for operation, question in asked.questions.items()
-    }
     rules = get_rules(name)
+    asked = {QUESTION: asker.question()}
+    asked |= {each: asker.question(each) for each in OPERATORS.values() if each in operations}
     return {
         "name": name,
         "summary": rules.summary,
         "source": rules.source,
-        "questions": questions,
+        "questions": {each: asdict(found) | {"table": index(tables, found.table)} for each, found in asked.items()},
         "sorts": distinct(rules, TYPES)[1],
-        "operations": [_index_of_table(tables, table, cells) for table in asked.tables],
+        # The page looks up the other operations in their questions.
+        "operations": {each: index(tables, asker.table(each)) for each in operations if each not in asked},
     }
 
 

@@ -45,7 +45,7 @@ class ArrayApiRules(LatticeRuleSet):
 
     def _key(self, operand: Operand) -> Hashable:
         # A Python bool is a number here, not a bool array, so it needs an array as the other operand too.
-        value = None if operand.value is None else interval(operand.value)
+        value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.weak, value)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:

@@ -112,7 +112,8 @@ class JaxRuleSet(LatticeRuleSet):
     """
 
     def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), None if operand.value is None else interval(operand.value))
+        # The value of a float or complex never matters.
+        return (super()._key(operand), interval(operand.value) if isinstance(operand.value, int) else None)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")

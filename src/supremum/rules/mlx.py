@@ -126,7 +126,7 @@ class MlxRules(RuleSet):
     """
 
     def _key(self, operand: Operand) -> Hashable:
-        value = None if operand.value is None else interval(operand.value)
+        value = interval(operand.value) if isinstance(operand.value, int) else None
         return (super()._key(operand), operand.ndim == 0, value)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:

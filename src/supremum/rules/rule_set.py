@@ -243,8 +243,8 @@ class RuleSet(ABC):
     def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The verdict on a call, with the steps in which its Python numbers are converted."""
         arrays = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
-        absent = [each.name for each in arrays if not (each.format.is_of_arrays or each.name in self.column_formats)]
-        if absent:
+        columns = [each.name for each in arrays if not each.format.is_of_arrays]
+        if absent := [name for name in columns if name not in self.column_formats]:
             return Verdict.refuse(f"{self.library or self.name} has no {' and '.join(dict.fromkeys(absent))}")
         verdict = self._settle_into(operation, operands, *target) if target else self._settle(operation, operands)
         if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
@@ -505,12 +505,12 @@ class LatticeRuleSet(RuleSet):
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
-        names = [operand.name if operand.dtype is None else str(operand.dtype) for operand in operands]
+        names = [operand.name if operand.dtype is None else operand.format.name for operand in operands]
         held = [held_format(name, self.defaults, held_as) for name in names]
         reason = [
             f"{operand.name} is held as {name}: {self.held_because}"
             for operand, name in zip(operands, held, strict=True)
-            if operand.dtype is not None and name != str(operand.dtype)
+            if operand.dtype is not None and name != operand.format.name
         ]
         all_weak = all(operand.weak for operand in operands)
         # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
