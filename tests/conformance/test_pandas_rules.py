@@ -12,7 +12,7 @@ from supremum.data_frames import NULLABLE_NAME_OF, NULLABLE_NAMES
 from supremum.operands import as_operand
 from supremum.rules import get_rules
 
-VALUE = re.compile(r"(?<=complex\*) \([^)]*\)")
+VALUE = re.compile(r"(?<=\*) \([^)]*\)")
 every_rule_set = pytest.mark.parametrize("rules", ["pandas", "pandas-nullable"])
 
 
