@@ -26,7 +26,7 @@ PROGRAM = Path(__file__).with_name("every_format.py")
         ("numpy", ["concat", "argmax", "take"]),
         slow("numpy", []),
         slow("torch", []),
-        slow("jax", sorted(functions(supremum.namespace("jax")))[::16]),  # JAX compiles every call
+        slow("jax", sorted(functions(supremum.namespace("jax")))[::32]),  # JAX compiles every call
         pytest.param("jax", [], marks=pytest.mark.exhaustive),
     ],
     ids=["numpy-few", "numpy", "torch", "jax-few", "jax"],
@@ -49,7 +49,7 @@ NAMES = sorted(functions(supremum.namespace("numpy")))
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("library", ["numpy", "jax", "torch"])
-@for_each("name", NAMES, one_in=120, one_slow_in=12)
+@for_each("name", NAMES, one_in=120, one_slow_in=24)
 def test_junk_arguments_raise_only_supremum_errors(name, library, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if library == "torch":

@@ -57,7 +57,8 @@ def test_attention_outputs_and_gradients_agree_with_flax_for_real_dtypes(everywh
         for gradients in (True, False):
             cells = [cell for cell in REAL if (cell in WITH_GRADIENTS) == gradients]
             asked = gradients or everywhere
-            assert list(differences(ours, theirs, INPUTS, PARAMS, cells=cells, ulps=8, gradients=asked)) == []
+            chosen = cells if asked else cells[::3]
+            assert list(differences(ours, theirs, INPUTS, PARAMS, cells=chosen, ulps=8, gradients=asked)) == []
 
 
 @for_each("cell", COMPLEX, one_in=36, one_slow_in=12)
