@@ -452,3 +452,11 @@ def test_unique_functions_sort(xp):
         wanted = sorted(set(np.asarray(x).tolist()))
         for found in (xp.unique_values(x), xp.unique_counts(x).values, xp.unique_inverse(x).values):
             assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax"])
+def test_an_array_may_be_passed_by_name_to_a_function_that_decides_nothing(name):
+    with library(name) as xp:
+        x, tolerance = xp.asarray([[1.0, 0.0], [0.0, 1e-3]]), xp.asarray(0.1)
+        assert xp.linalg.pinv(x, rtol=tolerance).tolist() == [[1.0, 0.0], [0.0, 0.0]]
+        assert xp.linalg.pinv(x, rtol=0.1).tolist() == [[1.0, 0.0], [0.0, 0.0]]

@@ -104,7 +104,8 @@ class Undecided(Function):
             given = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
             function = partial(_call_for_dtype, library, function) if "dtype" in options else function
             places = [*map(to_native, args)]
-            if all(isinstance(each, _Place) for each in places[:count]):  # the arrays come first
+            come_first = len(places) >= count and all(isinstance(each, _Place) for each in places[:count])
+            if come_first:
                 run = library.with_arguments(self.name, function, count, places[count:], given)
             else:
                 run = partial(_call_in, function, places, given)
