@@ -104,12 +104,10 @@ tests: $(DEVELOPED)
 	$(PYTEST) -m "not slow" $(OTHER_TESTS)
 	$(PYTEST) -m "not slow" $(JAX_TESTS)
 
-# Slow tests share long fixtures, so one worker runs all tests of a file. tests/conftest.py puts the longest files first,
-# so that the workers finish at about the same time.
 test-slow: $(DEVELOPED)
-	$(PYTEST) --dist=loadfile --no-loadscope-reorder -m $(SLOW) $(ARRAY_TESTS)
-	$(PYTEST) --dist=loadfile -m $(SLOW) $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
-	$(PYTEST) --dist=loadfile -m $(SLOW) $(JAX_TESTS)
+	$(PYTEST) -m $(SLOW) $(ARRAY_TESTS)
+	$(PYTEST) -m $(SLOW) $(filter-out $(ARRAY_TESTS),$(OTHER_TESTS))
+	$(PYTEST) -m $(SLOW) $(JAX_TESTS)
 
 test-xla: $(DEVELOPED)
 	SUPREMUM_XLA=default $(PYTEST) -m "compiled and not exhaustive" $(COMPILED)

@@ -48,11 +48,7 @@ for name, value in CACHE.items():
     os.environ[name.upper()] = str(value)  # for the processes that tests start
 
 
-LONGEST = "test_every_format.py", "test_fixes.py", "test_without_jax.py", "test_flax_attention.py", "test_operators.py"
-"""Files of slow tests that take minutes. They start first, so that the workers finish at about the same time."""
-
-
-_MANY_SETS, _OF_MANY = 10, 12
+_MANY_SETS, _OF_MANY = 10, 20
 """Of a test with at least `_MANY_SETS` slow sets of parameters, all but one in `_OF_MANY` are exhaustive."""
 
 
@@ -63,9 +59,8 @@ def pytest_collection_modifyitems(items):
     Pages of the documentation and `LONG_EXAMPLES` are slow. Of a test marked `one_in(n)`, all sets of parameters except
     every nth are slow; sets that already have the mark are not counted. Of a test marked `one_slow_in(n)`, all slow
     sets except every nth are exhaustive; other tests with many slow sets are treated like those marked
-    `one_slow_in(12)`. Exhaustive tests are slow, too.
+    `one_slow_in(20)`. Exhaustive tests are slow, too.
     """
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     for item in items:
         if (item.path.suffix == ".md" and item.path.parent.name == "docs") or item.name in LONG_EXAMPLES:
             item.add_marker(pytest.mark.slow)
