@@ -294,8 +294,7 @@ def test_cut_values_keep_infinity_and_nan():
 # Without the flags of the tests, and with the optimizations that users have.
 PROGRAM = """
     import jax, jax.numpy as jnp, numpy as np, ml_dtypes
-    from slowly import slow
-from supremum.numerics import on
+    from supremum.numerics import on
 
     values = np.random.default_rng(0).integers(2**12, 2**13, (2, 4, 4)).astype("float32")
     x, y = values

@@ -60,7 +60,7 @@ def test_every_optimizer_keeps_small_steps(make):
     def moved(**options):
         variable = nn.Variable(jnp.ones(64, "bfloat16"), "w")
         optimizer = make(1e-4, **options)
-        for _ in range(10):
+        for _ in range(15):
             optimizer.apply_gradients([(jnp.ones(64, "bfloat16"), variable)])
         beside = optimizer.variables.get("compensation/w")
         wide = variable.value if beside is None else with_rest(variable.value, beside)
