@@ -38,8 +38,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 # The tests compare with PyTorch if it is installed. Continuous integration installs it before anything that depends on
 # it, so that this version is kept. pip installs it, because pip may be configured to find a build for CPUs.
 TORCH := torch==2.13.0
-# test-slow leaves out what only make exhaustive runs.
-SLOW := "slow and not exhaustive"
+# test-slow leaves out what only make exhaustive runs, and prints the slowest tests: who adds a minute removes one.
+SLOW := "slow and not exhaustive" --durations=20
 # Several pytest runs keep each test process below 1.5 GB, because Python does not return all memory before it exits.
 JAX_TESTS := tests/jaxprs tests/mixed_precision tests/nn tests/numerics tests/optimizers tests/tracing tests/training src docs README.md
 ARRAY_TESTS := tests/arrays tests/conformance
