@@ -48,12 +48,12 @@ def noting_where(place: str, **inputs: Any) -> Generator[None]:
         place: where in training the block runs.
         inputs: its inputs, by name.
 
-    >>> with noting_where("in the loss mine", y_true=1.0):
-    ...     raise KeyError("mine")
-    Traceback (most recent call last):
-        ...
-    KeyError: 'mine'
-    in the loss mine, given y_true=1.0
+    >>> try:
+    ...     with noting_where("in the loss mine", y_true=1.0):
+    ...         raise KeyError("mine")
+    ... except KeyError as error:
+    ...     print(error.__notes__)
+    ['in the loss mine, given y_true=1.0']
     """
     try:
         yield
