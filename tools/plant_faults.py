@@ -248,6 +248,10 @@ class Clone:
         self.folder = folder
         if not folder.exists():
             subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+        if _head(folder) != _head(ROOT):
+            sys.exit(
+                f"{folder} is a clone of an earlier commit; remove its parent folder, or name another with --folder"
+            )
         subprocess.run(
             ["make", "--silent", ".venv/.developed", "torch"], cwd=folder, check=True, stdout=subprocess.DEVNULL
         )
@@ -283,6 +287,10 @@ class Clone:
             subprocess.run(["pkill", "--full", str(self.folder)], check=False)
             return 124, str(error.stdout)
         return done.returncode, done.stdout
+
+
+def _head(folder: Path) -> str:
+    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def planted(root: Path, faults: list[Fault]) -> dict[str, str]:
