@@ -4,6 +4,9 @@ All other modules use public JAX and `jax.extend` only. The versions are JAX 0.1
 `tests/test_jax_compat.py` fails if one of these functions no longer works.
 """
 
+# pyright: reportPrivateImportUsage=false, reportUnnecessaryIsInstance=false
+# JAX 0.12 has one class under the names Jaxpr and ClosedJaxpr, and its stubs leave the second out.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
