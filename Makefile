@@ -1,6 +1,6 @@
 # make run          installs everything and runs the demonstration
-# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes four
-#                   minutes on two cores, and one more to install
+# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes six
+#                   minutes on two cores
 # make test-slow    runs the tests that .ci/run runs beside the fast ones
 # make test-xla     repeats the tests whose results depend on XLA's optimizations, with XLA's default flags
 # make test-newest  repeats the tests that depend on JAX's version, with the newest Python on this machine and the newest
