@@ -76,14 +76,14 @@ def test_turns_cover_every_operation_with_every_format_on_both_sides():
 # Refusals have kinds: operations with the same categories of operands and results, and formats with the same category,
 # width and origin. Each kind is tested for each rule set and library, each time with other members of the kind.
 @pytest.mark.parametrize("library", LIBRARIES)
-@for_each("rules", RULE_SETS, one_in=0, one_slow_in=3)
+@for_each("rules", RULE_SETS, one_in=0, one_slow_in=6)
 def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
     number = _check_fixes(library, rules, lambda name: _some_of_each_kind(name, _turn(rules, library)))
     assert number["refused"] + number["lacking"] > 50
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@for_each("rules", RULE_SETS, one_in=0, one_slow_in=3)
+@for_each("rules", RULE_SETS, one_in=0, one_slow_in=6)
 def test_fixes_of_every_kind_of_refusal_work_on_raw_arrays(rules, library):
     turn = _turn(rules, library)
     number = _check_fixes(
@@ -124,7 +124,7 @@ FEW = ("subtract", "pow", "negative", "logical_and", "less")
 
 
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
-@for_each("rules", ["jax-x32", *(name for name in RULE_SETS if name != "jax-x32")], one_in=25, one_slow_in=3)
+@for_each("rules", ["jax-x32", *(name for name in RULE_SETS if name != "jax-x32")], one_in=25, one_slow_in=6)
 def test_fixes_of_common_formats_work(rules, library):
     def calls_of(name, names=FEW):
         return [(each, fixes.calls_of(name, each, COUNTED)) for each in names]
