@@ -94,9 +94,10 @@ def _shares(values, one_in, one_slow_in):
     values = list(values)
     fast = values[::one_in] if one_in else []
     others = [value for at, value in enumerate(values) if not one_in or at % one_in]
+    whole = pytest.mark.one_slow_in(1)  # of the sets of parameters, which are few
     marks = {
-        "fast" if others else "all": (fast, ()),
-        "slow": (others[::one_slow_in], [pytest.mark.slow]),
+        "fast" if others else "all": (fast, [whole] if others else ()),
+        "slow": (others[::one_slow_in], [pytest.mark.slow, whole]),
         "exhaustive": ([value for at, value in enumerate(others) if at % one_slow_in], [pytest.mark.exhaustive]),
     }
     return [pytest.param(share, id=name, marks=of) for name, (share, of) in marks.items() if share]

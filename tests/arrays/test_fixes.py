@@ -124,7 +124,7 @@ FEW = ("subtract", "pow", "negative", "logical_and", "less")
 
 
 @pytest.mark.parametrize("library", mostly_slow(LIBRARIES, "numpy"))
-@for_each("rules", ["jax-x32", *(name for name in RULE_SETS if name != "jax-x32")], one_in=25, one_slow_in=3)
+@for_each("rules", ["jax-x32", *(name for name in RULE_SETS if name != "jax-x32")], one_in=25, one_slow_in=6)
 def test_fixes_of_common_formats_work(rules, library):
     def calls_of(name, names=FEW):
         return [(each, fixes.calls_of(name, each, COUNTED)) for each in names]

@@ -123,7 +123,7 @@ def test_casts_agree_with_jax(compiled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("compiled", [pytest.param(False, marks=pytest.mark.exhaustive), True], ids=["eager", "jitted"])
 def test_casts_agree_with_jax_in_all_formats(compiled):
     with jax_as("jax-x64"):
         document = jax_casts(f"{WIDE} int64 uint64 float64 complex128", compiled=compiled)

@@ -206,7 +206,7 @@ WITHOUT_FIX = {
 }
 
 
-@pytest.mark.one_slow_in(3)
+@pytest.mark.one_slow_in(6)
 @pytest.mark.slow
 @every_rule_set
 def test_rules_accept_the_operands_after_every_fix(rules):

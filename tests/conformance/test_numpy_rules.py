@@ -324,7 +324,7 @@ def test_non_associative_triples_are_those_of_numpy():
     assert {example.law for example in found} == {"associative"}
 
 
-@for_each("name", [*FUNCTIONS, None], one_in=20, one_slow_in=4)
+@for_each("name", [*FUNCTIONS, None], one_in=20, one_slow_in=8)
 def test_fixed_calls_agree_with_installed_numpy(name):
     names = [*NAMES, *NUMBERS]
     function = np.result_type if name is None else _function(name)

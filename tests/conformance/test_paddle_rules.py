@@ -84,7 +84,7 @@ FIXED = ["add", "equal", "floor_divide", "where", "copysign", "fmax", "poisson_n
 FIXED += ["bitwise_and", "bitwise_left_shift"]
 
 
-@for_each("operation", FIXED, one_in=9)
+@for_each("operation", FIXED, one_in=9, one_slow_in=4)
 def test_rules_accept_the_operands_after_the_fix_of_every_refusal(operation):
     refused = 0
     for a, b in itertools.product([*(row.name for row in FORMATS), "int64[]", "float32[]", *SCALARS], repeat=2):
