@@ -251,7 +251,7 @@ def explore(
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or COMMON))
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<20}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:<29}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("asking", total=STEPS)
         page = explorer_page(

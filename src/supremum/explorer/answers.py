@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from supremum.decisions import Decision
 from supremum.explorer.number_classes import SPECIAL, NumberClasses
 from supremum.formats import as_format, format_names
-from supremum.operands import WEAK_NAMES, Operand, as_operand
+from supremum.operands import WEAK_NAMES, Operand, Scalar, as_operand
 from supremum.rules import RuleSet, get_rules
 
 WRITTEN = ("\x01", "\x02")
@@ -185,9 +185,6 @@ class Asker:
         self._classes, self._answers = classes, answers
         self._simple, self._simple_sorts = distinct(self._rules, TYPES)
         self._named, self._named_sorts = distinct(self._rules, _NAMED)
-        self._integers = list(map(as_operand, classes.integers.examples))
-        self._floats = list(map(as_operand, classes.floats))
-        self._complex = cache(_complex)
         self._known: dict[Hashable, int] = {}
 
     def table(self, operation: str) -> Table:
@@ -219,14 +216,14 @@ class Asker:
         parts, examples = self._classes.floats, self._classes.integers.examples
         runs = _float_runs(self._classes)
 
-        def beside(numbers: Iterable[Operand], runs: Iterable[Sequence[int]]) -> list[_Beside]:
-            return self._beside(numbers, runs, partners, operation)
+        def beside(numbers: Iterable[Scalar], runs: Iterable[Sequence[int]]) -> list[_Beside]:
+            return self._beside(map(as_operand, numbers), runs, partners, operation)
 
-        integers, floats = beside(self._integers, _runs(examples)), beside(self._floats, runs)
-        real = _first_of_each(beside([self._complex(part, 0.0) for part in parts], runs))
-        imaginary = _first_of_each(beside([self._complex(0.0, part) for part in parts], runs))
+        integers, floats = beside(examples, _runs(examples)), beside(parts, runs)
+        real = _first_of_each(beside([complex(part, 0.0) for part in parts], runs))
+        imaginary = _first_of_each(beside([complex(0.0, part) for part in parts], runs))
         lines, columns = list(dict.fromkeys(real)), list(dict.fromkeys(imaginary))
-        pairs = [self._complex(parts[x], parts[y]) for x in lines for y in columns]
+        pairs = [complex(parts[x], parts[y]) for x in lines for y in columns]
         both = beside(pairs, [[place] for place in range(len(pairs))])
 
         numbers = dict.fromkeys((*integers, *floats, *both))
@@ -284,10 +281,6 @@ class Asker:
         alone = [self._alone(operand, operation) for operand in operands]
         found = [_Beside(tuple(x), tuple(y), cell) for x, y, cell in zip(before, after, alone, strict=True)]
         return [found[sort] for sort in sorts]
-
-
-def _complex(real: float, imaginary: float) -> Operand:
-    return as_operand(complex(real, imaginary))
 
 
 class _Beside(NamedTuple):
