@@ -32,6 +32,20 @@ def test_reductions_and_concat_agree_with_measured_pyarrow():
     assert sum(compared.values()) == 312
 
 
+def test_accepted_python_numbers_keep_their_values():
+    tables = MEASURED.document
+    values = [float(text) if "." in text or "e" in text else int(text) for text in tables["numbers"].split()]
+    accepted = 0
+    for left, rows in tables["values"].items():
+        for operation, outcomes in rows.items():
+            for value, outcome in zip(values, outcomes.split(), strict=True):
+                if outcome != "!":
+                    operand = 1 if left == "int*" else MEASURED.codes[left]
+                    assert explain(operand, value, operation=operation, rules=PYARROW).number_changes == ()
+                    accepted += 1
+    assert accepted == 668
+
+
 def test_concat_depends_on_the_order_of_two_integers_and_a_float_that_holds_each_of_them():
     by_order = set()
     for operation, codes, _ in MEASURED.triples_of_operands():
