@@ -32,6 +32,8 @@ DEVELOPED := $(VENV)/.developed
 INSTALL = $(BIN)/python -m uv pip install --quiet --python $(BIN)/python
 # Like pip, uv is to trust the certificates that the machine trusts, also those of a proxy.
 export UV_SYSTEM_CERTS := true
+# Without files of bytecode, each of the processes that the tests start would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # With worksteal, a worker that has no tests left takes some from another.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 

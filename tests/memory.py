@@ -17,8 +17,8 @@ from supremum.rules import find_rules, memory_of
 from supremum.rules.names import HOMES, rule_names
 
 MIB = 2**20
-GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 80 * MIB, 120 * MIB
-FORGET_THRESHOLD = 750 * MIB
+GROWTH_BEFORE_TRIM, GROWTH_BEFORE_FORGETTING = 250 * MIB, 500 * MIB
+FORGET_THRESHOLD = 1500 * MIB
 
 _LIBC = ctypes.CDLL("libc.so.6") if sys.platform == "linux" else None
 _after_trim, _after_forgetting = 500 * MIB, 0
