@@ -1,5 +1,5 @@
 # make run          installs everything and runs the demonstration
-# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes six
+# make test         installs everything, then runs lint, type checks, the layering check and the fast tests; takes four
 #                   minutes on two cores
 # make test-slow    runs the tests that .ci/run runs beside the fast ones
 # make test-xla     repeats the tests whose results depend on XLA's optimizations, with XLA's default flags

@@ -45,6 +45,11 @@ def slow(*values, **options):
     return pytest.param(*values, marks=pytest.mark.slow, **options)
 
 
+def exhaustive(*values, **options):
+    """Mark a set of parameters that only `make exhaustive` runs."""
+    return pytest.param(*values, marks=pytest.mark.exhaustive, **options)
+
+
 def for_each(names, values, *, one_in=1, one_slow_in=1):
     """Decorate a test that is called once for each value, in one item for all fast, slow or exhaustive values.
 
@@ -58,7 +63,7 @@ def for_each(names, values, *, one_in=1, one_slow_in=1):
         names: the parameters that get a value, separated by commas.
         values: the values; tuples if there are several parameters.
         one_in: every nth value is fast, the others are slow or exhaustive; 0 if none is fast.
-        one_slow_in: every nth of the others is slow.
+        one_slow_in: every nth of the others is slow; 0 if none is slow.
     """
     names = [name.strip() for name in names.split(",")]
 
@@ -89,15 +94,19 @@ def for_each(names, values, *, one_in=1, one_slow_in=1):
     return decorate
 
 
+def _every(n, values):
+    """Split values into every nth, and all others; with 0 all are others."""
+    return values[::n] if n else [], [value for at, value in enumerate(values) if not n or at % n]
+
+
 def _shares(values, one_in, one_slow_in):
     """Split values into one set of parameters for each group of tests that has some."""
-    values = list(values)
-    fast = values[::one_in] if one_in else []
-    others = [value for at, value in enumerate(values) if not one_in or at % one_in]
+    fast, others = _every(one_in, list(values))
+    some, rest = _every(one_slow_in, others)
     whole = pytest.mark.one_slow_in(1)  # of the sets of parameters, which are few
     marks = {
         "fast" if others else "all": (fast, [whole] if others else ()),
-        "slow": (others[::one_slow_in], [pytest.mark.slow, whole]),
-        "exhaustive": ([value for at, value in enumerate(others) if at % one_slow_in], [pytest.mark.exhaustive]),
+        "slow": (some, [pytest.mark.slow, whole]),
+        "exhaustive": (rest, [pytest.mark.exhaustive]),
     }
     return [pytest.param(share, id=name, marks=of) for name, (share, of) in marks.items() if share]

@@ -76,14 +76,14 @@ def test_turns_cover_every_operation_with_every_format_on_both_sides():
 # Refusals have kinds: operations with the same categories of operands and results, and formats with the same category,
 # width and origin. Each kind is tested for each rule set and library, each time with other members of the kind.
 @pytest.mark.parametrize("library", LIBRARIES)
-@for_each("rules", RULE_SETS, one_in=0, one_slow_in=8)
+@for_each("rules", RULE_SETS, one_in=0, one_slow_in=12)
 def test_fixes_of_every_kind_of_refusal_work_on_arrays(rules, library):
     number = _check_fixes(library, rules, lambda name: _some_of_each_kind(name, _turn(rules, library)))
     assert number["refused"] + number["lacking"] > 50
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@for_each("rules", RULE_SETS, one_in=0, one_slow_in=8)
+@for_each("rules", RULE_SETS, one_in=0, one_slow_in=12)
 def test_fixes_of_every_kind_of_refusal_work_on_raw_arrays(rules, library):
     turn = _turn(rules, library)
     number = _check_fixes(

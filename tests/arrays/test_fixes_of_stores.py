@@ -120,7 +120,7 @@ def _has_no_fix(rules, name, operands, into, *, is_first, storing=None):
     return rules.name.startswith("tf-rfc") and any(each.category == "complex" for each in given)
 
 
-@pytest.mark.one_slow_in(3)
+@pytest.mark.one_slow_in(8)
 @pytest.mark.one_in(4)
 @_libraries("numpy")
 @pytest.mark.parametrize("rules", mostly_slow(RULES, "numpy", "tf-rfc-safe"))

@@ -68,7 +68,7 @@ def test_scripts_for_numpy_run_on_arrays_of_numpy(name, rules):
         _check(name, rules, xp)
 
 
-@for_each("rules, name", itertools.product(rule_names(), SCRIPTS), one_in=0, one_slow_in=5)
+@for_each("rules, name", itertools.product(rule_names(), SCRIPTS), one_in=0, one_slow_in=13)
 def test_scripts_for_numpy_run_on_arrays_of_jax(name, rules):
     with library("jax") as xp:
         _check(name, rules, xp)

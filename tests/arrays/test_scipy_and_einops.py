@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from optional_packages import import_or_skip
+from slowly import exhaustive, slow
 
 import_or_skip("scipy")
 import_or_skip("einops")
@@ -80,13 +81,13 @@ for start in (np.zeros(2), supremum.Array(np.zeros(2))):
     _run("-c", code)
 
 
-@pytest.mark.slow
-def test_functions_that_work_with_bare_arrays_work_with_an_array():
+@pytest.mark.parametrize("library", [slow("numpy"), exhaustive("jax")])
+def test_functions_that_work_with_bare_arrays_work_with_an_array(library):
     import_or_skip("sklearn")
-    found = json.loads(_run(str(CALLS), flags=()))
+    found = json.loads(_run(str(CALLS), library, flags=()))
     errors = {call: said for call, said in found.items() if said not in ("same", "bare fails")}
     writing = {call for call, said in errors.items() if said.startswith("arrays of JAX are immutable")}
-    assert sorted(call.removeprefix("jax: ").partition("(")[0] for call in writing) == sorted(WRITING)
+    assert sorted(call.partition("(")[0] for call in writing) == (sorted(WRITING) if library == "jax" else [])
     # It multiplies complex64 in place by complex128, which the rules do not store.
-    assert {call.partition("(")[0] for call in errors.keys() - writing} == {"jax: fft.fht"}
-    assert list(found.values()).count("same") > 200
+    assert {call.partition("(")[0] for call in errors.keys() - writing} == ({"fft.fht"} if library == "jax" else set())
+    assert list(found.values()).count("same") > 100

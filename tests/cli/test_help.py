@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from documents import commands
-from slowly import mostly_slow
+from slowly import exhaustive, mostly_slow
 from supremum.cli.app import app
 from supremum.cli.examples import EXAMPLES
 from supremum.cli.exit_codes import EXIT_CODES
@@ -89,7 +89,13 @@ def test_the_command_alone_prints_the_help_and_ends_as_a_usage_error():
     assert (result.exit_code, result.stdout) == (2, run("-h").stdout)
 
 
-@pytest.mark.parametrize("command", mostly_slow(COMMANDS, "explain", "table", "lattice", "rules"))
+# The fixtures of tests/explorer and `make docs` write the page of the explorer with the same options.
+OTHERS = [command for command in COMMANDS if command != "explore"]
+
+
+@pytest.mark.parametrize(
+    "command", [*mostly_slow(OTHERS, "explain", "table", "lattice", "rules"), exhaustive("explore")]
+)
 def test_examples_run(tmp_path, monkeypatch, capfd, command):
     """Run the examples of a command, except those of the README, which `make release-check` runs."""
     monkeypatch.chdir(tmp_path)

@@ -59,7 +59,7 @@ def _live(framework):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@for_each("part", range(10), one_in=10, one_slow_in=9)
+@for_each("part", range(10), one_in=10, one_slow_in=0)
 def test_chains_give_the_dtypes_values_and_refusals_of_the_framework(framework, part):
     chance = random.Random(f"{framework} {part}")
     counts = dict.fromkeys(("accepted", "refused"), 0)

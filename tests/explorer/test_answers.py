@@ -134,7 +134,7 @@ def test_explanations_of_operations_match_the_decisions_without_the_fix(open_pag
         assert told in explanations(decision), (operation, pair)
 
 
-@pytest.mark.one_slow_in(3)
+@pytest.mark.one_slow_in(6)
 @pytest.mark.parametrize("rules", RULES)
 def test_explanations_match_the_decisions(open_page, rules):
     chosen = random.Random(rules)

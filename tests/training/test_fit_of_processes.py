@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slowly import exhaustive
+
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parent / "fit_of_processes.py"
@@ -63,7 +65,7 @@ def uninterrupted(tmp_path_factory):
         # A worker dies, then the coordinator; each restart has a different number of processes and devices.
         ("data", "safetensors", "2 2 SIGKILL", (4, 2), (2, 2)),
         ("sharded", "orbax", "0 2 SIGKILL", (2, 4), (1, 2)),
-        ("model", "orbax", "1 2 SIGKILL", (2, 4), (4, 2)),
+        exhaustive("model", "orbax", "1 2 SIGKILL", (2, 4), (4, 2)),
     ],
 )
 def test_a_killed_process_ends_the_run_and_a_restart_resumes_it(

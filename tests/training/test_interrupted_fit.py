@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slowly import slow
+from slowly import exhaustive, slow
 from supremum import nn, training
 from supremum.training.interrupts import Interrupts
 
 PROGRAM = Path(__file__).with_name("interrupted_fit.py")
 
 
-@pytest.mark.parametrize(("steps", "rounds"), [slow(1, 8), slow(1, 200), slow(8, 200)])
+@pytest.mark.parametrize(("steps", "rounds"), [slow(1, 8), slow(1, 200), exhaustive(8, 200)])
 def test_an_interrupted_model_has_the_weights_of_its_last_finished_step(steps, rounds, tmp_path):
     finished = subprocess.run(
         [sys.executable, str(PROGRAM), str(rounds), str(steps), str(tmp_path)],
