@@ -21,7 +21,7 @@ PLACES = {
     "variable": lambda f32, bf16, i8: supremum.ArrayVariable(np.ones(2), dtype=f32).dtype,
     "astype": lambda f32, bf16, i8: supremum.asarray([1]).astype(f32).dtype,
     "namespace": lambda f32, bf16, i8: [
-        XP.zeros(2, dtype=i8).dtype, XP.arange(3, dtype=f32).dtype, XP.astype(XP.ones(2), bf16).dtype,
+        XP.zeros(2, dtype=bf16).dtype, XP.arange(3, dtype=f32).dtype, XP.astype(XP.ones(2), bf16).dtype,
         XP.sum(XP.ones(2), dtype=f32).dtype, XP.finfo(f32).max, XP.isdtype(np.dtype("int8"), "integral"),
     ],
     "tables": lambda f32, bf16, i8: analysis.rule_table("torch", types=f"{f32},{bf16},{i8}").data(),

@@ -365,6 +365,7 @@ _KIND_NAMES = {"int", "float", "complex"}
 _WORDS = ("uint", "int", "float", "complex")
 _BY_ANY_NAME: dict[str, Format] = {row.short_name: row for row in FORMATS} | _BY_NAME
 _OF_COLUMNS: dict[str, Format] = {name: row for row in COLUMN_FORMATS for name in (row.name, row.short_name)}
+_BYTES_IN_NUMPY = "[ui][1248]|f(2|4|8|16)|c(8|16|32)"
 # NumPy's codes: a letter, or after a byte order a letter and the size in bytes.
 _NUMPY_CODE = r"[<>=|]?[?bBhHiIlLqQefdFD]|[<>=|](b1|[iu][1248]|f[248]|c8|c16)"
 
@@ -445,22 +446,30 @@ def as_format(dtype: Any, *, columns: bool = False) -> Format:
     return found
 
 
-def same_in_numpy(dtype: Any) -> Any:
-    """Check that NumPy reads a dtype as this library does, for functions that are written as NumPy's.
+def argument_dtype(dtype: Any) -> DType:
+    """The dtype that an argument of an array or a layer names, which NumPy and JAX must read in the same way.
+
+    Args:
+        dtype: as in `as_format`.
 
     Raises:
+        UnknownDtypeError: if `dtype` names no format.
         ArgumentError: for a short name whose number NumPy reads as bytes; a `ValueError`.
 
-    >>> same_in_numpy("i8")
+    >>> argument_dtype("bf16")
+    dtype(bfloat16)
+    >>> argument_dtype("i8")
     Traceback (most recent call last):
         ...
     supremum.errors.ArgumentError: dtype must not be 'i8', which is int8 here and int64 in NumPy; use 'int8' or 'int64'
     """
-    here, there = (_BY_ANY_NAME.get(dtype), _format_of_name(f"={dtype}")) if isinstance(dtype, str) else (None, None)
-    if here is not None and there not in (None, here):
-        meanings = f"{here} here and {there} in NumPy"
-        raise ArgumentError(f"dtype must not be {dtype!r}, which is {meanings}; use '{here}' or '{there}'")
-    return dtype
+    row = as_format(dtype)
+    if isinstance(dtype, str) and re.fullmatch(_BYTES_IN_NUMPY, dtype):
+        there = f"{next(word for word in _WORDS if word.startswith(dtype[0]))}{8 * int(dtype[1:])}"
+        if _format_of_name(there) is not row:
+            names = " or ".join(f"'{name}'" for name in (row.name, there) if is_available(name))
+            raise ArgumentError(f"dtype must not be {dtype!r}, which is {row} here and {there} in NumPy; use {names}")
+    return row.dtype
 
 
 def at_least_float32(dtype: Any) -> DType:

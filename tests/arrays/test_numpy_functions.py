@@ -22,6 +22,7 @@ from supremum.arrays.numpy_signatures import numpy_signature
 from supremum.errors import ArgumentError, OperandError
 from supremum.rules import rule_names
 
+AMBIGUOUS = r"dtype must not be '..', which is u?int. here and u?int\d\d in NumPy"
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
 OTHER = [[1.0, 2.0], [3.0, 5.0]]
 # How to call each function, given NumPy and two matrices. Functions that are not listed get the first matrix only.
@@ -370,10 +371,38 @@ def test_dtypes_that_numpy_reads_otherwise_are_refused():
         lambda: x.astype("i8"),
         lambda: x.astype("i8", copy=False),
     ):
-        with pytest.raises(ArgumentError, match=r"dtype must not be '..', which is u?int. here and u?int\d\d in NumPy"):
+        with pytest.raises(ArgumentError, match=AMBIGUOUS):
             call()
     assert np.sum(x, dtype="f32").dtype == x.astype("f32").dtype == "float32"
-    assert namespace("numpy").zeros(2, dtype="i8").dtype == "int8"
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_dtypes_that_numpy_reads_otherwise_are_refused_by_every_function_with_a_dtype(library):
+    xp = namespace(library)
+    given = {"shape": 2, "fill_value": 1000, "start": 1, "stop": 3, "num": 2, "n_rows": 2, "n": 4, "obj": [1000]}
+    given |= {"x": xp.asarray([[1, 300]]), "kind": "integral"}
+    refused = []
+    for space in (xp, xp.linalg, xp.fft):
+        functions = {name: getattr(space, name) for name in dir(space) if callable(getattr(space, name))}
+        for name, function in functions.items():
+            parameters = inspect.signature(function).parameters
+            if "dtype" not in parameters or name == "Array":
+                continue
+            named = given | {"dtype": "i8"}
+            args = [named[each] for each, its in parameters.items() if each in named and its.default is its.empty]
+            options = {} if "i8" in args else {"dtype": "i8"}
+            with pytest.raises(ArgumentError, match=AMBIGUOUS):
+                function(*args, **options)
+            refused.append(name)
+    assert {"asarray", "zeros", "arange", "full", "full_like", "linspace", "eye", "sum", "cumulative_sum"} < {*refused}
+    for call in (
+        lambda: supremum.asarray([1000], dtype="i8", library=library),
+        lambda: supremum.ArrayVariable(1000, dtype="i8", library=library),
+        lambda: xp.can_cast("i8", "int16"),
+        lambda: xp.iinfo("i8"),
+    ):
+        with pytest.raises(ArgumentError, match=AMBIGUOUS):
+            call()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,6 +6,7 @@ import pytest
 from nn import arrays
 from nn.arrays import built
 from supremum import nn
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.mixed_precision import Policy, PolicyWarning
 
@@ -37,6 +38,21 @@ LAYERS = {
     "max_pool": (lambda p: nn.MaxPool((2, 2), dtype=p), (2, 4, 4, 3)),
     "flatten": (lambda p: nn.Flatten(dtype=p), (2, 4, 4, 3)),
 }
+
+
+@pytest.mark.parametrize("named", [
+    lambda dtype: nn.Input(2, dtype), lambda dtype: nn.InputSpec(dtype=dtype), lambda dtype: nn.Dense(1, dtype=dtype),
+    lambda dtype: nn.Dense(1, param_dtype=dtype), lambda dtype: nn.Dense(1).add_weight("w", (1,), dtype=dtype),
+    lambda dtype: nn.Dense(1).full((1,), 1000, dtype), lambda dtype: nn.Dense(1).arange(3, dtype=dtype),
+    lambda dtype: nn.Variable(1000, dtype=dtype), lambda dtype: nn.SequentialNetwork([], dtype=dtype),
+    lambda dtype: nn.functional.dense(jnp.ones((1, 1)), jnp.ones((1, 1)), dtype=dtype),
+    lambda dtype: nn.KeyValueCache.empty(1, 1, 1, 1, dtype=dtype),
+    Policy,
+])  # fmt: skip
+@pytest.mark.parametrize(("dtype", "here", "there"), [("i8", "int8", "int64"), ("f16", "float16", "float128")])
+def test_short_names_that_numpy_reads_otherwise_are_refused(named, dtype, here, there):
+    with pytest.raises(ArgumentError, match=f"'{dtype}', which is {here} here and {there} in NumPy; use '{here}'"):
+        named(dtype)
 
 
 @pytest.mark.one_in(31)

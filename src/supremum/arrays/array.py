@@ -36,7 +36,7 @@ from supremum.arrays.wrapped import (
 )
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format, same_in_numpy
+from supremum.formats import argument_dtype, as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
 
 
@@ -210,10 +210,9 @@ class Array(_Base):
             ArgumentError: for a name such as `"i8"`, which is int8 here and int64 in NumPy.
             RuntimeDtypeError: if the library does not have the dtype.
         """
-        same_in_numpy(dtype)
         if copy is True:
             return _astype(self, dtype)
-        if copy is False and as_format(dtype).dtype == self.dtype and not self.weak_type:
+        if copy is False and argument_dtype(dtype) == self.dtype and not self.weak_type:
             return self
         return _astype(self, dtype, copy=copy)
 

@@ -15,7 +15,7 @@ from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.errors import OperandError, SupremumError
-from supremum.formats import CATEGORIES, FORMATS, DType, as_format
+from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
 
@@ -80,7 +80,7 @@ def of_list(data: list[Any]) -> Any:
 
 def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
     """`convert` of anything."""
-    target = None if dtype is None else as_format(dtype).dtype
+    target = None if dtype is None else argument_dtype(dtype)
     if copy is not None:
         flag("copy", copy)
     weak = isinstance(data, WrappedArray) and data.weak_type and target is None

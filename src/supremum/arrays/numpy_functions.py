@@ -21,7 +21,7 @@ from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.numpy_signatures import numpy_signature
 from supremum.arrays.wrapped import WrappedArray, as_wrapped
 from supremum.errors import OperandError
-from supremum.formats import as_format, same_in_numpy
+from supremum.formats import argument_dtype, as_format
 
 
 class Route(NamedTuple):
@@ -386,8 +386,8 @@ class Routed(Forwarding):
             if name == "out":
                 out = value[0] if isinstance(value, tuple) else value  # NumPy's ufuncs give a tuple
                 continue
-            if name == "dtype":
-                same_in_numpy(value)
+            if name == "dtype" and value is not None:
+                argument_dtype(value)
             if option is None:
                 raise OperandError(
                     f"np.{self.name} takes no {name} with an Array, as its function of the namespace has no such "

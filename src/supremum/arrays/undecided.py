@@ -19,7 +19,7 @@ from supremum.arrays.operand_keys import check_library, joint_backend, library_o
 from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key, unwrapped, wrapper
 from supremum.decisions import ResultType, letter
 from supremum.errors import OperandError, listed, shown
-from supremum.formats import as_format
+from supremum.formats import argument_dtype, as_format
 from supremum.rules import SCOPE, memory_of
 
 
@@ -28,9 +28,10 @@ def native(backend: Backend, dtype: Any) -> Any:
 
     Raises:
         UnknownDtypeError: for anything that is not a dtype.
+        ArgumentError: for a name that means another dtype in NumPy.
         RuntimeDtypeError: if the library does not have it.
     """
-    return None if dtype is None else backend.native_dtype(as_format(dtype).dtype)
+    return None if dtype is None else backend.native_dtype(argument_dtype(dtype))
 
 
 class Undecided(Function):

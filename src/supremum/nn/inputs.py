@@ -17,7 +17,7 @@ import numpy as np
 
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shown
-from supremum.formats import DType, as_format
+from supremum.formats import DType, argument_dtype, as_format
 from supremum.mixed_precision import cast_floating, is_floating, native
 from supremum.nn.functional.dtype_promotion import check_held
 from supremum.nn.logits_registry import carry
@@ -88,7 +88,7 @@ class InputSpec:
 
     def __post_init__(self) -> None:
         if self.dtype is not None:
-            object.__setattr__(self, "dtype", as_format(self.dtype).dtype)
+            object.__setattr__(self, "dtype", argument_dtype(self.dtype))
 
     def problem(self, shape: tuple[int, ...], dtype: DType | str) -> str | None:
         """Describe how an input breaks the requirements; None if it meets them.

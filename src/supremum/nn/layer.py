@@ -20,7 +20,7 @@ from jax.core import Tracer
 from supremum.argument_checks import instance, mapping
 from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
-from supremum.formats import DType, Kind, as_format
+from supremum.formats import DType, Kind, argument_dtype, as_format
 from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, is_inexact, warn_if_it_gains_nothing
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
@@ -142,7 +142,7 @@ class Layer(Module["Layer"], Configurable, ABC):
                 "Sequential([...], dtype=policy_map)"
             )
         self._policy = global_policy() if dtype is None else as_policy(dtype)
-        self._param_dtype = None if param_dtype is None else as_format(param_dtype).dtype
+        self._param_dtype = None if param_dtype is None else argument_dtype(param_dtype)
         # The global policy counts as None, even if an outer layer passes it explicitly.
         self.chose_policy: bool = self._policy is not global_policy()
         self.autocast = autocast
@@ -357,7 +357,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         Raises:
             ArgumentError: for a name that the layer already uses.
         """
-        row = as_format(self.variable_dtype if dtype is None else dtype)
+        row = as_format(self.variable_dtype if dtype is None else argument_dtype(dtype))
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
@@ -417,7 +417,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         return jax.random.uniform(next_random_key(), shape, self._new_dtype(dtype), minval, maxval)
 
     def _new_dtype(self, dtype: Any) -> Any:
-        return self.compute_dtype if dtype is None else dtype
+        return self.compute_dtype if dtype is None else argument_dtype(dtype)
 
     def add_loss(self, value: Any) -> None:
         """Add a term to the loss that a training step minimizes.

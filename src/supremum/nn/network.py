@@ -12,7 +12,7 @@ import numpy as np
 from supremum.argument_checks import iterable, mapping, pytree
 from supremum.arrays import Array
 from supremum.errors import ArgumentError, shown
-from supremum.formats import as_format
+from supremum.formats import argument_dtype
 from supremum.mixed_precision import PolicyMap, as_policy, floatx, global_policy
 from supremum.nn.call_stack import CallFrame
 from supremum.nn.graph_config import graph_data, made_graph
@@ -137,7 +137,7 @@ def Input(  # noqa: N802 (the name that users of Keras know)
                 f"the shape of an Input must consist of lengths, or None for any length, got "
                 f"{shown(size)} in {shown(shape)}"
             )
-    return SymbolicTensor((batch_size, *sizes), as_format(floatx() if dtype is None else dtype).dtype, name=name)
+    return SymbolicTensor((batch_size, *sizes), argument_dtype(floatx() if dtype is None else dtype), name=name)
 
 
 def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:

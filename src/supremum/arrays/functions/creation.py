@@ -23,7 +23,7 @@ from supremum.arrays.operand_keys import NUMBERS, library_of
 from supremum.arrays.undecided import Undecided, native
 from supremum.arrays.wrapped import new_array, unwrapped, wrapper
 from supremum.decisions import ResultType
-from supremum.formats import CATEGORIES, DType, as_format
+from supremum.formats import CATEGORIES, DType, argument_dtype
 from supremum.operands import as_operand
 from supremum.promotion import explain
 from supremum.rules import SCOPE, get_rules, memory_of
@@ -310,12 +310,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
-    cast = backend.caster(as_format(dtype).dtype, copy=flag("copy", copy))
+    cast = backend.caster(argument_dtype(dtype), copy=flag("copy", copy))
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
 def _cast_result(_: Any, args: Sequence[Any], options: Mapping[str, Any]) -> ResultType | None:
-    return ResultType(as_format(args[1]).dtype) if options.get("device") is None else None
+    return ResultType(argument_dtype(args[1])) if options.get("device") is None else None
 
 
 ASTYPE = Undecided("astype", astype, _cast, result=_cast_result)

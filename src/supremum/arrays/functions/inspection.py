@@ -15,7 +15,7 @@ from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.functions.creation import default_dtype
 from supremum.arrays.operand_keys import library_of
 from supremum.errors import ArgumentError, UnknownNameError
-from supremum.formats import FORMATS, DType, Format, Kind, as_format
+from supremum.formats import FORMATS, DType, Format, Kind, argument_dtype, as_format
 from supremum.rules import get_rules
 
 _KINDS: dict[str, tuple[Kind, ...]] = {kind.value: (kind,) for kind in Kind} | {
@@ -26,7 +26,7 @@ _KINDS: dict[str, tuple[Kind, ...]] = {kind.value: (kind,) for kind in Kind} | {
 
 def _row(value: Any) -> Format:
     """The format of a dtype or of an array's."""
-    return as_format(value.dtype if library_of(value) is not None else value)
+    return as_format(value.dtype if library_of(value) is not None else argument_dtype(value))
 
 
 def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
@@ -160,7 +160,7 @@ def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
     >>> xp.can_cast("int8", "int16"), xp.can_cast("int16", "int8")
     (True, False)
     """
-    target = as_format(to).dtype
+    target = argument_dtype(to)
     decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=backend.in_jax))
     return bool(decision) and decision.dtype == target
 

@@ -9,7 +9,7 @@ from supremum.argument_checks import flag, real_number, whole_number
 from supremum.arrays.backends.base import Build
 from supremum.arrays.decided import Arguments, Reduction
 from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
-from supremum.formats import as_format
+from supremum.formats import argument_dtype
 
 # The largest number of dimensions of NumPy's arrays; other libraries have the same limit or a lower one.
 _MOST_AXES: Final = 64
@@ -22,7 +22,7 @@ def _axis(value: Any) -> Any:
 
 
 def _dtype(value: Any) -> Any:
-    return None if value is None else as_format(value).dtype
+    return None if value is None else argument_dtype(value)
 
 
 def _summing(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Arguments:

@@ -14,7 +14,7 @@ import jax
 
 from supremum.argument_checks import chosen, known_keys
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, near_names, shown
-from supremum.formats import DType, Format, Kind, as_format, format_names
+from supremum.formats import DType, Format, Kind, argument_dtype, as_format, format_names
 from supremum.mixed_precision import loss_scales
 from supremum.mixed_precision.pytrees import cast_floating, is_floating, is_floating_dtype
 from supremum.promotion import result_type
@@ -93,7 +93,7 @@ def parse_policy(name: object) -> Roles:
                 "which computes in the result type of inputs and parameters and stores float32"
             )
     try:
-        dtype = as_format(name)
+        dtype = as_format(argument_dtype(name))
     except UnknownDtypeError as error:
         if isinstance(name, str) and ("=" in name or "," in name):
             return _parse_text(name)
@@ -165,7 +165,7 @@ def _format_of(role: str, dtype: str, text: str) -> Format | None:
     if role == "compute" and dtype == _INFER:
         return None
     try:
-        return as_format(dtype)
+        return as_format(dtype)  # the text form is not NumPy's: as in jmp, f16 has 16 bits
     except UnknownDtypeError as error:
         choices = (_INFER, *error.choices) if role == "compute" else error.choices
         raise UnknownNameError(f"{role} dtype", dtype, choices, f"policy {shown(text)}", error.near) from None

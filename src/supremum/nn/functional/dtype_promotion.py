@@ -14,7 +14,7 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, Format, as_format, at_least_float32
+from supremum.formats import DType, Format, argument_dtype, as_format, at_least_float32
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
@@ -70,7 +70,7 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
         found = as_format(result_type(*given, rules=get_rules()))  # JAX computes, whichever library the arrays are from
         target = found if found.is_inexact or not inexact else as_format(promote_types("float32", found.dtype))
     else:
-        target = as_format(dtype)
+        target = as_format(argument_dtype(dtype))
         if inexact and not target.is_inexact:
             raise ArgumentError(f"dtype must be floating-point or complex, got {target}; use dtype='float32'")
         if target.category != "complex":

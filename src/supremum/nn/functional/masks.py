@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import as_format
+from supremum.formats import argument_dtype, as_format
 from supremum.nn.functional.dtype_promotion import as_array
 from supremum.nn.functional.shape_checks import MOST, check_shape
 
@@ -113,7 +113,7 @@ def additive_mask(mask: Any, dtype: Any) -> jax.Array:
     >>> additive_mask(make_causal_mask(2), "float16").tolist()
     [[0.0, -65504.0], [0.0, 0.0]]
     """
-    row, mask = as_format(dtype), as_boolean(mask, "the mask", "use mask.astype(bool)")
+    row, mask = as_format(argument_dtype(dtype)), as_boolean(mask, "the mask", "use mask.astype(bool)")
     if row.category != "float":
         raise ArgumentError(f"the dtype of an additive mask must be floating-point, got {row}; use 'float32'")
     return jnp.where(mask, jnp.zeros((), row.dtype), jnp.asarray(row.min, row.dtype))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType, as_format
+from supremum.formats import DType, argument_dtype, as_format
 from supremum.nn import functional
 from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.dtype_promotion import refuse_complex
@@ -74,7 +74,7 @@ class KeyValueCache:
         >>> cache.keys.shape, cache.keys.dtype, int(cache.length)
         ((2, 16, 4, 8), dtype(bfloat16), 0)
         """
-        row = as_format(dtype)
+        row = as_format(argument_dtype(dtype))
         if row.category != "float":
             raise ArgumentError(f"the dtype of a cache must be floating-point, got {row}; use dtype='float32'")
         if max_length < 1:
