@@ -1,4 +1,4 @@
-"""Why an operation made a NaN or an infinity, and what to do about it, where that is certain."""
+"""Why an operation made a NaN or an infinity, and what to do about it, where its operands show it."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ def profile(
 ) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
-    The function is compiled and run once, with counters after each operation that makes floating-point values. Its
-    results are those under `jax.jit`, in float32 bit for bit, because the counters read a second copy of the program
-    that shares only the products.
+    The function is compiled and run once, with counters after each operation that makes floating-point values. The
+    counters read a second copy of the program that shares only the products, so that XLA computes the results as under
+    `jax.jit`. It does not promise the same bits, but the tests find them in random programs.
 
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; their operations have rows of their own. Operations that only move values, such as a transposition, and
