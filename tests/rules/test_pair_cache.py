@@ -9,6 +9,7 @@ import pytest
 
 from supremum import PromotionError, explain, result_type
 from supremum.lattice import Lattice
+from supremum.operands import number_text
 from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, use_rules, weak_defaults
 
 NAMES = ["bool", "uint8", "int8", "int16", "uint32", "int64", "bfloat16", "float16", "float32", "float64", "complex64"]
@@ -34,6 +35,18 @@ def test_cached_results_match_explain_for_numpy_arrays():
                 answers += isinstance(result, np.dtype)
         assert wrong == [], rules
         assert answers >= 8 * len(NAMES) - 16, rules  # each dtype with itself, except those that the rules lack
+
+
+@pytest.mark.parametrize("rules", rule_names())
+def test_reasons_name_the_number_of_their_call_not_one_that_was_decided_before(rules):
+    pairs = [(300, 301), (2**40, 2**40 + 1), (-129, -130), (1.5, 2.5), (1.5j, 2.5j), (1e300, 2e300)]
+    calls = [("assign", "int8"), ("assign", "bool"), ("add", "float16"), ("where", None), ("clip", None)]
+    for (before, number), (operation, into) in itertools.product(pairs, calls):
+        for kind in ("bool", "int8", "float16", "complex64"):
+            first = [] if operation == "assign" else [kind]
+            explain(*first, before, operation=operation, into=into, rules=rules)
+            reason = explain(*first, number, operation=operation, into=into, rules=rules).reason
+            assert all(number_text(before) not in each for each in reason), (kind, operation, into, reason)
 
 
 @pytest.mark.one_in(2)

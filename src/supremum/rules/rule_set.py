@@ -237,7 +237,10 @@ class RuleSet(ABC):
             key = ("into", target[1], self._key(target[0]), *key, *values)
         verdict = self.memory.verdicts.get(key)
         if verdict is None:
-            verdict = self.memory.verdicts[key] = self._settled(operation, operands, target)
+            verdict = self._settled(operation, operands, target)
+            # A refusal may name a number, and the key stands for other numbers, too.
+            if verdict.result is not None or all(each.value is None for each in operands):
+                self.memory.verdicts[key] = verdict
         return verdict
 
     def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
