@@ -122,6 +122,16 @@ def test_the_loss_scale_can_be_set():
         Policy("float32", True)
 
 
+@pytest.mark.parametrize("name", ["float32", "float16", "infer", "mixed_float16"])
+def test_an_explicit_none_differs_from_a_loss_scale_that_nobody_chose(name):
+    explicit = Policy(name, None)
+    assert not explicit.is_loss_scale_open
+    assert Policy(name).is_loss_scale_open == (name != "mixed_float16")
+    assert explicit != Policy(name)
+    for same in (copy.copy(explicit), as_policy(explicit), pickle.loads(pickle.dumps(explicit)), eval(repr(explicit))):
+        assert same == explicit
+
+
 def test_policy_accepts_dtypes_and_their_names():
     assert Policy(np.float16) == Policy("float16") == Policy(jnp.float16) == Policy(np.dtype("float16"))
     assert Policy(ml_dtypes.bfloat16) == Policy(jnp.bfloat16) == Policy("bfloat16")

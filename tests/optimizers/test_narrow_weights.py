@@ -8,11 +8,19 @@ import pytest
 
 from optimizers.problems import START, assert_equal, leaves_of, values_of
 from supremum import nn
-from supremum.errors import UnknownNameError
+from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, narrow_weights
 from supremum.mixed_precision.weight_storage.rounding import with_rest
 from supremum.optimizers import SGD, Adagrad, Adam, AdamW, Lion, LossScaleOptimizer, MovingAverage, Optimizer, RMSprop
-from supremum.training import DataParallel, FullyShardedDataParallel, Sequential
+from supremum.training import (
+    Batch,
+    DataParallel,
+    FullyShardedDataParallel,
+    Sequential,
+    as_loss,
+    init_state,
+    train_step,
+)
 
 RANDOM = np.random.default_rng(0)
 GRADIENTS = [{key: np.float32(RANDOM.normal(size=value.shape)) for key, value in START.items()} for _ in range(6)]
@@ -208,3 +216,40 @@ def test_fit_on_several_devices_agrees_with_one(weights, distribution):
         np.testing.assert_allclose(value, np.float32(alone.variables[path].read_stored()), atol=0.02)
         for shard in variable.read_stored().addressable_shards:  # replicas have the same bits
             np.testing.assert_array_equal(np.float32(shard.data), value[shard.index])
+
+
+ENSEMBLES = {
+    "plain": lambda: SGD(2.0**-7, weights="stochastic"),
+    "scaled": lambda: LossScaleOptimizer(SGD(2.0**-7, weights="stochastic"), DynamicLossScale()),
+    "averaged": lambda: MovingAverage(SGD(2.0**-7, weights="stochastic")),
+    "accumulated": lambda: SGD(2.0**-7, weights="stochastic", gradient_accumulation_steps=1),
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_members_of_an_ensemble_round_by_their_seeds(name):
+    optimizer, seeds = ENSEMBLES[name](), jnp.asarray([5, 0])
+    optimizer.build(narrow_variables())
+    values = {key: jnp.asarray(value, "bfloat16") for key, value in START.items()}
+    one = GRADIENTS[0], optimizer.state, values
+    members = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), one)
+    with pytest.raises(ArgumentError, match="all 2 members of this ensemble would round"):
+        jax.vmap(optimizer.update)(*members)
+    found = jax.jit(jax.vmap(optimizer.update))(*members, seed=seeds).values
+    for place, seed in enumerate(seeds.tolist()):
+        alone = jax.jit(optimizer.update)(*one, seed=seed).values
+        assert_equal(jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), found), jax.device_get(alone))
+    assert any((np.asarray(each[0]) != np.asarray(each[1])).any() for each in found.values())
+
+
+def test_an_ensemble_of_training_steps_takes_a_seed_per_member():
+    model, optimizer = nn.Dense(4, dtype="bfloat16"), SGD(2.0**-7, weights="stochastic")
+    nn.initialize(model, jnp.ones((2, 3)))
+    step, batch = train_step(model, as_loss("mse"), optimizer), Batch(jnp.ones((2, 3)), jnp.ones((2, 4)))
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(init_state(model, optimizer, seed=0) for _ in range(8)))
+    with pytest.raises(ArgumentError, match=r"steps of training\.train_step take it too"):
+        jax.vmap(step, in_axes=(0, None))(states, batch)
+    kernels = jax.vmap(lambda state, seed: step(state, batch, seed=seed))(states, jnp.arange(8)).trainable["kernel"]
+    assert len({np.asarray(kernel).tobytes() for kernel in kernels}) > 4

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slowly import mostly_slow
+from slowly import mostly_slow, slow
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy, PolicyMap, use_policy
 from supremum.optimizers import SGD, LossScaleOptimizer, MovingAverage
@@ -43,6 +43,12 @@ def dense(*policies, **options):
         ((Policy("mixed_float16", 8.0),), Policy("mixed_float16", 16.0), FixedLossScale(16.0)),
         ((None,), Policy("mixed_float16", None), None),
         ((None, None), PolicyMap({"dense_1": "mixed_float16"}), DynamicLossScale()),
+        (("mixed_float16",), Policy("mixed_float16", None), None),
+        (("mixed_float16",), Policy("float32", None), None),
+        ((Policy("mixed_float16", 8.0),), Policy("infer", None), None),
+        ((None,), Policy("float16", None), None),
+        ((Policy("float16", None),), None, None),
+        ((None, None), PolicyMap({"dense_1": "mixed_float16"}, default=Policy("float32", None)), None),
     ],
 )
 def test_the_loss_is_scaled_if_any_layer_computes_in_float16(layers, model, expected):
@@ -55,12 +61,21 @@ def test_a_global_mixed_float16_policy_scales_the_loss_of_a_mixed_model():
     assert loss_scale_settings(model) == DynamicLossScale()
 
 
-@pytest.mark.slow
-def test_small_gradients_through_float16_layers_do_not_vanish():
+@pytest.mark.parametrize(("policy", "expected"), [("float32", DynamicLossScale()), (Policy("float32", None), None)])
+def test_a_global_policy_without_loss_scale_holds_for_a_model_with_float16_layers(policy, expected):
+    with use_policy(policy):
+        model = dense("mixed_float16")
+    assert loss_scale_settings(model) == expected
+    assert loss_scale_settings(Sequential.from_config(model.get_config())) == expected
+
+
+@pytest.mark.parametrize("own", [slow(None), slow("mixed_float16")])
+def test_small_gradients_through_float16_layers_vanish_only_without_a_loss_scale(own):
+    # The layers use the dtypes of their own policy, and the model decides on the loss scale, as in Keras.
     trains_first_layer = {}
     for scale in ("auto", None):
         with use_policy(Policy("mixed_float16", scale)):
-            model = Sequential([nn.Dense(8, dtype="float32"), nn.Dense(8), nn.Dense(1)])
+            model = Sequential([nn.Dense(8, dtype="float32"), nn.Dense(8, dtype=own), nn.Dense(1, dtype=own)])
         model.compile(SGD(1e3), lambda y_true, y_pred: 1e-8 * (y_pred - y_true).astype("float32").mean())
         nn.initialize(model, X)
         before = values(model)

@@ -320,17 +320,14 @@ class LossScaleOptimizer(OptimizerWrapper):
         state: ScaledOptimizerState,
         values: Mapping[str, jax.Array],
         *,
-        after: Any = None,
         before: Any = None,
-        aggregate_gradients: bool = True,
+        **options: Any,
     ) -> Update:
         """Take a step, as `Optimizer.update` does; if gradients are not finite, only the scale changes."""
 
         def apply() -> Update:
             with use_state(self._loss_scale, state.scaling):
-                return self.inner_optimizer.update(
-                    gradients, state.inner, values, after=after, before=before, aggregate_gradients=aggregate_gradients
-                )
+                return self.inner_optimizer.update(gradients, state.inner, values, before=before, **options)
 
         def skip() -> Update:
             return Update(dict(values), state.inner, before, jnp.asarray(True))

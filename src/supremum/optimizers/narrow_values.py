@@ -21,11 +21,12 @@ class NarrowValues:
     Args:
         weights: a value of `weights=` of `narrow_weights`; None to round to nearest and store nothing beside.
         values: the values of the variables, by key.
+        seed: the seed of stochastic rounding, an integer scalar; None for 0, which only one member may have.
     """
 
-    def __init__(self, weights: str | None, values: Mapping[str, jax.Array]) -> None:
+    def __init__(self, weights: str | None, values: Mapping[str, jax.Array], seed: Any = None) -> None:
         self._storage = None if weights is None else storage_of_weights(weights)
-        self._values = values
+        self._values, self._seed = values, seed
         self._narrow = frozenset(
             key for key, value in values.items() if weights is not None and is_narrow_weight(value, key)
         )
@@ -80,7 +81,7 @@ class NarrowValues:
             return made, extra
         for key, value in constrain(narrow).items():
             row = as_format(self._values[key].dtype)
-            made[key], beside[key] = storage.narrowed(value, row, step_key(0, key, step))
+            made[key], beside[key] = storage.narrowed(value, row, step_key(self._seed, key, step))
         return made, extra if storage.field is None else extra._replace(**{storage.field: beside})
 
     def _beside(self, extra: ExtraWeights) -> Mapping[str, Any]:

@@ -361,6 +361,7 @@ class Optimizer:
         after: Any = None,
         before: Any = None,
         aggregate_gradients: bool = True,
+        seed: Any = None,
     ) -> Update:
         """Take a step as a pure function: return new values and a new state, or the old ones if it is skipped.
 
@@ -372,11 +373,13 @@ class Optimizer:
             after: other values that belong to the step, such as running statistics: any tree of arrays.
             before: the old values, with the same structure and dtypes as `after`.
             aggregate_gradients: whether the gradients are passed to `gradient_aggregator`.
+            seed: the seed of `weights="stochastic"`, an integer scalar; None for 0. The members of an ensemble need one
+                each: `jax.vmap(optimizer.update)(gradients, state, values, seed=jnp.arange(4))`.
         """
         del before  # only for optimizers that skip steps
         keys = frozenset(self._key_of.values() or values)
         given = given_gradients(gradients, keys & values.keys())
-        narrow, name = NarrowValues(self.weights, values), type(self).__name__
+        narrow, name = NarrowValues(self.weights, values, seed), type(self).__name__
         aggregator = self.gradient_aggregator if aggregate_gradients else None
 
         def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:

@@ -35,6 +35,8 @@ def with_loss_scale(model: Layer, optimizer: Optimizer) -> Optimizer:
 def loss_scale_of(model: Layer) -> LossScale | None:
     """Return the loss scale of the model's policy, or else of its first layer that computes in float16, or None.
 
+    Where the model's policy, given or global, has None as its loss scale because somebody said so, there is none.
+
     Args:
         model: the model.
 
@@ -44,9 +46,10 @@ def loss_scale_of(model: Layer) -> LossScale | None:
     ... ).initial_loss_scale
     32768.0
     """
-    own = model.dtype_policy.loss_scale
+    if not model.dtype_policy.is_loss_scale_open:
+        return model.dtype_policy.loss_scale
     scales = (_loss_scale_of_layer(layer) for layer in model.layers_by_path().values())
-    return own if own is not None else next((scale for scale in scales if scale is not None), None)
+    return next((scale for scale in scales if scale is not None), None)
 
 
 def _loss_scale_of_layer(layer: Layer) -> LossScale | None:
@@ -54,9 +57,7 @@ def _loss_scale_of_layer(layer: Layer) -> LossScale | None:
     outputs = jax.tree.leaves(layer.output_spec, is_leaf=is_spec) if policy.compute_dtype is None else []
     if not is_float16(policy.compute_dtype) and not any(is_float16(getattr(each, "dtype", None)) for each in outputs):
         return None
-    # A policy with float32 variables has a loss scale unless one was given as None; other policies have no default.
-    is_explicit = is_float16(policy.compute_dtype) and policy.should_cast_variables
-    return policy.loss_scale if policy.loss_scale is not None or is_explicit else DynamicLossScale()
+    return DynamicLossScale() if policy.is_loss_scale_open else policy.loss_scale
 
 
 def scaling_optimizer(optimizer: Optimizer) -> LossScaleOptimizer | None:

@@ -83,10 +83,10 @@ class Model(nn.Network):
         """Configure the model for training.
 
         If the model or any of its layers computes in float16, `compile` wraps the optimizer in a `LossScaleOptimizer`.
-        Its loss scale comes from the model's policy, or else from the first layer that has one. The wrapper keeps the
-        given optimizer and does not copy it, so changes to its `learning_rate`, for example, apply from the next step.
-        An optimizer that is already wrapped is used as is. Layers that the model creates in its first call count from
-        then on.
+        Its loss scale comes from the model's policy, or else from the first layer that has one. A policy of the model,
+        or a global one, that was given `loss_scale=None` turns this off. The wrapper keeps the given optimizer and does
+        not copy it, so changes to its `learning_rate`, for example, apply from the next step. An optimizer that is
+        already wrapped is used as is. Layers that the model creates in its first call count from then on.
 
         Args:
             optimizer: an `Optimizer`, a name such as `"adam"`, or an optax transformation.

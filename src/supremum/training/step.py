@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -117,14 +117,24 @@ class TrainState:
     count: jax.Array
 
 
-TrainStep: TypeAlias = Callable[[TrainState, Batch], TrainState]
-"""A pure training step: a function of state and batch that returns the next state.
+class TrainStep(Protocol):
+    """A pure training step: a function of state and batch that returns the next state.
 
->>> def run(step: TrainStep, state: TrainState, batches: list[Batch]) -> TrainState:
-...     for batch in batches:
-...         state = step(state, batch)
-...     return state
-"""
+    >>> def run(step: TrainStep, state: TrainState, batches: list[Batch]) -> TrainState:
+    ...     for batch in batches:
+    ...         state = step(state, batch)
+    ...     return state
+    """
+
+    def __call__(self, state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
+        """Take a step.
+
+        Args:
+            state: the state before the step.
+            batch: the batch.
+            seed: as for `Optimizer.update`; the members of an ensemble of narrow weights need one each.
+        """
+        ...
 
 
 LOSS_MEAN = Mean("loss")
@@ -220,11 +230,13 @@ def step_of(
     if distribution is not None:
         backward = distribution.on_each_device(backward)
 
-    def step(state: TrainState, batch: Batch) -> TrainState:
+    def step(state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
         key = key_of_step(state)
         losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
         mean, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
-        updated = optimizer.update(gradients, state.optimizer, state.trainable, after=other, before=state.other)
+        updated = optimizer.update(
+            gradients, state.optimizer, state.trainable, after=other, before=state.other, seed=seed
+        )
         scaling = scaling_of(state.optimizer)
         scale = jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
         log = state.log.add(losses[0], scale, updated.skipped)

@@ -146,6 +146,72 @@ def test_stochastic_steps_round_by_the_hash_of_seed_step_and_path():
     assert not (other["dense"]["kernel"] == trained(optimizer)[0]["dense"]["kernel"]).all()
 
 
+def stacked(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+ENSEMBLES = {
+    "vmap": jax.vmap,
+    "jit of vmap": lambda step: jax.jit(jax.vmap(step)),
+    "vmap of jit": lambda step: jax.vmap(jax.jit(step)),
+    "vmap of cond": lambda step: jax.vmap(
+        lambda grads, state, params: jax.lax.cond(
+            state.steps < 9, lambda: tuple(step(grads, state, params)), lambda: (params, state)
+        )
+    ),
+    "outer vmap": lambda step: jax.vmap(
+        lambda grads, state, params: jax.vmap(
+            lambda factor: step(jax.tree.map(lambda leaf: leaf * factor, grads), state, params)
+        )(jnp.ones(3))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_an_ensemble_without_seeds_is_refused_with_a_fix_that_works(name):
+    optimizer = narrow_weights(optax.adam(1e-3))
+    params, grads = stacked([PARAMS] * 3), stacked(GRADIENTS[:3])
+    state = jax.vmap(optimizer.init)(params)
+    with pytest.raises(ArgumentError, match="all 3 members of this ensemble would round") as caught:
+        ENSEMBLES[name](optimizer.step)(grads, state, params)
+    fix = str(caught.value).partition("as in ")[2].partition(";")[0]
+    after = eval(
+        fix, {"jax": jax, "jnp": jnp, "optimizer": optimizer, "grads": grads, "state": state, "params": params}
+    )
+    assert after.state.steps.tolist() == [1, 1, 1]
+
+
+@pytest.mark.compiled
+def test_each_member_of_an_ensemble_trains_as_alone_with_its_seed():
+    seeds, steps = jnp.asarray([3, 7, 0]), GRADIENTS[:4]
+    optimizer = narrow_weights(optax.sgd(2.0**-7))  # a power of two: fused operations round alike
+    params = stacked([PARAMS] * 3)
+    state, step = jax.vmap(optimizer.init)(params), jax.jit(jax.vmap(optimizer.step))
+    for gradient in steps:
+        params, state = step(stacked([gradient] * 3), state, params, seed=seeds)
+    for place, seed in enumerate(seeds.tolist()):
+        alone, _ = trained(narrow_weights(optax.sgd(2.0**-7), seed=seed), gradients=steps)
+        assert_equal(jax.tree.map(lambda leaf, place=place: leaf[place], params), alone)
+    assert not (params["dense"]["kernel"][0] == params["dense"]["kernel"][1]).all()
+
+
+def test_only_random_rounding_of_members_needs_seeds():
+    params, grads = stacked([PARAMS] * 2), stacked(GRADIENTS[:2])
+    for weights in ("kahan", "master"):
+        optimizer = narrow_weights(optax.sgd(1e-3), weights)
+        jax.vmap(optimizer.step)(grads, jax.vmap(optimizer.init)(params), params)
+    optimizer = narrow_weights(optax.sgd(1e-3))
+    state = optimizer.init(PARAMS)
+    same = jax.vmap(lambda grads: optimizer.step(grads, state, PARAMS, seed=0))(grads)  # asked for
+    assert_equal(jax.tree.map(lambda leaf: leaf[0], same.params), optimizer.step(GRADIENTS[0], state, PARAMS).params)
+    # Several sets of one kernel's bits are wanted: only the seed is mapped.
+    jax.vmap(lambda seed: optimizer.step(GRADIENTS[0], state, PARAMS, seed=seed))(jnp.arange(2))
+    jax.grad(lambda params: optimizer.step(GRADIENTS[0], state, params).params["norm"].sum())(PARAMS)
+    for wrong in (jnp.arange(2), jnp.ones(()), 0.5, -1, 2**32):
+        with pytest.raises((ValueError, TypeError), match="seed must be"):
+            optimizer.step(GRADIENTS[0], state, PARAMS, seed=wrong)
+
+
 @pytest.mark.compiled
 @pytest.mark.one_in(3)
 @every_storage

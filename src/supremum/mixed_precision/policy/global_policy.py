@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ParamSpec, TypeVar
 
 from supremum.errors import ArgumentError, shown
@@ -180,9 +181,8 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
 
 
 def _usable(policy: Any) -> Policy:
-    given = as_policy(policy)
     # A separate object: layers tell the global policy from a given policy by identity.
-    made = Policy(given.name, given.loss_scale)
+    made = copy(as_policy(policy))
     if made.compute_dtype is not None and as_format(made.compute_dtype) not in reducible_formats():
         raise ArgumentError(
             f"the global policy must compute in {reducible_names()}, got {shown(made.name)}: set 'mixed_bfloat16', "

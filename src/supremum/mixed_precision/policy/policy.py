@@ -212,6 +212,8 @@ class Policy:
         reduce_dtype: the dtype in which gradients are summed across devices: float16 if computation is float16 and
             variables are not; None for the dtype of each gradient, at least float32.
         loss_scale: the loss scale, or None.
+        is_loss_scale_open: whether nobody chose between a loss scale and none: it was `"auto"`, and these dtypes alone
+            need none. `Model.compile` then scales the loss if a layer computes in float16.
 
     Raises:
         UnknownNameError: for any other name, with similar names; a `ValueError`.
@@ -234,14 +236,17 @@ class Policy:
     output_dtype: DType | None
     reduce_dtype: DType | None
     loss_scale: loss_scales.LossScale | None
+    is_loss_scale_open: bool
 
     def __init__(self, name: Any, loss_scale: loss_scales.LossScale | str | float | None = "auto") -> None:
         roles = parse_policy(name)
+        is_open = isinstance(loss_scale, str) and loss_scale == "auto" and not roles.underflows
         if isinstance(loss_scale, str):
             given = chosen("loss scale", loss_scale, ["auto", "dynamic"])
             loss_scale = "dynamic" if given == "dynamic" or roles.underflows else None
         object.__setattr__(self, "name", canonical_name(roles))
         object.__setattr__(self, "loss_scale", loss_scales.as_loss_scale(loss_scale))
+        object.__setattr__(self, "is_loss_scale_open", is_open)
         for role, row in roles._asdict().items():
             object.__setattr__(self, f"{role}_dtype", None if row is None else row.dtype)
 
@@ -275,7 +280,8 @@ class Policy:
         >>> Policy("mixed_float16", 128).get_config()["loss_scale"]
         {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 128.0}}
         """
-        return {"name": self.name, "loss_scale": loss_scales.serialize_loss_scale(self.loss_scale)}
+        scale = "auto" if self.is_loss_scale_open else loss_scales.serialize_loss_scale(self.loss_scale)
+        return {"name": self.name, "loss_scale": scale}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Policy:
@@ -285,10 +291,12 @@ class Policy:
             ValueError: for an unknown or missing key, or an invalid value.
         """
         entries = known_keys("policy's config", config, ("name", "loss_scale"))
-        return cls(entries["name"], loss_scales.deserialize_loss_scale(entries["loss_scale"]))
+        scale: Any = entries["loss_scale"]
+        is_open = isinstance(scale, str) and scale == "auto"
+        return cls(entries["name"], scale if is_open else loss_scales.deserialize_loss_scale(scale))
 
     def __repr__(self) -> str:
-        usual = self.loss_scale == Policy(self.name).loss_scale
+        usual = self == Policy(self.name)
         return f"Policy({self.name!r})" if usual else f"Policy({self.name!r}, loss_scale={self.loss_scale})"
 
     def __str__(self) -> str:

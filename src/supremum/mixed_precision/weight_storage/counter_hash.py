@@ -8,11 +8,14 @@ the bits of `jax.random`, its bits cost no memory: each is computed where it is 
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from supremum.argument_checks import whole_number
+from supremum.errors import ArgumentError, shown
 
 _FIRST, _SECOND, _THIRD = np.uint32(0xED5AD4BB), np.uint32(0xAC4C1B51), np.uint32(0x31848BAB)
 _GOLDEN = np.uint32(0x9E3779B9)  # 2**32 divided by the golden ratio; any odd number without a pattern would do
@@ -34,22 +37,84 @@ def mixed(word: jax.Array, between: Any = 0) -> jax.Array:
     return word ^ (word >> 14)
 
 
-def step_key(seed: int, path: str, step: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the two words that choose the bits of an array in a step.
+class StepKey(NamedTuple):
+    """The key of the random bits of an array in a step.
 
     Args:
-        seed: the seed, from 0 to 2**32 - 1.
+        first: a uint32 word.
+        second: another one.
+        is_default: whether nobody gave a seed, so that all members of an ensemble would have this key.
+    """
+
+    first: jax.Array
+    second: jax.Array
+    is_default: bool
+
+
+def step_key(seed: Any, path: str, step: jax.Array, default: int = 0) -> StepKey:
+    """Return the key of the random bits of an array in a step.
+
+    Args:
+        seed: the seed, an integer scalar from 0 to 2**32 - 1, which may be traced; None for the default.
         path: the path of the array.
         step: the number of the step, an integer scalar.
+        default: the seed if none is given.
+
+    Raises:
+        ArgumentError: for a seed out of bounds, and for an array that is not an integer scalar.
     """
     name = path.encode()
     places = (np.uint32(zlib.crc32(name)), np.uint32(zlib.crc32(name[::-1] + b"/")))
     counter = jnp.asarray(step).astype(jnp.uint32)
-    first = mixed(mixed(jnp.uint32(seed) ^ places[0]) + counter * _GOLDEN)
-    return first, mixed(first ^ places[1], between=counter)
+    first = mixed(mixed(_seed_word(default if seed is None else seed) ^ places[0]) + counter * _GOLDEN)
+    return StepKey(first, mixed(first ^ places[1], between=counter), seed is None)
 
 
-def random_bits(key: tuple[jax.Array, jax.Array], shape: tuple[int, ...]) -> jax.Array:
+def _seed_word(seed: Any) -> jax.Array:
+    if not isinstance(seed, (jax.Array, np.ndarray)):
+        return jnp.uint32(whole_number("seed", seed, 0, 2**32 - 1))
+    if seed.shape or not jnp.issubdtype(seed.dtype, jnp.integer):
+        raise ArgumentError(
+            f"seed must be one integer for each member, got {shown(seed)}: use seed=jnp.arange(members) under jax.vmap"
+        )
+    return jnp.asarray(seed).astype(jnp.uint32)
+
+
+def key_of_one(key: StepKey, value: jax.Array) -> StepKey:
+    """Return the key, and raise under `jax.vmap` over the value if nobody gave the members their seeds.
+
+    Args:
+        key: the key.
+        value: the value that is rounded.
+
+    Raises:
+        ArgumentError: for an ensemble without seeds, whose members would all round with the same bits.
+    """
+    if not key.is_default:
+        return key
+    return StepKey(*_words_of_one((key.first, key.second), jax.lax.stop_gradient(value)), is_default=True)
+
+
+@jax.custom_batching.custom_vmap
+def _words_of_one(words: tuple[jax.Array, jax.Array], _: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return words
+
+
+@_words_of_one.def_vmap
+def _words_of_each(
+    axis_size: int, in_batched: Any, words: tuple[jax.Array, jax.Array], value: jax.Array
+) -> tuple[tuple[jax.Array, jax.Array], Any]:
+    words_are_batched, value_is_batched = in_batched
+    if value_is_batched:
+        raise ArgumentError(
+            f"all {axis_size} members of this ensemble would round their weights with the same random bits: give each "
+            f"a seed, as in jax.vmap(optimizer.step)(grads, state, params, seed=jnp.arange({axis_size})); "
+            "Optimizer.update and the steps of training.train_step take it too"
+        )
+    return _words_of_one(words, value), words_are_batched  # for an outer `vmap`
+
+
+def random_bits(key: StepKey, shape: tuple[int, ...]) -> jax.Array:
     """Return uniform 32-bit words, each a function of the key and its index.
 
     The index is that in the whole array, so that an array has the same bits on one device and on many.
@@ -68,4 +133,4 @@ def random_bits(key: tuple[jax.Array, jax.Array], shape: tuple[int, ...]) -> jax
         # An iota for each axis is partitioned with the array; one that is reshaped would be gathered.
         index += jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * np.uint32(stride % 2**32)
         stride *= shape[axis]
-    return mixed(index ^ key[0], between=key[1])
+    return mixed(index ^ key.first, between=key.second)

@@ -114,7 +114,9 @@ class NarrowWeights:
         extra = ExtraWeights() if storage.field is None else ExtraWeights(**{storage.field: leaves.tree(first)})
         return NarrowWeightsState(jnp.zeros((), jnp.int32), store_first(inner, wide, self.moments), extra)
 
-    def step(self, grads: Any, state: NarrowWeightsState, params: Any, **extra_args: Any) -> NarrowStep:
+    def step(
+        self, grads: Any, state: NarrowWeightsState, params: Any, *, seed: Any = None, **extra_args: Any
+    ) -> NarrowStep:
         """Take a step: update the moments, and apply the update to the weights.
 
         A pure function for `jax.jit`, `jax.lax.scan` and `jax.lax.cond`. The wrapped optimizer gets gradients, weights
@@ -125,13 +127,16 @@ class NarrowWeights:
             grads: the gradients, a tree like `params`, of any floating dtypes; None for a weight that stays as it is.
             state: the state before the step.
             params: the parameters before the step.
+            seed: the seed of stochastic rounding, an integer scalar; None for that of `narrow_weights`. The members of
+                an ensemble need one each: `jax.vmap(optimizer.step)(grads, state, params, seed=jnp.arange(4))`.
             extra_args: further arguments of the wrapped transformation's `update`, such as `value`.
 
         Returns:
             The parameters and the state, in the dtypes of the old ones.
 
         Raises:
-            ArgumentError: for gradients whose structure or shapes differ from those of the parameters.
+            ArgumentError: for gradients whose structure or shapes differ from those of the parameters, and for the
+                members of an ensemble without seeds, which would all round with the same random bits.
             OperandError: for a state that `init` did not make, and gradients that are not floating.
 
         >>> import optax
@@ -171,7 +176,8 @@ class NarrowWeights:
             if not leaves.narrow[place]:
                 return jnp.asarray(leaf + update).astype(leaf.dtype), None
             value = wide[place] + jnp.asarray(update, jnp.float32)
-            return storage.narrowed(value, as_format(leaf.dtype), step_key(self.seed, leaves.paths[place], state.steps))
+            key = step_key(seed, leaves.paths[place], state.steps, default=self.seed)
+            return storage.narrowed(value, as_format(leaf.dtype), key)
 
         made = [moved(place) for place in range(len(leaves))]
         after = state.extra
@@ -280,7 +286,8 @@ def narrow_weights(
 
     Random bits are a hash of the seed, the number of the step, the path of the weight and the index in the whole array.
     They are the same in each replay, on every replica and under any sharding by `jax.jit`. Inside `jax.shard_map` each
-    device sees its part as the whole array.
+    device sees its part as the whole array. Under `jax.vmap` each member of an ensemble needs a seed, an argument of
+    `step`.
 
     Args:
         optimizer: any optax transformation, including the learning rate and the sign.

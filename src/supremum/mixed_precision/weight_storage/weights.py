@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from supremum.argument_checks import chosen
 from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.mixed_precision.pytrees import is_floating
-from supremum.mixed_precision.weight_storage.counter_hash import random_bits
+from supremum.mixed_precision.weight_storage.counter_hash import StepKey, key_of_one, random_bits
 from supremum.mixed_precision.weight_storage.rounding import (
     has_bits_of_float32,
     is_roundable,
@@ -21,9 +21,6 @@ from supremum.mixed_precision.weight_storage.rounding import (
     widened,
     with_rest,
 )
-
-Key: TypeAlias = tuple[jax.Array, jax.Array]
-"""The two words that choose the random bits of a weight in a step."""
 
 
 class ExtraWeights(NamedTuple):
@@ -61,7 +58,7 @@ class WeightStorage(NamedTuple):
     dtype: Callable[[DType], DType]
     first: Callable[[jax.Array], Any]
     wide: Callable[[jax.Array, Any], jax.Array]
-    narrowed: Callable[[jax.Array, Format, Key], tuple[jax.Array, Any]]
+    narrowed: Callable[[jax.Array, Format, StepKey], tuple[jax.Array, Any]]
 
 
 def _same_dtype(dtype: DType) -> DType:
@@ -76,8 +73,8 @@ def _wide_alone(weight: jax.Array, _: Any) -> jax.Array:
     return widened(weight)
 
 
-def _narrowed_stochastic(value: jax.Array, row: Format, key: Key) -> tuple[jax.Array, None]:
-    return rounded(value, row, random_bits(key, value.shape)), None
+def _narrowed_stochastic(value: jax.Array, row: Format, key: StepKey) -> tuple[jax.Array, None]:
+    return rounded(value, row, random_bits(key_of_one(key, value), value.shape)), None
 
 
 def _rest_dtype(dtype: DType) -> DType:
@@ -92,7 +89,7 @@ def _wide_kahan(weight: jax.Array, rest: jax.Array) -> jax.Array:
     return with_rest(weight, rest) if rest.dtype != weight.dtype else widened(weight) + widened(rest)
 
 
-def _narrowed_kahan(value: jax.Array, row: Format, _: Key) -> tuple[jax.Array, jax.Array]:
+def _narrowed_kahan(value: jax.Array, row: Format, _: StepKey) -> tuple[jax.Array, jax.Array]:
     """Round to nearest, and keep the rest for the next step (Kahan, 1965)."""
     if has_bits_of_float32(row):
         return split(value, row)
@@ -110,7 +107,7 @@ def _wide_master(weight: jax.Array, master: jax.Array) -> jax.Array:
     return jnp.where(rounded(master, as_format(weight.dtype)) == weight, master, widened(weight))
 
 
-def _narrowed_master(value: jax.Array, row: Format, _: Key) -> tuple[jax.Array, jax.Array]:
+def _narrowed_master(value: jax.Array, row: Format, _: StepKey) -> tuple[jax.Array, jax.Array]:
     return rounded(value, row), value
 
 
