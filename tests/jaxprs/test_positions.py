@@ -24,10 +24,36 @@ def test_a_position_has_line_columns_and_function():
 
     (position, outer) = frames(lambda x, y: inner(x, y), X, Y).positions
     first = inner.__code__.co_firstlineno
-    assert position == Position(__file__, inner.__qualname__, first + 1, first + 1, 15, 24)
+    assert position == Position(__file__, inner.__qualname__, first + 1, first + 1, 15, 24, "_ + _")
     assert (outer.line, outer.function.rpartition(".")[2]) == (first + 3, "<lambda>")
     assert str(position) == f"{__file__}:{first + 1}"
     assert position.owner == USER
+
+
+@pytest.mark.parametrize(
+    ("expression", "form"),
+    [
+        *((f"x {each} y", f"_ {each} _") for each in ("+", "-", "*", "/", "//", "%", "**", "<", "<=", "==", "!=", ">")),
+        ("x @ y[:, None] if True else 0", "_ @ _"),
+        ("jnp.where(x < y, x, y) if True else 0", "_()"),
+        ("jnp.add(x, y)", "_()"),
+        ("jnp.add(*(x, y))", "_()"),
+        ("jnp.stack(**{'arrays': (x, y)})", "_()"),
+        ("x.__mul__(y)", "_()"),
+    ],
+)
+def test_a_position_without_source_has_the_form_of_its_expression(expression, form):
+    names = {"jnp": jnp}
+    exec(f"def f(x, y): return {expression}", names)
+    program = jax.make_jaxpr(names["f"])(X, Y)
+    found = [frames_of(site.equation).positions for site in walk(program)]
+    assert form in [positions[0].form for positions in found if positions]
+
+
+def test_an_operator_in_place_has_a_form_of_its_own():
+    names = {}
+    exec("def f(x, y):\n    x **= y\n    return x", names)
+    assert frames(names["f"], X, Y).positions[0].form == "_ **= _"
 
 
 def test_an_expression_over_several_lines_has_its_last_line():
@@ -115,6 +141,7 @@ def test_every_file_has_an_owner():
     assert owner_of(flax.__file__) == "flax"
     assert owner_of(optax.__file__) == "optax"
     assert owner_of(supremum.__file__) == "supremum"
-    assert owner_of(__file__) == owner_of("<stdin>") == owner_of("<ipython-input-3-abc>") == USER
+    for typed_in in ("<stdin>", "<stdin-0>", "<string>", "<console>", "<python-input-1>", "<ipython-input-3-abc>"):
+        assert owner_of(typed_in) == owner_of(__file__) == USER
     assert owner_of("<frozen importlib>") == owner_of("<@beartype(f) at 0x1>") == BETWEEN
     assert owner_of("/home/me/jax_tricks/train.py") == USER

@@ -237,13 +237,60 @@ def test_casts_in_derivative_rules_are_unknown(hooks):
     assert report[0].expression == "double(x)"
 
 
-def test_casts_without_source_are_classified_by_their_operands():
-    names = {"jnp": jnp}
-    exec(compile("def f(x, y):\n    return x * y, jnp.mean(x), x.astype('float16')", "<string>", "exec"), names)
-    kinds = {(str(cast.target), cast.kind) for cast in casts(names["f"])(X, Y) if cast.shape}
-    assert ("float16", "explicit") in kinds
-    assert ("float32", "promotion") in kinds
-    assert {cast.line for cast in casts(names["f"])(X, Y)} == {2}
+def without_source(expression):
+    names = {"jax": jax, "jnp": jnp, "np": np, "W": Y}
+    exec(f"def f(x, y):\n    return {expression}", names)
+    return names["f"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("x * y", "promotion"),
+        ("x / np.sqrt(64)", "promotion"),
+        ("np.float32(2) - x", "promotion"),
+        ("x > np.float32(2)", "promotion"),
+        ("x + np.ones(8)", "promotion"),
+        ("x @ W", "promotion"),
+        ("jnp.add(x, np.float32(2))", "promotion"),
+        ("jnp.power(x, jnp.float32(2))", "promotion"),
+        ("jnp.where(x > 0, x, np.float32(2))", "promotion"),
+        ("jax.lax.scan(lambda c, v: (c, v * np.float32(2)), 0, x)[1]", "promotion"),
+        ("jax.grad(lambda x: (x * np.float32(2)).sum())(x)", "promotion"),
+        ("x.astype('float32')", "explicit"),
+        ("jnp.float32(x) * y", "explicit"),
+        ("jnp.mean(x)", "library"),
+        ("jax.nn.softmax(x)", "library"),
+    ],
+)
+def test_casts_without_source_have_the_class_of_their_cause(expression, kind):
+    kinds = {cast.kind for cast in casts(without_source(expression))(X, Y)}
+    assert kind in kinds
+    assert kinds <= {kind, "library"}
+
+
+def test_a_number_without_a_dtype_of_its_own_does_not_promote_without_source():
+    for expression in ("x * 2.0", "jnp.add(x, 2)", "jnp.maximum(x, 0)", "x / 64**0.5", "x.at[0].set(1.0)"):
+        assert seen(without_source(expression), X, Y) == []
+
+
+def test_casts_without_source_name_their_operands():
+    cast = only(without_source("x / np.sqrt(64)"), X, Y)
+    assert (cast.line, cast.expression, cast.operands) == (2, "", ("bfloat16[8]", "8.0"))
+    assert cast.decision is not None
+    assert cast.decision.operation == "divide"
+    assert cast.fix == (
+        ".astype('float32') on the bfloat16 operand to compute in float32, or "
+        ".astype('bfloat16') on the float32 operand to stay in bfloat16"
+    )
+
+
+def test_functions_on_one_line_of_a_prompt_keep_their_own_operators():
+    names = {}
+    for operator in "*-":  # each prompt has the same file name, and starts with line 1
+        exec(f"f{'xy'[operator == '-']} = lambda x, y: x {operator} y", names)
+    report = casts(lambda x, y: (names["fx"](x, y), names["fy"](x, y)))(X, Y)
+    assert [cast.decision.operation for cast in report] == ["multiply", "subtract"]
 
 
 def test_functions_of_jax_can_be_traced_directly():

@@ -1,6 +1,8 @@
 """`forbid_casts` raises with the lines that cast and a working fix; programs without forbidden casts run."""
 
 import pickle
+import subprocess
+import sys
 import types
 
 import jax
@@ -247,3 +249,46 @@ def test_the_fixture_refuses_promotions(forbid_casts):
     with pytest.raises(ForbiddenCastError):
         forbid_casts(mix_on_purpose, X, Y, kinds=["explicit"])
     assert np.all(forbid_casts(lambda x: x, X) == X)
+
+
+PROMPT = """
+import jax, jax.numpy as jnp, numpy as np
+from supremum import tracing
+scores = lambda q, k: q @ k.T / np.sqrt(64)
+q, k = jnp.ones((2, 4, 64), "bfloat16")
+(cast,) = tracing.casts(scores)(q, k)
+print(cast.kind, cast.target, len(cast.fix.split(", or ")))
+tracing.casts(scores)(q, k).causes[0].first is cast
+tracing.forbid_casts()(scores)(q, k)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("-i",), ("-c",), ("-X", "no_debug_ranges", "-c")])
+def test_the_example_of_the_readme_fails_at_a_prompt(options):
+    typed = {"input": PROMPT} if options[-1] == "-i" else {}
+    command = [sys.executable, *options, *([] if typed else [PROMPT])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **typed)
+    assert "promotion float32 2" in done.stdout, done.stderr
+    assert "ForbiddenCastError: 1 forbidden cast" in done.stderr
+
+
+def upcast_in_a_rule():
+    @jax.custom_vjp
+    def double(x):
+        return x + x
+
+    # JAX keeps no position in here, so that this cast may be an operator's as well.
+    double.defvjp(lambda x: (x + x, None), lambda _, ct: ((ct.astype("float32") * Y).astype("bfloat16"),))
+    return jax.grad(lambda x: double(x).sum().astype("float32"))
+
+
+def test_a_cast_that_may_be_a_promotion_raises():
+    with pytest.raises(ForbiddenCastError) as caught:
+        forbid_casts()(upcast_in_a_rule())(X)
+    (cast,) = caught.value.casts
+    assert (cast.kind, str(cast.source), str(cast.target)) == ("unknown", "bfloat16", "float32")
+    assert "may be a promotion" in str(caught.value)
+    assert 'allow="unknown"' in str(caught.value)
+    forbid_casts(allow="unknown")(upcast_in_a_rule())(X)
+    forbid_casts("explicit", allow="unknown")(lambda x: x)(X)

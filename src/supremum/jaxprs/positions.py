@@ -1,6 +1,7 @@
 """The source positions of equations, and the owners of source files: the user, a library, or code between the two.
 
-JAX stores code objects and offsets into them (`jax_compat.raw_frames`); Python maps an offset to a line and columns.
+JAX stores code objects and offsets into them (`jax_compat.raw_frames`). Python maps an offset to a line and columns.
+The instruction there tells an operator from a call, also where there is no source.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import os
 import site
 import sysconfig
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
+from opcode import opname
 from pathlib import Path
 from types import CodeType
 
@@ -30,7 +32,12 @@ OURS = "supremum"
 """The owner of this package's other files."""
 
 _INSTALLED = ("site-packages", "dist-packages")
-_TYPED_IN = ("<stdin>", "<string>", "<ipython-input", "<doctest")
+_TYPED_IN = (
+    *("<stdin>", "<stdin-", "<string>", "<console>", "<input>"),
+    *("<python-input", "<ipython-input", "<bpython-input", "<pyshell#", "<doctest"),
+)
+_OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>")
+_COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 _OURS = str(Path(__file__).parents[1])
 # Like JAX's files, the files that trace and rewrite programs, and that call the functions of `nn.custom_vjp` and
 # `nn.custom_jvp`, appear between a layer and the functions it calls.
@@ -52,6 +59,8 @@ class Position:
         end_line: the last line.
         column: the start in the first line, in bytes of UTF-8, counted from 0.
         end_column: the end in the last line.
+        form: the expression as the compiled instruction tells it, with `_` for its parts, such as `"_ * _"` or
+            `"_()"`; empty for other instructions.
 
     >>> import jax
     >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).eqns
@@ -61,8 +70,9 @@ class Position:
     ...     position.line,
     ...     position.end_column - position.column,
     ...     position.owner,
+    ...     position.form,
     ... )
-    ('<lambda>', 1, 5, '')
+    ('<lambda>', 1, 5, '', '_ + _')
     """
 
     file: str
@@ -71,6 +81,7 @@ class Position:
     end_line: int
     column: int
     end_column: int
+    form: str = ""
 
     @property
     def owner(self) -> str:
@@ -162,8 +173,32 @@ def position_of(code: CodeType, offset: int) -> Position:
         # Two bytes for each instruction.
         line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
         ends = line or 0, end_line or line or 0, column or 0, end_column or column or 0
-        found = _known[key] = code, Position(code.co_filename, code.co_qualname, *ends)
+        found = _known[key] = code, Position(code.co_filename, code.co_qualname, *ends, _form(code.co_code, offset))
     return found[1]
+
+
+def _form(instructions: bytes, offset: int) -> str:
+    # While a call runs, the offset may be in the cache that follows its instruction.
+    while offset > 0 and opname[instructions[offset]] == "CACHE":
+        offset -= 2
+    code, argument = instructions[offset : offset + 2]
+    is_call = opname[code].startswith("CALL") and "INTRINSIC" not in opname[code]
+    return "_()" if is_call else _forms().get((code, argument), "")
+
+
+@cache
+def _forms() -> dict[tuple[int, int], str]:
+    """The operators, by the code and the argument of the instruction that Python compiles them to."""
+    expressions = [*(f"_ {operator} _" for operator in (*_OPERATORS, *_COMPARISONS)), "-_", "~_", "_[_]"]
+    forms = {text: text for text in expressions} | {f"_ {operator}= _": f"_ {operator}= _" for operator in _OPERATORS}
+    forms |= {f"if {text}: pass": text for text in expressions}  # some versions compile conditions differently
+    found: dict[tuple[int, int], str] = {}
+    for text, form in forms.items():
+        instructions = compile(text, "", "exec").co_code
+        for code, argument in zip(instructions[::2], instructions[1::2], strict=True):
+            if opname[code].startswith(("BINARY_", "COMPARE_", "UNARY_NEGATIVE", "UNARY_INVERT")):
+                found[code, argument] = form
+    return found
 
 
 @lru_cache(maxsize=4096)

@@ -119,7 +119,8 @@ class Cast:
         scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`.
         operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
         fix: for a promotion, what to write instead.
-        decision: for a promotion, what the rules decide about the operands; None if they do not explain the cast.
+        decision: for a promotion, and for a cast of an unknown class that may be one, what the rules decide about the
+            operands; None if they do not explain the cast.
         library: the package whose line casts, such as `"flax"` or `"jax"`; empty if the line is the user's.
         cause: the cast that widened first, from which this one follows; None if it follows from none.
         asked_for: the cast with which the user made an operand wider on purpose, so that this cast was needed.
@@ -169,6 +170,11 @@ class Cast:
     def total_bytes(self) -> int:
         """Bytes of all runs; an unknown number of runs counts as one."""
         return self.bytes * (1 if self.times is None else self.times)
+
+    @property
+    def may_be_promotion(self) -> bool:
+        """Whether the class is unknown, although the operands explain the cast."""
+        return self.kind == "unknown" and self.decision is not None
 
     @property
     def widening(self) -> bool:

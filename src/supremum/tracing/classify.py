@@ -2,7 +2,7 @@
 
 The class follows from the user's source: an operator promotes, and a call that names a dtype casts on purpose. For
 other calls the operands decide: it is a promotion if they mix dtypes and the rules explain the cast. Otherwise the
-class is unknown.
+class is unknown. Where there is no source, the compiled instruction tells an operator from a call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,14 +18,14 @@ from jax.extend.core import Literal as Number
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import DType, as_format
+from supremum.formats import DType, Kind, as_format
 from supremum.jax_compat import primitives as p
 from supremum.jax_compat import type_text
 from supremum.jaxprs import BETWEEN, CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, Position, Site, aval_of, scopes_of
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.cast import OR, Cast, CastClass, HiddenPromotion
-from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources, source_intent
+from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources
 from supremum.tracing.origins import Origin, Origins
 
 T = TypeVar("T")
@@ -34,6 +33,7 @@ _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
 )
+_IN_CUSTOM_RULE = "in a derivative rule of jax.custom_jvp or custom_vjp, for which JAX keeps no position"
 # Expressions that need no parentheses before a method call.
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(\([^()]*\)|\[[^\[\]]*\])*")
 _METHODS = frozenset(
@@ -52,10 +52,6 @@ class CastClassifier:
         self._origins = Origins()
         self._sources = Sources()
         self._forward: dict[Position, CastClass] = {}
-        self._intent_at = cache(self._intent)
-
-    def _intent(self, position: Position) -> SourceIntent:
-        return source_intent(self._sources.node(position), self._sources.source(position.file))
 
     def classify(self, site: Site, operand: Any, target: DType, times: int | None) -> Cast:
         """Find out why there is a cast.
@@ -76,11 +72,11 @@ class CastClassifier:
             maker, user = origin.maker, origin.user
             if maker is not None and maker.owner != USER and user is not None:
                 # An operator belongs to the user even if a container forwards it to the array that it holds.
-                of_user = self._intent_at(user)
+                of_user = self._sources.intent(user)
                 if self._is_forwarded(of_user, origin):
                     intent, origin = of_user, replace(origin, maker=user)
             elif maker is not None:
-                intent = self._intent_at(maker)
+                intent = self._sources.intent(maker)
             texts = _texts(intent, atoms)
             called = origin.site.equation.primitive is p.jit_p
             decision = _decision(intent, atoms, source, target, literals=called)
@@ -107,7 +103,7 @@ class CastClassifier:
             fix=fix_of(decision, _promoted(intent, texts), source, target, in_place=intent.in_place)
             if kind == "promotion"
             else "",
-            decision=decision if kind == "promotion" else None,
+            decision=decision if kind in ("promotion", "unknown") else None,
             library=_library(origin, kind),
         )
 
@@ -123,7 +119,7 @@ class CastClassifier:
         maker = origin.maker
         if maker is None or maker.owner != USER:
             return None
-        intent = self._intent_at(maker)
+        intent = self._sources.intent(maker)
         atoms = self._origins.operands(origin.site)
         texts = _promoted(intent, _texts(intent, atoms))
         atoms = _promoted(intent, atoms)
@@ -160,7 +156,7 @@ class CastClassifier:
             return False
         if all(position.owner == OURS for position in origin.between):
             return True  # our arrays forward every operator
-        inner = self._intent_at(origin.between[0])
+        inner = self._sources.intent(origin.between[0])
         if inner.kind in ("operator", ""):
             return inner.kind == "" or inner.operation == intent.operation
         name = inner.called.rpartition(".")[2]
@@ -177,7 +173,8 @@ class CastClassifier:
         if maker is not None and maker.owner != USER:
             return "library", f"{maker.owner} casts at {maker}: {self._sources.text(maker)}"
         if origin.in_custom_rule and not intent.of_jax:
-            return "unknown", "in a derivative rule of jax.custom_jvp or custom_vjp, for which JAX keeps no position"
+            may_be = "" if decision is None else "; its operands mix dtypes, so it may be a promotion"
+            return "unknown", f"{_IN_CUSTOM_RULE}{may_be}"
         if intent.names_dtype and (intent.dtype is None or intent.dtype in (source, target)):
             return "explicit", f"the call asks for {'a dtype' if intent.dtype is None else intent.dtype}"
         if origin.entry in EXPLICIT_ENTRIES and not intent.of_jax and intent.kind != "operator":
@@ -216,10 +213,14 @@ def _decision(
     if not any(getattr(atom.aval, "dtype", None) == source for atom in atoms):
         return None
     atoms = _promoted(intent, atoms)
-    # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there.
-    plain = [atom for atom in atoms if not isinstance(atom, Number)]
+    # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there, but its own numbers
+    # never widen a float.
     is_clear = intent.kind == "operator" or intent.operation or literals
-    seen, numbers = (atoms, intent.numbers) if is_clear else (plain, ())
+    seen, numbers = atoms, intent.numbers
+    if not is_clear:
+        numbers = ()
+        widens = as_format(source).kind is Kind.FLOAT and as_format(target).bits > as_format(source).bits
+        seen = [atom for atom in atoms if not isinstance(atom, Number) or (widens and not aval_of(atom).weak_type)]
     try:
         choices = [_operands(seen, numbers, weak=weak) for weak in (not literals, False)]
     except OperandError:  # a key or a token, which is never promoted

@@ -76,7 +76,7 @@ class Source:
     def text(self, node: Node) -> str:
         """The source text of a node, on one line."""
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        lines = [line.encode() for line in self._lines[first : last + 1]]
+        lines = [line.encode() for line in self._lines[first : last + 1]] or [b""]
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
         return " ".join(b"".join(lines).decode(errors="replace").split())
@@ -161,6 +161,7 @@ class Sources:
         self.source: Callable[[str], Source] = cache(Source)
         self.node: Callable[[Position], Node | None] = cache(self._node)
         self.text: Callable[[Position], str] = cache(self._text)
+        self.intent: Callable[[Position], SourceIntent] = cache(self._intent)
 
     def _node(self, position: Position) -> Node | None:
         """The expression or statement at a position."""
@@ -170,6 +171,11 @@ class Sources:
         """The source text at a position, on one line; the whole line if there is no expression."""
         node, source = self.node(position), self.source(position.file)
         return source.line(position.line) if node is None else source.text(node)
+
+    def _intent(self, position: Position) -> SourceIntent:
+        """What the expression at a position says about dtypes; without source, as much as its instruction tells."""
+        node = self.node(position)
+        return _intent_of_form(position.form) if node is None else source_intent(node, self.source(position.file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +211,21 @@ class SourceIntent:
 NO_SOURCE = SourceIntent("")
 
 
-def source_intent(node: Node | None, source: Source) -> SourceIntent:
+@cache
+def _intent_of_form(form: str) -> SourceIntent:
+    if not form:
+        return NO_SOURCE
+    (node,) = ast.parse(form).body
+    return source_intent(node.value if isinstance(node, ast.Expr) else node, Source(""))
+
+
+def source_intent(node: Node, source: Source) -> SourceIntent:
     """What a node of a source file says about dtypes.
 
     Args:
-        node: an expression or statement; None if there is none.
+        node: an expression or statement.
         source: the file of the node.
     """
-    if node is None:
-        return NO_SOURCE
     if isinstance(node, ast.Call):
         return _call(node, source)
     if isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Compare)):

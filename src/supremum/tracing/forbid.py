@@ -24,7 +24,7 @@ from supremum.rules import RuleSet, RulesLike, get_rules, rule_names
 from supremum.tracing.baseline import Baseline, as_baseline
 from supremum.tracing.cast import CLASSES, Cast
 from supremum.tracing.classify import fix_of, has_cast
-from supremum.tracing.expressions import UNRESOLVED, Sources, operand_nodes, source_intent, value_of
+from supremum.tracing.expressions import UNRESOLVED, Sources, operand_nodes, value_of
 from supremum.tracing.find_casts import casts
 from supremum.tracing.report import CastReport
 
@@ -105,12 +105,14 @@ class Forbidden:
         rules: rule sets; a promotion is allowed if one of them makes the same one.
         files: shell patterns; casts in matching files are allowed.
         baseline: the casts that are known already and allowed.
+        undecided: whether casts that may be promotions are forbidden where promotions are.
     """
 
     kinds: frozenset[str]
     rules: tuple[RuleSet, ...] = ()
     files: tuple[str, ...] = ()
     baseline: Baseline | None = None
+    undecided: bool = True
 
     @classmethod
     def of(
@@ -139,18 +141,20 @@ class Forbidden:
             wanted |= set(CLASSES) if kind == "all" else {kind}
         rules: list[RuleSet] = []
         files: list[str] = []
+        undecided = True
         allowed: Any = (allow,) if isinstance(allow, (str, RuleSet)) else allow
         for each in iterable("allow", allowed, "classes of casts, rule sets and file patterns"):
             if isinstance(each, RuleSet) or text("what is allowed", each) in rule_names():
                 rules.append(get_rules(each))
             elif each in CLASSES:
                 wanted.discard(each)
+                undecided = undecided and each != "unknown"
             elif any(mark in each for mark in "./*\\"):
                 files.append(each)
             else:
                 raise UnknownNameError("class, rule set or file pattern", each, (*CLASSES, *rule_names()))
         known = None if baseline is None else as_baseline(baseline)
-        return cls(frozenset(wanted), tuple(rules), tuple(files), known)
+        return cls(frozenset(wanted), tuple(rules), tuple(files), known, undecided)
 
     def among(self, report: Iterable[Cast]) -> tuple[Cast, ...]:
         """The forbidden casts of a program, roots before the casts that follow from them.
@@ -164,11 +168,14 @@ class Forbidden:
 
     def __contains__(self, cast: Cast) -> bool:
         """Whether a cast is forbidden unless the baseline knows it."""
-        if cast.kind not in self.kinds or cast.times == 0:
+        # What may be a promotion counts as one: a check that could not look fails.
+        is_undecided = self.undecided and cast.may_be_promotion and cast.kind not in self.kinds
+        kind = "promotion" if is_undecided else cast.kind
+        if kind not in self.kinds or cast.times == 0:
             return False
         if any(fnmatch(cast.file, pattern) for pattern in self.files):
             return False
-        if cast.kind != "promotion" or cast.decision is None:
+        if kind != "promotion" or cast.decision is None:
             return True
         asked = cast.decision.operation, cast.decision.operands
         return not any(has_cast(rules.decide(*asked), cast.source, cast.target) for rules in self.rules)
@@ -253,6 +260,8 @@ def _message(casts: tuple[Cast, ...]) -> str:
             lines.append(f"    follows from {cast.cause.where}: {cast.cause.expression}")
         if cast.fix:
             lines.append(f"    fix: {cast.fix}")
+        if cast.may_be_promotion:
+            lines.append('    fix: cast in the function that calls it, or accept such casts with allow="unknown"')
     if len(casts) > _SHOWN:
         lines.append(f"  ... and {len(casts) - _SHOWN} more; the .casts of this error has all of them")
     return "\n".join(lines)
@@ -287,9 +296,8 @@ def _promotion_in(error: BaseException) -> str | None:
     lines.append(f"    operands: {', '.join(shown)}")
     for cast in decision.casts:
         if cast.changes and cast.source is not None:
-            position = positions[-1]
-            intent = source_intent(sources.node(position), sources.source(position.file))
-            fix = fix_of(decision, texts, cast.source, cast.target, in_place=intent.in_place)
+            in_place = sources.intent(positions[-1]).in_place
+            fix = fix_of(decision, texts, cast.source, cast.target, in_place=in_place)
             lines.append(f"    fix: {fix}")
             break
     return "\n".join(lines)
@@ -307,7 +315,7 @@ def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[t
         The texts and the decision. There is no decision if the operands cannot be read or were not what JAX refused.
     """
     node, source = sources.node(position), sources.source(position.file)
-    operation = source_intent(node, source).operation
+    operation = sources.intent(position).operation
     nodes = operand_nodes(node)[1 if operation == "where" else 0 :]  # the condition is not promoted
     names: Any = ChainMap(frame.f_locals, frame.f_globals, frame.f_builtins)
     values = [value_of(each, names, in_objects=True) for each in nodes]
