@@ -8,7 +8,7 @@ import pytest
 SHOWN = 20
 """How many failed cases `for_each` shows."""
 LONG_EXAMPLES = {
-    "supremum.demo.digits.Digits", "supremum.demo.figures.draw_underflow", "supremum.demo.underflow.first_gradients",
+    "supremum.demo.digits.Digits", "supremum.demo.underflow.first_gradients",
     "supremum.mixed_precision.weight_storage.rounding.rounded",
     "supremum.mixed_precision.scaled_gradients.ScaledGradients",
     "supremum.mixed_precision.weight_storage.memory.weight_memory",
