@@ -87,9 +87,9 @@ def usual_steps(category: str, target: Format) -> Steps:
 def converted(value: Scalar, steps: Sequence[Format]) -> Scalar:
     """Convert a number to several formats, one after the other.
 
-    Integer formats wrap around. Float formats round to nearest, ties to even; without an infinity they
-    overflow to NaN, and without NaN too, to their largest number. A format without NaN makes it -0, and one without
-    zero makes that NaN, as ml_dtypes does.
+    Integer formats wrap around, and bool holds whether a number is not zero. Float formats round to nearest, ties to
+    even; without an infinity they overflow to NaN, and without NaN too, to their largest number. A format without NaN
+    makes it -0, and one without zero makes that NaN, as ml_dtypes does.
 
     Args:
         value: the number.
@@ -136,6 +136,10 @@ def _change(value: int | float, becomes: int | float, target: Format) -> str | N
 
     if value == becomes or (isinstance(value, float) and math.isnan(value) and math.isnan(becomes)):
         return None
+    if target.category == "bool":
+        if bool(value) == becomes:
+            return None  # whether a number is zero is all that was asked
+        return "wraps" if isinstance(value, int) else "underflows"
     if not target.is_inexact:
         is_truncated = isinstance(value, float) and math.isfinite(value) and math.trunc(value) == becomes
         return "rounds" if is_truncated else "wraps"
@@ -153,13 +157,14 @@ def _change(value: int | float, becomes: int | float, target: Format) -> str | N
 
 def _real(value: int | float, steps: Sequence[Format]) -> int | float:
     for row in steps:
-        value = _rounded(value, row) if row.is_inexact else _wrapped(int(value), row)
+        value = _rounded(value, row) if row.is_inexact else _wrapped(value, row)
     return value
 
 
-def _wrapped(value: int, row: Format) -> int:
+def _wrapped(value: int | float, row: Format) -> int:
     if row.category == "bool":
         return int(bool(value))
+    value = int(value)
     wrapped = value % 2**row.bits
     return wrapped - 2**row.bits if wrapped > row.max else wrapped
 

@@ -78,11 +78,12 @@ def explain(
             float64 is stored in float32: the framework casts results within their kind and to higher kinds
             a value outside the range of float32 is an error
     """
-    seen = tuple(as_operand(operand, position) for position, operand in enumerate(operands))
-    target = None if into is None else as_operand(into)
     asked = scope_in_force().rules if rules is None else rules
     in_jax = not isinstance(asked, str) or asked not in FOLLOWING or _is_in_jax(operands)
-    return get_rules(asked, in_jax=in_jax).decide(operation, seen, target, runtime=_runtime(operands))
+    rule_set = get_rules(asked, in_jax=in_jax)
+    seen = tuple(as_operand(rule_set.read(operand), position) for position, operand in enumerate(operands))
+    target = None if into is None else as_operand(into)
+    return rule_set.decide(operation, seen, target, runtime=_runtime(operands))
 
 
 def _is_in_jax(operands: Sequence[OperandLike]) -> bool:

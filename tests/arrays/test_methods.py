@@ -71,8 +71,7 @@ def _differences(make, wrap, dtypes=DTYPES):
 def test_methods_give_the_results_of_numpy():
     with use_rules("numpy"):
         different, compared = _differences(_made, Array)
-    # With one bound NumPy calls `minimum` or `maximum`; the rules decide about `clip`, which ml_dtypes does not have.
-    assert {each[:3] for each in different} == {("clip", (None, 1), "bfloat16"), ("clip", (2,), "bfloat16")}
+    assert different == []
     assert compared > 550
 
 

@@ -233,3 +233,21 @@ def test_weak_arrays_promote_as_in_the_operators_of_jax():
                 assert (decision.dtype, decision.weak) == (theirs.dtype, theirs.weak_type), (a, b)
             differing += jnp.result_type(a, b) != theirs.dtype
     assert differing == 52
+
+
+def test_logical_functions_under_the_rules_of_mlx_read_each_number_by_itself():
+    zeros, numbers = np.zeros(2, "int8"), (2**40, -(2**63), 0.5, 1e-8, float("nan"), 1j, 0j, 1e-50)
+    with use_rules("mlx"):
+        for library in LIBRARIES:
+            with jax.enable_x64(True):
+                array = _held_by(library, zeros)
+                found = [bool(np.asarray(ops.logical_or(array, number))[0]) for number in numbers]
+            assert found == [True] * 6 + [False, False], library  # MLX reads a float as float32
+        with pytest.raises(OverflowError, match="does not fit int64"):
+            ops.logical_or(asarray(zeros), 2**63)
+    assert [str(each) for each in explain("bool", 1e-50, operation="logical_or", rules="mlx").number_changes] == [
+        "underflows to 0"
+    ]
+    for number in numbers[:-1]:
+        for rules in ("mlx", "numpy"):
+            assert explain("bool", number, operation="logical_or", rules=rules).number_changes == ()

@@ -602,6 +602,17 @@ DEPARTURES: list[Departure] = [
         "older versions round once, from int64",
     ),
     Departure(
+        "torch", "NumPy scalar", "any", "bool integer float", "complex64[]", "any", "any", 0,
+        "torch reads np.complex64 as a float and drops its imaginary part; these rules read a complex number, as torch "
+        "reads np.complex128",
+        either_order=True,
+    ),
+    Departure(
+        "torch", "NumPy scalar", "any", "tensor", "uint64[]", "any", "refused", 0,
+        "torch reads no np.uint64 beyond int64, though it reads such a Python int; these rules read both alike",
+        either_order=True,
+    ),
+    Departure(
         "numpy", "function", "real", "complex32 bcomplex32", "", "refused", "tensor", 4,
         "NumPy does not treat these formats as complex and returns the array unchanged, with its imaginary part",
     ),

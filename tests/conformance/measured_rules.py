@@ -99,6 +99,7 @@ ORACLES_OF_RULES = [
         skipped={"eager": 161},
         kernels=("no-kernel",),
         triples={"result_type": 21**3},
+        valued=1944,
     ),
     Oracle(
         rules="mlx",
@@ -107,7 +108,7 @@ ORACLES_OF_RULES = [
         others="result_type diff",
         triples={"result_type": 2744, "concat": 2744, "stack": 2744, "clip": 4536},
         out_of_range="!-",
-        valued=1095,
+        valued=2115,
     ),
     Paddle(
         rules="paddle",

@@ -106,12 +106,11 @@ def test_python_numbers_agree_with_the_measured_framework_except_departures(orac
         call = f"{operation}({name}, {given})"
         if cell in oracle.out_of_range and isinstance(given, int) and not decision.verdict.overflow:
             wrong.append(f"{call} is refused, but not as an overflow")
-        if value and ours == theirs != REFUSED and operation in ("multiply", "where"):
-            becomes = converted(given, decision.verdict.number_steps[1])
-            # The product with a complex infinity is not a number in one of its parts.
-            if (becomes.real if operation == "multiply" else becomes) != (
-                number(value).real if operation == "multiply" else number(value)
-            ):
+        if value and ours == theirs != REFUSED and operation in ("multiply", "where", "logical_and"):
+            becomes, computed = converted(given, decision.verdict.number_steps[1]), number(value)
+            if operation == "multiply":  # the product with a complex infinity is not a number in one of its parts
+                becomes, computed = becomes.real, computed.real
+            if (bool(becomes) if operation == "logical_and" else becomes) != computed:
                 wrong.append(f"{call} becomes {becomes}, theirs {value}")
     found.check()
     assert wrong == []

@@ -33,4 +33,4 @@ def test_python_ints_that_wrap_around_are_explained_and_quotients_have_the_value
                 quotient = np.float32(1) / np.float32(converted(given, decision.verdict.number_steps[1]))
             assert quotient == np.float32(number(value)), (left, given)
             divided += 1
-    assert (wrapped, divided) == (6, 122)
+    assert (wrapped, divided) == (6, 144)

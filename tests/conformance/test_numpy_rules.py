@@ -134,6 +134,21 @@ def test_dtypes_of_functions_agree_with_installed_numpy_except_departures(name):
     assert covered.total() == len(different), different
 
 
+@pytest.mark.parametrize(
+    "clip", [lambda a, b: np.clip(a, b, None), lambda a, b: np.clip(a, None, b), lambda a, b: np.clip(a, b, b)],
+    ids=["lower bound", "upper bound", "both bounds"],
+)  # fmt: skip
+def test_clip_with_one_or_two_bounds_agrees_with_installed_numpy(clip, request):
+    repeats = 2 if "both" in request.node.callspec.id else 1
+    different = {
+        (a, b): (ours, theirs)
+        for a, b in itertools.product(VALUES, repeat=2)
+        if (ours := _ours("clip", OPERANDS[a], *[OPERANDS[b]] * repeats))
+        != (theirs := _theirs(clip, VALUES[a], VALUES[b]))
+    }
+    assert different == {}
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy deprecates some aliases
 def test_aliases_give_the_dtypes_of_the_function():
     names = [(name, alias) for name in FUNCTIONS for alias in OPERATIONS[name].aliases if hasattr(np, alias)]

@@ -2,22 +2,28 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import math
+import operator
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance import torch_judge as judge
+from conformance.departures import DEPARTURES
 from slowly import for_each
-from supremum import explain
+from supremum import asarray, explain, ops, result_type, use_rules
+from supremum.arrays import InPlaceError
 from supremum.decisions import ScalarOverflowError
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
+from supremum.rules.array_casts import NATIVE
 from supremum.rules.torch import TORCH
 
 torch = judge.torch
@@ -63,6 +69,57 @@ def test_python_types_promote_like_python_numbers():
             assert _ours(TORCH, "multiply", SEEN[name], as_operand(kind)) == _ours(
                 TORCH, "multiply", SEEN[name], as_operand(number)
             )
+
+
+NUMPY_SCALARS = [
+    np.True_, np.int8(3), np.uint16(3), np.int64(300), np.uint64(300), np.uint64(2**63), np.float16(0.5),
+    np.float32(0.5), np.float64(0.5), np.complex64(1j), np.complex128(1j),
+]  # fmt: skip
+OF_SCALARS = ("add", "subtract", "multiply", "divide", "remainder", "pow", "less", "bitwise_or", "where", "clip")
+
+
+@for_each("name", OF_SCALARS, one_in=2)
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_numpy_scalars_are_read_as_the_numbers_that_torch_reads(name):
+    departures = [row for row in DEPARTURES if (row.rules, row.form) == ("torch", "NumPy scalar")]
+    different, departing = {}, set()
+    for scalar, (named, tensor), is_first in itertools.product(NUMPY_SCALARS, judge.TENSORS.items(), (False, True)):
+        if named.removesuffix("[]") not in NATIVE or (is_first and name == "clip"):
+            continue
+        operands, names = (tensor, scalar), (named, f"{scalar.dtype}[]")
+        if is_first:
+            operands, names = operands[::-1], names[::-1]
+        ask = judge.torch.clamp if name == "clip" else functools.partial(judge.operate, name)
+        theirs = judge.call(ask, *operands) if name == "clip" else ask(*operands)
+        decision = explain(*operands, operation=name, rules=TORCH)
+        ours = str(decision.dtype) if decision else judge.REFUSED
+        if ours != theirs and not judge.without_kernel(theirs):
+            rows = [row for row in departures if row.covers(name, "NumPy scalar", *names, ours, theirs)]
+            departing.update(rows)
+            if not rows:
+                different[names, scalar] = (ours, theirs)
+    assert different == {}
+    assert departing == {*departures}
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_arrays_read_numpy_scalars_as_numbers_under_the_rules_of_torch(library):
+    with use_rules("torch"):
+        a, small = (asarray(np.array([1, 2], name), library=library) for name in ("int32", "uint8"))
+        half = np.float64(0.5)
+        for found in (a * half, half * a, ops.multiply(a, half), np.multiply(a, half), ops.where(a > 1, a, half)):
+            assert found.dtype == "float32"
+        assert result_type(a, half) == "float32"
+        for found in (small * np.int64(300), np.int64(300) * small, ops.multiply(small, np.int64(300))):
+            assert found.dtype == "uint8"
+            assert np.asarray(found).tolist() == [44, 88]
+        small += np.int64(300)
+        assert np.asarray(small).tolist() == [45, 46]
+        for write in (lambda: operator.iadd(small, half), lambda: operator.setitem(small, 0, np.int64(300))):
+            with pytest.raises(InPlaceError, match=r"float\* \(0.5\)|int\* \(300\)"):
+                write()
+    with use_rules("numpy"):
+        assert (a * half).dtype == "float64"
 
 
 def test_formats_that_torch_lacks_are_refused():

@@ -1,7 +1,12 @@
 """Measure Keras 3's own promotion on its JAX backend: `pip install 'keras==3.15.1' jax`.
 
 The backend matters: only TensorFlow's keeps int64 and float64. `keras-layers` has activations, constraints and
-initializers by name; the numbers of initializers are random.
+initializers by name; the numbers of initializers are random. `keras` has in addition:
+
+    numbers    Python numbers
+    values     {LEFT: {OPERATIONS: cells}}: the result of each number as right operand, as "CODE:VALUE", `!` if an int
+               is out of range, or `n` for other refusals. The left operand is an array of one 1, but not of a float8,
+               which `result_type` refuses; or for `int*` a Python 1
 """
 
 from __future__ import annotations
@@ -47,6 +52,11 @@ REFUSALS = {
     "s": ("python", "object has no attribute 'dtype'"),
 }
 
+NUMBERS: tuple[Any, ...] = (
+    *(-1, 256, 1000, 40000, 2**24 + 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, 2**63, 2**64),
+    *(0.1, 65519.9999, 70000.0, 1e39, 1e300, 1e-8, 1e-50),
+)
+
 
 def code_of(result: Any) -> str:
     """Return the code of a result or of the name of a dtype."""
@@ -74,7 +84,26 @@ def keras() -> dict[str, Any]:
     cells["unary eager"] = tables.unary_cells(cell, unary, arrays)
     about = {"backend": k.backend.backend(), "floatx": k.config.floatx()}
     found = tables.document("keras", k.__version__, CODES, REFUSALS, kinds, cells, about)
-    return found | {"triples": tables.triples(lambda *keys: cell(result_type, *map(kinds.__getitem__, keys)), kinds)}
+    triples = tables.triples(lambda *keys: cell(result_type, *map(kinds.__getitem__, keys)), kinds)
+    return found | {"triples": triples, "numbers": " ".join(map(str, NUMBERS)), "values": number_values()}
+
+
+def number_values() -> dict[str, dict[str, str]]:
+    """Return what Python numbers become next to ones."""
+    calls = tables.named(k.ops, "add multiply divide less_equal logical_and bitwise_or pow:power maximum")
+    calls["where"] = lambda one, number: k.ops.where(jnp.zeros(1, bool), one, number)
+
+    def value(call: tables.Call, one: Any, number: Any) -> str:
+        try:
+            result = call(one, number)
+        except OverflowError:
+            return "!"
+        except (TypeError, ValueError):
+            return "n"
+        return f"{code_of(result)}:{result.reshape((1,)).tolist()[0]}"
+
+    ones = {code: jnp.ones((1,), name) for code, name in OF_ARRAYS.items() if "8_" not in name}
+    return tables.number_cells(value, calls, ones | {"int*": 1}, NUMBERS)
 
 
 def keras_arrays() -> dict[str, Any]:

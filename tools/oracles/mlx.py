@@ -43,7 +43,7 @@ REFUSALS = {
 }
 NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**24 + 1, 2**31, 2**40, 2**53 + 1, 2**60 + 2**49 + 1, 2**62, 2**63, -(2**63) - 1, 2**64),
-    *(0.1, 65519.9999, 70000.0, 1e39, 1e300, 1e300j),
+    *(0.1, 65519.9999, 70000.0, 1e39, 1e300, 1e-8, 1e-50, 1e300j),
 )
 
 mx.set_default_device(mx.cpu)
@@ -138,7 +138,8 @@ def mlx() -> dict[str, Any]:
 
 def number_values() -> dict[str, dict[str, str]]:
     """Return what Python numbers become next to ones."""
-    calls = tables.named(mx, "multiply divide greater") | {"where": choose(left=False)}
+    named = "multiply divide greater logical_and logical_or logical_xor"
+    calls = tables.named(mx, named) | {"where": choose(left=False)}
 
     def value(call: tables.Call, one: Any, number: Any) -> str:
         if isinstance(number, complex) and call is not calls["where"]:  # the product with an infinity is not a number

@@ -175,6 +175,7 @@ class _Store(Function):
         array, value = args
         scope, storing = SCOPE.get(), self._storing
         asked, (raw, key) = scope.rules, _key_of_value(array, value)
+        value = raw if key.backend is None else value
         decision = _raise_if_refused(_decision_about_value(array, ASSIGN.name, value, key, storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
@@ -219,7 +220,7 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
         LibraryError: for an array of a different library.
     """
     raw, key = _key_of_value(array, value)
-    backend = array.backend
+    value, backend = raw if key.backend is None else value, array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
     decision = _raise_if_refused(_decision_about_value(array, name, value, key, None, own))
     computed = decision.verdict.compute[1]

@@ -179,7 +179,9 @@ def retyped(decision: Decision, operands: Sequence[Any]) -> Decision:
     """
     found: list[Operand] = []
     for operand, given in zip(decision.operands, operands, strict=True):
-        value = given if operand.is_python_scalar else operand.value
+        # The decision about a NumPy scalar that counts as a number is of this call.
+        is_number = operand.is_python_scalar and not isinstance(given, np.generic)
+        value = given if is_number else operand.value
         found.append(replace(operand, value=value, library=library_of(given)))
     return replace(decision, operands=tuple(found))
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
+
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError
@@ -49,6 +51,8 @@ def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
         return value.unwrap(), value.key
     if cast("type[object]", type(value)) in NUMBERS:
         return value, number_key(rules, value)
+    if isinstance(value, np.generic) and type(number := get_rules(rules, in_jax=False).read(value)) in NUMBERS:
+        return number, number_key(rules, number)
     backend = backend_of(value)
     return None if backend is None else backend.keyed(value)
 

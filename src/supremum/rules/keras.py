@@ -10,17 +10,19 @@ dtypes.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
+from supremum.number_conversion import Steps, interval
 from supremum.operands import Operand, Operands
-from supremum.operations import OPERATIONS, Operation
+from supremum.operations import OPERATIONS, Family, Operation
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, climb
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, climb, ints_beyond
 
 _ORDER = Lattice(
     {
@@ -37,7 +39,8 @@ _ORDER = Lattice(
 _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
 """The dtype of a Python number without a tensor to take it from."""
 _HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
-_FLOAT, _BOOL, _INT32 = (as_format(name).dtype for name in ("float32", "bool", "int32"))
+_FLOAT_ROW, _INT32_ROW = as_format("float32"), as_format("int32")
+_FLOAT, _BOOL, _INT32 = _FLOAT_ROW.dtype, as_format("bool").dtype, _INT32_ROW.dtype
 _INT32_OF_BOOL = ("floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift")
 _FLOAT_OF_INTEGERS = ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -63,6 +66,9 @@ _REDUCTIONS = (
 @dataclass(frozen=True, eq=False, repr=False)
 class KerasRules(RuleSet):
     """Joins in a lattice of formats, Python ints and Python floats, with results of at most 32 bits per component.
+
+    JAX, with which Keras computes, raises for a Python int that does not fit int32. A further conversion to a narrower
+    dtype wraps around silently. Questions about types alone ignore values.
 
     Args:
         name, summary, source: as for every rule set.
@@ -95,11 +101,20 @@ class KerasRules(RuleSet):
             dtype = _HELD_AS[dtype]
         return replace(Verdict.accept(as_format(dtype).dtype, len(operands), *reason), paths=paths)
 
+    def _key(self, operand: Operand) -> Hashable:
+        return (super()._key(operand), interval(operand.value) if isinstance(operand.value, int) else None)
+
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
+        if operation.family is not Family.QUESTION and (beyond := ints_beyond(operands, _INT32_ROW)):
+            why = f"{beyond} does not fit {_INT32_ROW}, to which JAX first converts a Python int"
+            return Verdict.refuse(why, overflow=True)
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None:
             return verdict
         name, dtype = operation.name, verdict.result.dtype
+        exponent = operands[-1].value
+        if name == "pow" and not as_format(dtype).is_inexact and isinstance(exponent, int) and exponent < 0:
+            return Verdict.refuse(*verdict.reason, f"JAX does not raise {dtype} to a negative power")
         target = dtype
         multiplies_int8 = name == "matmul" and all(operand.name == "int8" for operand in operands)
         if multiplies_int8 or (name in _INT32_OF_BOOL and dtype == _BOOL):
@@ -109,6 +124,14 @@ class KerasRules(RuleSet):
         if target == dtype:
             return verdict
         return Verdict.accept(target, len(operands), *verdict.reason, f"{name} converts {dtype} to {target}")
+
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
+        if ints_beyond(operands[position : position + 1], _INT32_ROW):
+            return ()  # only for questions about types alone; functions raise
+        usual = super()._number_steps(operation, operands, position, target)
+        # JAX reads a Python float as float32.
+        reads_float = operands[position].category in CATEGORIES[2:] and usual[0] is not _FLOAT_ROW
+        return (_FLOAT_ROW, *usual) if reads_float else usual
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         # Keras casts a float8 like any other format, although sums refuse it.

@@ -64,6 +64,8 @@ _OF_ARRAYS = (
     "cross", "solve",
 )  # fmt: skip
 _OF_AN_ARRAY = ("clip",)
+_OF_TRUTHS = ("logical_and", "logical_or", "logical_xor")
+"""Functions that convert each operand to bool by itself, whatever the others are (`logical_and` in mlx/ops.cpp)."""
 _FIRST: Mapping[str, tuple[str, ...]] = {"solve": ("float32", "float64")}
 """The types that a function needs as first operand."""
 _KEEPS_INTEGERS = ("l1_loss", "mse_loss")
@@ -201,6 +203,9 @@ def _alone(operand: Operand) -> str:
 
 def _folded(name: str, operands: Operands) -> _Met:
     """The common type of the operands of a function, found from left to right, before Python ints are checked."""
+    if name in _OF_TRUTHS:
+        alone = {i: _Number(as_format(_alone(o)), wraps=False) for i, o in enumerate(operands) if o.dtype is None}
+        return _Met(_BOOL.name, alone, (f"{name} converts each operand to bool",))
     nodes = [operand.name if operand.dtype is None else str(operand.dtype) for operand in operands]
     numbers, reason = dict[int, _Number](), list[str]()
     if all(operand.is_python_scalar for operand in operands[:2]):

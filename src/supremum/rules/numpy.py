@@ -20,7 +20,7 @@ from supremum.decisions import ResultType, Verdict, letter
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.number_conversion import Steps, converts, interval, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands
-from supremum.operations import Family, Operation
+from supremum.operations import Family, Operation, as_operation
 from supremum.rules.array_casts import BYTES, C_ROUTES, ArrayCasts, named, through_float32
 from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
@@ -55,6 +55,7 @@ _CASTS = ArrayCasts(
     is_defined=False,
     through=through_float32("bfloat16", *BYTES),  # of ml_dtypes; to its own float16 NumPy rounds once
 )
+_MAXIMUM = as_operation("maximum")
 SHARED: dict[str, Any] = {
     "accepts": {"cross": CATEGORIES[1:]},
     "stands_in": LOSSES_AS_DIVISION,
@@ -81,6 +82,11 @@ class NumpyFunctions(RuleSet):
 
     def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
         return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
+
+
+def ufunc_of(operation: Operation, operands: Operands) -> Operation:
+    """The ufunc that a function calls: with one bound, `clip` is `maximum` or `minimum`, which have the same loops."""
+    return _MAXIMUM if operation.name == "clip" and len(operands) == 2 else operation
 
 
 def as_arrays(operands: Operands) -> Operands:
@@ -180,14 +186,19 @@ class NumpyRules(NumpyFunctions):
         return is_integer and (bound.value <= array.format.min if is_lower else bound.value >= array.format.max)
 
     def _clip(self, operation: Operation, operands: Operands) -> Verdict:
-        array, *bounds = operands
+        alone = _settle_single(operands[0])
+        if alone.result is None:
+            return alone
+        # `np.clip` calls the method of an array.
+        array = operands[0].with_dtype(alone.result.dtype) if operands[0].dtype is None else operands[0]
+        bounds = operands[1:]
         ignored = [
             position
             for position, bound in enumerate(bounds, 1)
             if len(bounds) > 1 and self.ignores_bound(array, bound, is_lower=position == 1)
         ]
-        kept = tuple(each for position, each in enumerate(operands) if position not in ignored)
-        verdict = self._run(operation, kept) if len(kept) > 1 else _settle_single(array)
+        kept = tuple(each for position, each in enumerate((array, *bounds)) if position not in ignored)
+        verdict = self._run(ufunc_of(operation, kept), kept) if len(kept) > 1 else alone
         if verdict.result is None or not ignored:
             return verdict
         without = f"NumPy skips {' and '.join(map(letter, ignored))}, because no element is out of that bound"

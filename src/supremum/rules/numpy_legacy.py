@@ -25,7 +25,7 @@ from supremum.formats import Format, Kind, as_format
 from supremum.number_conversion import fits
 from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules.numpy import SHARED, NumpyFunctions, solved
+from supremum.rules.numpy import SHARED, NumpyFunctions, solved, ufunc_of
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, height, listed
 from supremum.rules.verdicts import given
@@ -92,7 +92,8 @@ class NumpyLegacyRules(NumpyFunctions):
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
             why = f"{' and '.join(beyond)} does not fit 64 bits, so NumPy would convert it to an object"
             return Verdict.refuse(why, overflow=True)
-        verdicts = [_decide(operation, seen) for seen in product(*ways)]
+        called = ufunc_of(operation, operands)
+        verdicts = [_decide(called, seen) for seen in product(*ways)]
         if len({verdict.compute for verdict in verdicts}) == 1:
             return verdicts[0]
         unknown = listed([f"{way[0].name}[]" for way in ways if len(way) > 1])

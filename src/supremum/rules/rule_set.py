@@ -258,6 +258,10 @@ class RuleSet(ABC):
         )
         return replace(verdict, number_steps=tuple(steps))
 
+    def read(self, value: Any) -> Any:
+        """An operand as the framework reads it; PyTorch, for one, reads a NumPy scalar as a Python number."""
+        return value
+
     def ignores_bound(self, array: Operand, bound: Operand, *, is_lower: bool) -> bool:  # noqa: ARG002
         """Whether `clip` skips a bound because no element can be beyond it.
 

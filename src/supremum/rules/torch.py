@@ -15,6 +15,9 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from supremum.decisions import Fix, Verdict
 from supremum.errors import ArgumentError
@@ -231,6 +234,13 @@ class TorchRules(RuleSet):
             return TORCH
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
         return replace(TORCH, name=f"{TORCH.name}[{default}]", summary=summary, default_dtype=default)
+
+    def read(self, value: Any) -> Any:
+        """As in the base class; PyTorch reads a NumPy bool as a float (torch/csrc/utils/python_arg_parser.cpp)."""
+        if not isinstance(value, np.generic) or not value.dtype.isbuiltin:
+            return value
+        number = value.item()
+        return float(number) if isinstance(number, bool) else number
 
     def _key(self, operand: Operand) -> Hashable:
         return (operand.category, operand.dtype, operand.ndim == 0, _interval(operand.value))

@@ -152,7 +152,7 @@ def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = T
             value = each(value)
         return value
 
-    if as_format(dtype).category != "complex":
+    if "complex" not in (category, as_format(dtype).category):
         return along
     return lambda value: cast(complex(along(value.real), along(value.imag)))
 
