@@ -310,6 +310,24 @@ def function_name(jaxpr: Jaxpr) -> str:
     return str(getattr(jaxpr.debug_info, "func_name", ""))
 
 
+def argument_names(jaxpr: Jaxpr) -> tuple[str, ...]:
+    """The names of the arguments of the Python function that a jaxpr was traced from, with paths in containers.
+
+    Args:
+        jaxpr: the function.
+
+    Returns:
+        One name for each input; an empty one if JAX does not keep it, as for constants.
+
+    >>> def scale(x, state):
+    ...     return x * state["w"]
+    >>> argument_names(open_jaxpr(jax.make_jaxpr(scale)(1.0, {"w": 2.0})))
+    ('x', "state['w']")
+    """
+    names = tuple(getattr(jaxpr.debug_info, "arg_names", None) or ())
+    return tuple(map(str, names)) if len(names) == len(jaxpr.invars) else ("",) * len(jaxpr.invars)
+
+
 def function_place(jaxpr: Jaxpr) -> str:
     """The place of the Python function that a jaxpr was traced from, as `file:line`; empty if JAX does not keep it.
 

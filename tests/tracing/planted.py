@@ -206,6 +206,7 @@ class Program:
         form = self.random.choice(PROMOTIONS if kind == "promotion" else EXPLICIT)
         statement = self.random.choice(["a = use(a, {})", "a = use(a, {})", "value = {}"])
         (line,) = self.write(statement.format(form.text))
+        kind = "conversion" if form.source == "int32" and kind == "promotion" else kind
         self.plants[name].append(Plant(kind, form.source, form.target, (line,), 0 if "value" in statement else 1))
 
     def library(self, name: str) -> None:

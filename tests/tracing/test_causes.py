@@ -223,3 +223,54 @@ def test_causes_that_move_the_most_bytes_with_what_follows_come_first():
     found = [(cause.first.expression, cause.total_bytes) for cause in report.causes]
     assert found == [("x * w[:2]", (2 + 60 + 60) * 6), ("v * w", 100 * 6)]
     assert report[0].expression == "v * w"  # the largest single cast
+
+
+def masked(x, done, count):
+    kept = x * (1 - done)
+    mean = kept.sum() / count
+    return jnp.where(done, kept, 0) + jnp.stack([mean, count]).sum()
+
+
+def test_bools_and_integers_that_become_floats_are_no_cause():
+    report = casts(masked)(jnp.ones(8), jnp.ones(8, bool), jnp.int32(3))
+    assert report.causes == ()
+    assert {cast.kind for cast in report} == {"conversion", "library"}
+    assert {cast.expression for cast in report if cast.kind == "conversion"} == {
+        "1 - done", "x * (1 - done)", "kept.sum() / count", "jnp.stack([mean, count])"
+    }  # fmt: skip
+    lines = str(report).splitlines()
+    (line,) = (line for line in lines if "bools" in line)
+    first = masked.__code__.co_firstlineno + 1
+    total = report.by_class["conversion"]
+    assert total.casts == 4
+    assert line == (
+        f"4 casts of bools and integers, {total.bytes} bytes, on "
+        f"test_causes.py:{first}, test_causes.py:{first + 1}, test_causes.py:{first + 2}"
+    )
+    assert not any("fix" in line or "1 - done" in line for line in lines)
+    assert "4 casts of bools" in report.to_html()
+    assert "1 - done" not in report.to_html()
+
+
+def test_an_integer_that_became_a_float_does_not_cause_the_promotion_that_follows():
+    def program(x, count, y, w):
+        scaled = x * jnp.sqrt(count)
+        return (y * scaled) @ w
+
+    (cause,) = casts(program)(W, jnp.arange(4), X, W).causes
+    assert (cause.first.kind, cause.first.expression) == ("promotion", "x * jnp.sqrt(count)")
+    assert cause.first.fix == (
+        "x.astype('float32') to compute in float32, or jnp.sqrt(count).astype('bfloat16') to stay in bfloat16"
+    )
+    # If it is gone, the next product would widen as well.
+    (cause,) = casts(lambda x, s, n: x * s * jnp.sqrt(n))(X, SCALE, jnp.arange(4)).causes
+    assert [hidden.expression for hidden in cause.hides] == ["x * s * jnp.sqrt(n)"]
+
+
+def test_the_gradient_of_a_promotion_beside_an_integer_follows_from_the_promotion():
+    def loss(x, w, count):
+        return jnp.stack([count, x[0, 0], w[0]]).sum()
+
+    (cause,) = casts(jax.grad(loss))(X, SCALE, jnp.int32(3)).causes
+    assert cause.first.kind == "promotion"
+    assert [(str(cast.source), str(cast.target)) for cast in cause.follow] == [("float32", "bfloat16")]

@@ -5,8 +5,10 @@ import itertools
 import re
 import sys
 
+import jax
 import jax.numpy as jnp
 import pytest
+from jax import lax
 
 from supremum.tracing import casts
 
@@ -77,7 +79,7 @@ def typed(statement, fix):
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_every_fix_works_when_typed(statement, report_on):
-    promotions = report_on(statement).promotion
+    promotions = report_on(statement).select(kinds=["promotion", "conversion"])
     assert len(promotions) > 0
     tried = 0
     for cast in promotions:
@@ -89,3 +91,48 @@ def test_every_fix_works_when_typed(statement, report_on):
             assert same == [], f"{after}: {[each.expression for each in same]}"
             tried += 1
     assert tried >= len(promotions)
+
+
+def counters(c, x):
+    return {"a": c["a"] + x, "b": c["b"] + 1, "n": c["n"] + 2}
+
+
+START = {"a": 0, "b": 0, "n": 0}
+LOOPS = {
+    "scan": (lambda c, xs: lax.scan(lambda c, x: (counters(c, x), None), c, xs)[0]),
+    "scan with constants": (lambda c, xs: lax.scan(lambda c, x: (counters(c, x * xs[0]), None), c, xs)[0]),
+    "while_loop": (lambda c, xs: lax.while_loop(lambda c: c["n"] < 9 + xs[0], lambda c: counters(c, xs[0]), c)),
+    "fori_loop": (lambda c, xs: lax.fori_loop(0, 3, lambda i, c: counters(c, xs[i]), c)),
+    "fori_loop of unknown length": (lambda c, xs: lax.fori_loop(0, c["b"], lambda i, c: counters(c, xs[i]), c)),
+    "scan in a jitted function": jax.jit(lambda c, xs: lax.scan(lambda c, x: (counters(c, x), None), c, xs)[0]),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_the_fix_of_a_loop_names_the_value_that_changes(loop):
+    xs = jnp.ones(5)
+    found = [cast for cast in casts(LOOPS[loop])(START, xs) if "start" in cast.fix]
+    assert {(cast.kind, cast.fix) for cast in found} == {
+        ("conversion", "start c['a'] with a number such as 0.0, or with jnp.asarray(c['a'], 'float32')")
+    }
+    for repaired in (0.0, jnp.asarray(0, "float32")):
+        assert [cast for cast in casts(LOOPS[loop])(START | {"a": repaired}, xs) if "start" in cast.fix] == []
+
+
+def test_the_fix_of_a_loop_names_a_weak_float():
+    def program(total, xs):
+        return lax.scan(lambda total, x: (total + x, None), total, xs)[0]
+
+    xs = jnp.ones(5, "bfloat16")
+    (cast,) = casts(program)(0.0, xs)
+    assert cast.fix == "start total with jnp.asarray(total, 'bfloat16')"
+    assert len(casts(program)(jnp.asarray(0.0, "bfloat16"), xs)) == 0
+
+
+def test_a_fix_names_each_operand_once_and_none_that_needs_none():
+    x, w = ARGUMENTS[:2]
+    report = casts(lambda x, w, s: jnp.stack([x, x, w, s]))(x[0, 0], w[0, 0], 2.0)
+    fixes = {cast.fix for cast in report if cast.source == x.dtype}
+    assert fixes == {"x.astype('float32') to compute in float32, or w.astype('bfloat16') to stay in bfloat16"}
+    (cast,) = casts(lambda x, s: x * s)(x, 0.5)
+    assert cast.fix == "s.astype('bfloat16') to compute in bfloat16"

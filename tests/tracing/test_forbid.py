@@ -111,10 +111,10 @@ def test_classes_rule_sets_and_files_are_allowed():
     # The safe mode of the RFC widens bfloat16 to float32, but does not convert integers to floats.
     assert forbid_casts(allow="tf-rfc-safe")(mix)(X, Y) == 3
     # In mode ALL of the RFC, int16 and float32 promote to float32, and int32 and float32 to float64.
-    assert forbid_casts(allow=["tf-rfc-all"])(mix)(Z.astype("int16"), Y) == 3
+    assert forbid_casts("conversion", allow=["tf-rfc-all"])(mix)(Z.astype("int16"), Y) == 3
     for mode in ("tf-rfc-safe", "tf-rfc-all"):
         with pytest.raises(ForbiddenCastError, match="int32 -> float32") as caught:
-            forbid_casts(allow=mode)(mix)(Z, Y)
+            forbid_casts("conversion", allow=mode)(mix)(Z, Y)
         assert str(caught.value).endswith("fix: x.astype('float32') to compute in float32")
     assert forbid_casts(allow="*/test_forbid.py")(mix)(X, Y) == 3
     with pytest.raises(ForbiddenCastError):
@@ -249,6 +249,18 @@ def test_the_fixture_refuses_promotions(forbid_casts):
     with pytest.raises(ForbiddenCastError):
         forbid_casts(mix_on_purpose, X, Y, kinds=["explicit"])
     assert np.all(forbid_casts(lambda x: x, X) == X)
+
+
+@pytest.mark.parametrize("kinds", [(), ("promotion",), ("promotion", "unknown")])
+def test_bools_and_integers_become_floats_unless_all_casts_are_forbidden(kinds):
+    def kept(x, done, count):
+        return x * (1 - done) / count
+
+    arguments = Y, jnp.ones(3, bool), jnp.int32(3)
+    assert forbid_casts(*kinds)(kept)(*arguments).dtype == Y.dtype
+    for asked in ("all", "conversion"):
+        with pytest.raises(ForbiddenCastError, match="3 forbidden casts"):
+            forbid_casts(asked)(kept)(*arguments)
 
 
 PROMPT = """

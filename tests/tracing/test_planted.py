@@ -44,7 +44,7 @@ def test_casts_of_random_programs_are_found_and_none_is_unknown(chunk, tmp_path)
         found = Counter(
             Plant(cast.kind, str(cast.source), str(cast.target), tuple(at.line for at, _ in cast.path), cast.times)
             for cast in report
-            if cast.kind in ("promotion", "explicit")
+            if cast.kind in ("promotion", "conversion", "explicit")
         )
         missing, invented = program.expected - found, found - program.expected
         assert not missing, f"{path}\nmissing {missing}\ninvented {invented}"
@@ -71,7 +71,7 @@ def test_casts_in_derivatives_of_random_programs_are_found_and_few_are_unknown(c
         found = {
             (cast.line, cast.kind)
             for cast in report
-            if cast.file == str(path) and cast.kind in ("promotion", "explicit")
+            if cast.file == str(path) and cast.kind in ("promotion", "conversion", "explicit")
         }
         assert found <= kinds, path
         used = {(plant.path[-1], plant.kind) for plant in program.expected if plant.times != 0}

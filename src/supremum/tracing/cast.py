@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from supremum.decisions import Decision, OperandCast
-from supremum.formats import DType, as_format
+from supremum.formats import CATEGORIES, DType, as_format
 from supremum.jaxprs import Position
 from supremum.tracing.sizes import plain
 
-CastClass: TypeAlias = Literal["promotion", "explicit", "library", "autocast", "unknown"]
+CastClass: TypeAlias = Literal["promotion", "conversion", "explicit", "library", "autocast", "unknown"]
 CLASSES: tuple[CastClass, ...] = get_args(CastClass)
-"""The user's expression mixes dtypes; the user asks for the cast; JAX or a library casts; autocast inserted it; none of
-these is known."""
+"""The user's expression mixes dtypes; it mixes bools or integers with floats; the user asks for the cast; JAX or a
+library casts; autocast inserted it; none of these is known."""
 OR = ", or "
 """Between the choices of a fix."""
 DELIBERATE: frozenset[CastClass] = frozenset({"explicit", "autocast"})
@@ -107,8 +107,9 @@ class Cast:
         weak: whether the value before was weak, like a Python number.
         times: how often the cast runs when the program runs once: 0 if nothing depends on it (JAX then drops it); None
             if only the run can tell.
-        kind: `"promotion"` if the user's expression mixes dtypes, `"explicit"` if it asks for the cast, `"library"`
-            inside JAX or an installed package, `"autocast"` if `autocast` inserted it, or `"unknown"`.
+        kind: `"promotion"` if the user's expression mixes dtypes, `"conversion"` if it makes numbers of another kind of
+            bools or integers, `"explicit"` if it asks for the cast, `"library"` inside JAX or an installed package,
+            `"autocast"` if `autocast` inserted it, or `"unknown"`.
         reason: why the cast is in that class.
         file: the file of the user's expression. If no user code led there, a library's file, or empty.
         line: the line in that file.
@@ -118,8 +119,8 @@ class Cast:
         operands: the operands of the expression, with dtype and shape.
         scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`.
         operation: the primitive: `convert_element_type`, or one that takes operands of two dtypes and casts them.
-        fix: for a promotion, what to write instead.
-        decision: for a promotion, and for a cast of an unknown class that may be one, what the rules decide about the
+        fix: for a promotion or a conversion, what to write instead.
+        decision: for these, and for a cast of an unknown class that may be a promotion, what the rules decide about the
             operands; None if they do not explain the cast.
         library: the package whose line casts, such as `"flax"` or `"jax"`; empty if the line is the user's.
         cause: the cast that widened first, from which this one follows; None if it follows from none.
@@ -172,9 +173,14 @@ class Cast:
         return self.bytes * (1 if self.times is None else self.times)
 
     @property
+    def converts(self) -> bool:
+        """Whether a bool or an integer becomes a number of a higher category, which needs no fix as a rule."""
+        return converts(self.source, self.target)
+
+    @property
     def may_be_promotion(self) -> bool:
         """Whether the class is unknown, although the operands explain the cast."""
-        return self.kind == "unknown" and self.decision is not None
+        return self.kind == "unknown" and self.decision is not None and not self.converts
 
     @property
     def widening(self) -> bool:
@@ -231,3 +237,21 @@ class Cast:
             "library": self.library,
             "hides": [each.to_dict() for each in self.hides],
         }
+
+
+def converts(source: DType, target: DType) -> bool:
+    """Whether a cast makes a number of a higher category of a bool or an integer.
+
+    Args:
+        source: the dtype before.
+        target: the dtype after.
+
+    >>> from supremum.formats import as_format
+    >>> dtypes = [
+    ...     as_format(name).dtype for name in ("bool", "int32", "bfloat16", "float32")
+    ... ]
+    >>> [[converts(source, target) for target in dtypes] for source in dtypes[:3]]
+    [[False, True, True, True], [False, False, True, True], [False, False, False, False]]
+    """
+    before, after = as_format(source), as_format(target)
+    return not before.is_inexact and CATEGORIES.index(after.category) > CATEGORIES.index(before.category)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -102,10 +102,8 @@ class Cause:
         first = self.first
         found = _wrapped("head", "", f"{places[first.where]}  {first.expression}", width)
         name = f"cast {numbers[id(first)]}: " if id(first) in numbers else ""
-        on = Counter(places[cast.where] for cast in self.follow if cast.place != first.place).most_common()
-        most = f", on {', '.join(line for line, _ in on[:_LINES])}" if on else ""
-        rest = f" and {plural(len(on) - _LINES, 'line')} more" if len(on) > _LINES else ""
-        found += _wrapped("text", "", f"{name}{first.category}, {self.change}{most}{rest}", width)
+        on = lines_of(places[cast.where] for cast in self.follow if cast.place != first.place)
+        found += _wrapped("text", "", f"{name}{first.category}, {self.change}{', on ' if on else ''}{on}", width)
         for label, text in self.costs:
             found += _wrapped("text", label, text, width)
         if first.asked_for is not None:
@@ -168,6 +166,17 @@ def causes_of(casts: Sequence[Cast]) -> tuple[tuple[Cause, ...], tuple[Cast, ...
     order = {id(cast): number for number, cast in enumerate(casts)}
     others.sort(key=lambda cast: (cast.kind in DELIBERATE, order.get(id(cast), 0)))
     return tuple(sorted(causes, key=lambda cause: largest_first(cause.total_bytes))), tuple(others)
+
+
+def lines_of(places: Iterable[str]) -> str:
+    """The lines that occur most often, and the number of the others.
+
+    >>> lines_of(["a.py:1", "a.py:2", "a.py:2", "a.py:3", "a.py:4"])
+    'a.py:2, a.py:1, a.py:3 and 1 line more'
+    """
+    on = [line for line, _ in Counter(places).most_common()]
+    rest = f" and {plural(len(on) - _LINES, 'line')} more" if len(on) > _LINES else ""
+    return f"{', '.join(on[:_LINES])}{rest}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -24,9 +24,9 @@ from supremum.jax_compat import type_text
 from supremum.jaxprs import BETWEEN, CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, Position, Site, aval_of, scopes_of
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
-from supremum.tracing.cast import OR, Cast, CastClass, HiddenPromotion
+from supremum.tracing.cast import OR, Cast, CastClass, HiddenPromotion, converts
 from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources
-from supremum.tracing.origins import Origin, Origins
+from supremum.tracing.origins import Carry, Origin, Origins
 
 T = TypeVar("T")
 _BINARY = (
@@ -64,11 +64,12 @@ class CastClassifier:
         """
         source, origin = operand.dtype, self._origins.of(site)
         place = origin.place
-        intent, atoms, texts, decision = NO_SOURCE, (), (), None
+        intent, atoms, texts, decision, carry = NO_SOURCE, (), (), None, None
         kind: CastClass = "autocast"
         reason = "the gradient of a cast by autocast" if origin.backward else f"autocast brings it to {target} here"
         if CAST_SCOPE not in scopes_of(site.equation):
-            atoms = self._origins.operands(origin.site)
+            carry = self._origins.carry(site)
+            atoms = self._origins.operands(origin.site) if carry is None else carry.operands
             maker, user = origin.maker, origin.user
             if maker is not None and maker.owner != USER and user is not None:
                 # An operator belongs to the user even if a container forwards it to the array that it holds.
@@ -77,13 +78,15 @@ class CastClassifier:
                     intent, origin = of_user, replace(origin, maker=user)
             elif maker is not None:
                 intent = self._sources.intent(maker)
-            texts = _texts(intent, atoms)
+            texts = _texts(intent, atoms) if carry is None else (carry.name, "")
             called = origin.site.equation.primitive is p.jit_p
             decision = _decision(intent, atoms, source, target, literals=called)
             numbers = [atom for atom in atoms if isinstance(atom, Number) and aval_of(atom).weak_type]
             weak = any(aval_of(atom).dtype == source for atom in numbers)
             kind, reason = self._class(origin, intent, decision, weak, source, target)
-            if not origin.backward and origin.maker is not None and self._forward.get(origin.maker) != "promotion":
+            # The gradient of a float is a float, so that a conversion has no cast in the backward pass.
+            is_forward = not origin.backward and origin.maker is not None and kind != "conversion"
+            if is_forward and self._forward.get(origin.maker) != "promotion":
                 self._forward[origin.maker] = kind
         return Cast(
             source=source,
@@ -100,10 +103,8 @@ class CastClassifier:
             operands=_described(texts, atoms),
             scope=site.path,
             operation=site.equation.primitive.name,
-            fix=fix_of(decision, _promoted(intent, texts), source, target, in_place=intent.in_place)
-            if kind == "promotion"
-            else "",
-            decision=decision if kind in ("promotion", "unknown") else None,
+            fix=_fix(intent, carry, decision, texts, operand, target) if kind in ("promotion", "conversion") else "",
+            decision=decision if kind in ("promotion", "conversion", "unknown") else None,
             library=_library(origin, kind),
         )
 
@@ -173,14 +174,18 @@ class CastClassifier:
         if maker is not None and maker.owner != USER:
             return "library", f"{maker.owner} casts at {maker}: {self._sources.text(maker)}"
         if origin.in_custom_rule and not intent.of_jax:
-            may_be = "" if decision is None else "; its operands mix dtypes, so it may be a promotion"
+            may_be = (
+                ""
+                if decision is None or converts(source, target)
+                else "; its operands mix dtypes, so it may be a promotion"
+            )
             return "unknown", f"{_IN_CUSTOM_RULE}{may_be}"
         if intent.names_dtype and (intent.dtype is None or intent.dtype in (source, target)):
             return "explicit", f"the call asks for {'a dtype' if intent.dtype is None else intent.dtype}"
         if origin.entry in EXPLICIT_ENTRIES and not intent.of_jax and intent.kind != "operator":
             return "explicit", "the called function only casts"
         if decision is not None:
-            return "promotion", "; ".join(decision.reason)
+            return "conversion" if converts(source, target) else "promotion", "; ".join(decision.reason)
         if origin.backward and maker is not None and maker in self._forward:
             return self._forward[maker], f"the backward pass of a cast: its gradient goes back to {target}"
         if intent.kind == "operator":
@@ -279,6 +284,21 @@ def _described(texts: Sequence[str], atoms: Sequence[Any]) -> tuple[str, ...]:
     return tuple(described)
 
 
+def _fix(
+    intent: SourceIntent,
+    carry: Carry | None,
+    decision: Decision | None,
+    texts: Sequence[str],
+    value: Any,
+    target: DType,
+) -> str:
+    if carry is None:
+        return fix_of(decision, _promoted(intent, texts), value.dtype, target, in_place=intent.in_place)
+    name = carry.name or "the carry"
+    number = f"a number such as {np.zeros((), target).item()}{OR}with " if converts(value.dtype, target) else ""
+    return f"start {name} with {number}jnp.asarray({name}, '{target}')"
+
+
 def fix_of(
     decision: Decision | None, texts: Sequence[str], source: DType, target: DType, *, in_place: bool = False
 ) -> str:
@@ -300,10 +320,14 @@ def fix_of(
     """
     operands = () if decision is None else decision.operands
     pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
-    arrays = [(text, operand.dtype) for text, operand in pairs if not operand.is_python_scalar]
+    arrays = [(text, operand) for text, operand in pairs if not operand.is_python_scalar]
     stored = texts[0] if in_place and texts else None
-    widened = [_cast(text, target, source, stored) for text, dtype in arrays if dtype == source]
-    narrow = [_cast(text, source, dtype, stored) for text, dtype in arrays if dtype != source]
+    cast = [(text, operand) for text, operand in arrays if operand.dtype == source]
+    strong = [(text, operand) for text, operand in cast if not operand.weak]
+    widened = dict.fromkeys(_cast(text, target, source, stored) for text, _ in strong or cast)
+    # A weak operand follows the others, and widens none of them.
+    others = [(text, operand.dtype) for text, operand in arrays if operand.dtype != source and not operand.weak]
+    narrow = dict.fromkeys(_cast(text, source, dtype, stored) for text, dtype in others if strong)
     # A cast to another category would drop fractions.
     same_category = all(operand.category == as_format(source).category for operand in operands)
     stay = f"{OR}{' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""

@@ -72,8 +72,8 @@ def forbid_casts(
     runs there, libraries included, and can only forbid all promotions.
 
     Args:
-        kinds: the classes of casts to forbid: `"promotion"`, `"explicit"`, `"library"`, `"autocast"`, `"unknown"`, or
-            `"all"`. Without any, promotions are forbidden.
+        kinds: the classes of casts to forbid: `"promotion"`, `"conversion"`, `"explicit"`, `"library"`, `"autocast"`,
+            `"unknown"`, or `"all"`. Without any, promotions are forbidden.
         allow: exceptions: a rule set or its name, to allow its promotions; classes; file name patterns.
         baseline: the casts that are known already, or the file with them; only others are refused.
 
@@ -102,7 +102,7 @@ class Forbidden:
 
     Args:
         kinds: the forbidden classes.
-        rules: rule sets; a promotion is allowed if one of them makes the same one.
+        rules: rule sets; a promotion or a conversion is allowed if one of them makes the same one.
         files: shell patterns; casts in matching files are allowed.
         baseline: the casts that are known already and allowed.
         undecided: whether casts that may be promotions are forbidden where promotions are.
@@ -133,7 +133,7 @@ class Forbidden:
             FileError: if the file of the baseline is missing or is not a baseline.
 
         >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
-        ['autocast', 'library', 'promotion', 'unknown']
+        ['autocast', 'conversion', 'library', 'promotion', 'unknown']
         """
         wanted = set[str]()
         for kind in kinds:
@@ -175,7 +175,7 @@ class Forbidden:
             return False
         if any(fnmatch(cast.file, pattern) for pattern in self.files):
             return False
-        if kind != "promotion" or cast.decision is None:
+        if kind not in ("promotion", "conversion") or cast.decision is None:
             return True
         asked = cast.decision.operation, cast.decision.operands
         return not any(has_cast(rules.decide(*asked), cast.source, cast.target) for rules in self.rules)

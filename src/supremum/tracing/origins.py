@@ -9,8 +9,9 @@ from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
+from supremum.jax_compat import argument_names
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import USER, Frames, Position, Site, frames_of, is_backward
+from supremum.jaxprs import USER, Frames, Position, Site, callees, frames_of, is_backward, loop_operands
 
 # Primitives that change only the shape or the dtype: the result is still the same operand.
 RESHAPES = (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.convert_element_type_p)
@@ -51,6 +52,19 @@ class Origin:
         return self.user or self.maker
 
 
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """A value of a loop's carry that starts with another dtype than the body returns.
+
+    Args:
+        name: its name in the body, such as `"state['count']"`; empty if unknown.
+        operands: the value that it starts with, and the result of the body.
+    """
+
+    name: str
+    operands: tuple[Any, Any]
+
+
 class Origins:
     """Finds where the equations of a program come from. Each function of the program is analysed once."""
 
@@ -83,6 +97,14 @@ class Origins:
                 to the same expression; otherwise they are the equation's own.
         """
         return self._function(site).operands(site.index)
+
+    def carry(self, site: Site) -> Carry | None:
+        """The carried value that a cast brings to the dtype that the body of a loop returns; None for other casts.
+
+        Args:
+            site: the equation.
+        """
+        return self._function(site).carry(site.index)
 
     def _function(self, site: Site) -> _Function:
         key = id(site.function)
@@ -125,6 +147,18 @@ class _Function:
         if equation.primitive is p.convert_element_type_p:
             equation = self._user(index, here) or equation
         return tuple(self._origin(atom, here) for atom in equation.invars)
+
+    def carry(self, index: int) -> Carry | None:
+        cast, here = self.jaxpr.eqns[index], self.frames(index).positions
+        loop = self._user(index, here) if cast.primitive is p.convert_element_type_p else None
+        if loop is None or loop.primitive not in (p.scan_p, p.while_p) or cast.outvars[0] not in loop.invars:
+            return None
+        operands, body = loop_operands(loop), callees(loop)[-1].jaxpr
+        place = loop.invars.index(cast.outvars[0]) - operands.first_carry
+        if not 0 <= place < operands.carries:
+            return None
+        name = argument_names(body)[operands.constants + place]
+        return Carry(name, (self._origin(cast.invars[0], here), body.outvars[place]))
 
     def _user(self, index: int, here: tuple[Position, ...]) -> JaxprEqn | None:
         """The first equation with several operands that uses the result of a cast, possibly reshaped."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError
 from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text
 from supremum.tracing.cast import CLASSES, DELIBERATE, Cast
-from supremum.tracing.causes import Cause, causes_of, plural
+from supremum.tracing.causes import Cause, causes_of, lines_of, plural
 from supremum.tracing.sizes import largest_first, plain, shown
 
 _HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
@@ -22,7 +23,10 @@ _WIDTH = 60
 """The longest expression that plain text shows, in characters."""
 _SHOWN = 40
 # ANSI colours follow the terminal's theme.
-_COLOURS = {"promotion": "red", "explicit": "green", "library": "dim", "autocast": "blue", "unknown": "yellow"}
+_COLOURS = {
+    "promotion": "red", "conversion": "dim", "explicit": "green", "library": "dim", "autocast": "blue",
+    "unknown": "yellow",
+}  # fmt: skip
 _ROLES = {"head": "bold", "text": "", "fix": "green"}
 _COLUMNS = 80
 _SHOWN_CAUSES = 20
@@ -228,11 +232,11 @@ class CastReport:
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet; `casts_page` makes a page of reports."""
-        causes = self.causes
+        causes, conversions = self.causes, self._conversions()
         tables = [*([_causes_table(self.casts, causes)] if causes else []), *self._tables()]
-        return "\n".join(columns_to_html(title, lines, right=right) for title, lines, right in tables) or (
-            f"<div><b>{self.title}</b></div>"
-        )
+        parts = [columns_to_html(title, lines, right=right) for title, lines, right in tables]
+        parts += [f"<div>{escape(conversions)}</div>"] if conversions else []
+        return "\n".join(parts) or f"<div><b>{self.title}</b></div>"
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -245,7 +249,7 @@ class CastReport:
             "\n".join([title, aligned([head, *_cut(lines)], right=right)])
             for title, (head, *lines), right in self._tables(_WIDTH)
         ]
-        return "\n\n".join([self.title, *causes, *tables])
+        return "\n\n".join(filter(None, [self.title, *causes, self._conversions(), *tables]))
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """What `rich.print` prints: the same in colour, as wide as the terminal."""
@@ -258,6 +262,8 @@ class CastReport:
             yield Text()
             for role, text in lines:
                 yield Text(text, style=_ROLES[role])
+        if conversions := self._conversions():
+            yield Text(f"\n{conversions}")
         for title, (headings, *lines), right in self._tables() if self.casts else ():
             yield Text()
             yield Text(title, style="bold")
@@ -282,12 +288,21 @@ class CastReport:
             described.append([("text", f"  and {plural(len(causes) - _SHOWN_CAUSES, 'line')} more")])
         return described
 
+    def _conversions(self) -> str:
+        """One line for all conversions, because programs of floats have them everywhere."""
+        found = [cast for cast in self.others if cast.kind == "conversion"]
+        if not found:
+            return ""
+        total, places = _total(found), places_of(self.casts)
+        on = lines_of(places[cast.where] for cast in found)
+        return f"{plural(total.casts, 'cast')} of bools and integers, {shown(total.bytes)} bytes, on {on}"
+
     def _tables(self, width: int | None = None) -> list[tuple[str, list[tuple[str, ...]], frozenset[int]]]:
         """Tables of the casts without a cause and of the totals: title, rows with headings first, numeric columns."""
         tables: list[tuple[str, list[tuple[str, ...]], frozenset[int]]] = []
         places = places_of(self.casts)
         numbers = self._numbers()
-        others = self.others.casts
+        others = [cast for cast in self.others if cast.kind != "conversion"]
         for title, kept in (("steps of libraries", False), ("asked for", True)):
             rows = _lines_of([cast for cast in others if (cast.kind in DELIBERATE) == kept], places, numbers, width)
             if rows:

@@ -62,7 +62,8 @@ class WideningFlow:
 
     If an operation takes a value that was widened before, the casts of its other operands to that dtype follow from
     the cast that widened first. A narrowing cast follows from the cast that widened its operand. Casts that the user
-    asked for start nothing and follow from nothing.
+    asked for start nothing and follow from nothing. Nor do bools and integers that become floats: a program of floats
+    makes them everywhere, and the float that they meet is as wide as it was.
 
     Attributes:
         asked_for: casts that met a value which the user widened on purpose, each with the cast that widened it.
@@ -143,10 +144,11 @@ class WideningFlow:
         equation = site.equation
         widths = [self._width(atom) for atom in equation.invars]
         for number in range(first, len(self._casts)):
-            self._forward.setdefault(self._casts[number].place, number)
+            if not self._casts[number].converts:  # which has no cast in the backward pass
+                self._forward.setdefault(self._casts[number].place, number)
         if equation.primitive is p.convert_element_type_p:
             if first < len(self._casts):
-                result = self._of_cast(first, widths[0])
+                result = self._of_cast(first, widths[0], is_strong=not aval_of(equation.outvars[0]).weak_type)
             else:  # only the weak flag changes
                 result = widths[0] if aval_of(equation.invars[0]).dtype == aval_of(equation.outvars[0]).dtype else None
             frame.widths[equation.outvars[0]] = result or _OF_NUMBER
@@ -170,8 +172,10 @@ class WideningFlow:
             hidden = found if hidden is None else hidden
         return hidden
 
-    def _of_cast(self, number: int, operand: _Width) -> _Width:
+    def _of_cast(self, number: int, operand: _Width, *, is_strong: bool = False) -> _Width:
         cast = self._casts[number]
+        if cast.converts and cast.kind not in DELIBERATE:
+            return _OF_ARGUMENT if is_strong and cast.kind == "conversion" else _OF_NUMBER
         if _starts_widening(cast):
             return _Width(number, fresh=True)
         if operand.cast is not None and cast.kind not in DELIBERATE and not self._is_deliberate(operand.cast):
