@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from supremum.formats import COLUMN_FORMATS, Format, as_format, format_names
 
 _NUMBERS = (
@@ -45,6 +47,70 @@ def nullable_format(value: object) -> Format | None:
     name = str(dtype) if library == "pyarrow" else _class_of(dtype).__name__.removesuffix("Dtype").lower()
     found = _OTHER_NAMES.get(name, name)
     return as_format(found, columns=True) if found in (*format_names(), *map(str, COLUMN_FORMATS)) else None
+
+
+def is_missing_value(value: object) -> bool:
+    """Whether a value is `pd.NA`.
+
+    >>> is_missing_value(None), is_missing_value(float("nan"))
+    (False, False)
+    """
+    return _class_of(value).__name__ == "NAType" and _library(value) == "pandas"
+
+
+def fix_of_missing_values(data: Any, target: Format | None, name: str = "a") -> str:
+    """The code that fills or drops missing values which would not be NaN in an array; empty if there are none.
+
+    Args:
+        data: a column, a table, or anything else.
+        target: the format of the array; None for that of each column.
+        name: the name of the data in the code.
+
+    >>> fix_of_missing_values([1.0, float("nan")], None)
+    ''
+    """
+    library = _library(data)
+    if not library:
+        return ""
+    for column in _columns_of(data):
+        own = nullable_format(column) or nullable_format(getattr(_dtype_of(column), "pyarrow_dtype", None))
+        row = target or own
+        if (row is None or not row.is_inexact) and _has_missing_values(column):
+            fills = hasattr(data, "fillna") or hasattr(data, "fill_null")  # PyArrow's tables have no such method
+            fill, drop = _FIXES[library]
+            value = False if own is _BOOL else 0
+            return f"{name}.{fill}({value}) or {name}.{drop}()" if fills else f"{name}.{drop}()"
+    return ""
+
+
+_BOOL = as_format("bool")
+_FIXES = {
+    "pandas": ("fillna", "dropna"),
+    "polars": ("fill_null", "drop_nulls"),
+    "pyarrow": ("fill_null", "drop_null"),
+}
+"""The methods of each library that fill and that drop missing values."""
+
+
+def _columns_of(data: Any) -> list[Any]:
+    """The columns of a table; a column itself."""
+    if not hasattr(data, "columns"):
+        return [data]
+    if _library(data) == "pyarrow":
+        return data.columns
+    return [column for _, column in data.items()] if _library(data) == "pandas" else data.get_columns()
+
+
+def _dtype_of(column: object) -> object:
+    return getattr(column, "dtype", None)
+
+
+def _has_missing_values(column: Any) -> bool:
+    if _library(column) != "pandas":
+        count = getattr(column, "null_count", 0)
+        return bool(count() if callable(count) else count)
+    # The missing values of columns with NumPy's dtypes are NaN already, and those of objects are refused as such.
+    return _library(_dtype_of(column)) == "pandas" and bool(column.isna().any())
 
 
 def _class_of(value: object) -> type[object]:

@@ -395,7 +395,7 @@ class Decision:
         """The decision as plain data for `supremum.render`."""
         from supremum.render import Document  # import it only to print
 
-        names = [operand.name + nullable_mark(operand.nullable) for operand in self.operands]
+        names = [each.name + nullable_mark(each.nullable and each.dtype is not None) for each in self.operands]
         target = [] if self.into is None else [f"into={self.into.dtype}{nullable_mark(self.into.nullable)}"]
         call = f"{self.operation}({listed((*names, *target))})"
         outcome = "refused" if self.result is None else str(self.result)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from supremum.data_frames import NULLABLE_NAMES, nullable_format
+from supremum.data_frames import NULLABLE_NAMES, is_missing_value, nullable_format
 from supremum.errors import OperandError, UnknownDtypeError, near_names
 from supremum.formats import CATEGORIES, DType, Format, as_format
 
@@ -55,7 +56,7 @@ class Operand:
         value: the value of a Python scalar, if it is known.
         held: the value of a 0-d NumPy array or NumPy scalar, for older rules that depend on values.
         library: the library of an array that is not wrapped, such as `"torch"`, for the code in explanations.
-        nullable: whether it is a column of a data frame that may have missing values.
+        nullable: whether it is a column of a data frame that may have missing values, or `pd.NA` itself.
 
     >>> operand = as_operand(3)
     >>> operand.name, operand.weak, operand.value, operand.with_dtype("int8").name
@@ -77,6 +78,11 @@ class Operand:
         return self.dtype is None or self.value is not None
 
     @property
+    def is_missing_value(self) -> bool:
+        """Whether this is `pd.NA`, which the rules see as a NaN that only nullable columns hold."""
+        return self.nullable and self.dtype is None
+
+    @property
     def format(self) -> Format:
         """The format of the dtype; a Python scalar without a dtype has none."""
         return as_format(self.dtype)
@@ -84,6 +90,8 @@ class Operand:
     @property
     def name(self) -> str:
         """The name of the operand in tables, such as `"int8"` or `"float*"`."""
+        if self.is_missing_value:
+            return "pd.NA"
         if self.weak:
             return _WEAK_NAME_OF_CATEGORY[self.category]
         return self.format.name
@@ -94,6 +102,8 @@ class Operand:
         return replace(self, category=target.category, dtype=target.dtype, weak=False, value=None, held=None)
 
     def __str__(self) -> str:
+        if self.is_missing_value:
+            return self.name
         if self.dtype is None:
             return self.name if self.value is None else f"{self.name} ({number_text(self.value)})"
         if self.value is not None:
@@ -156,8 +166,8 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
 
     Args:
         value: an array (NumPy, JAX, PyTorch, or anything with `dtype` and `ndim`), a column of pandas, Polars or
-            PyArrow, a dtype or the name of one (`"Int8"` is pandas' name of a nullable dtype), a Python scalar, one of
-            the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
+            PyArrow, `pd.NA`, a dtype or the name of one (`"Int8"` is pandas' name of a nullable dtype), a Python
+            scalar, one of the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
         position: the index of the argument, counted from 0, for error messages.
 
     Raises:
@@ -185,6 +195,8 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     which = "" if position is None else f"argument {position}"
     dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
     if not isinstance(value, str) and not isinstance(cast("object", dtype), np.dtype):
+        if is_missing_value(value):
+            return Operand("float", None, weak=True, ndim=0, value=math.nan, nullable=True)
         column = nullable_format(value)
         if column is not None:
             return _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)

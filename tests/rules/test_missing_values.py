@@ -7,9 +7,10 @@ from itertools import product
 import pytest
 
 from conformance.measured import document
+from optional_packages import import_or_skip
 from slowly import slow
-from supremum import explain, result_type
-from supremum.data_frames import NULLABLE_NAMES
+from supremum import OperandError, asarray, explain, result_type
+from supremum.data_frames import NULLABLE_NAME_OF, NULLABLE_NAMES
 from supremum.formats import format_names
 from supremum.operands import as_operand
 from supremum.operations import REDUCTIONS
@@ -157,3 +158,79 @@ def test_a_cached_answer_is_not_that_of_the_other_flag():
 def test_a_lattice_of_ones_own_has_no_missing_values():
     mine = RuleSet.from_lattice("mine", {"int8": ["int16"], "int16": []})
     assert explain("Int8", "int16", rules=mine).reason[-1] == f"{REMARK}a first"
+
+
+def _stored(pandas, name, value):
+    column = pandas.Series([1, 0], dtype=name)
+    column.iloc[0] = value
+    return column
+
+
+@pytest.mark.parametrize("rules", ["pandas", "pandas-nullable"])
+def test_nan_and_na_beside_nullable_columns_give_the_dtypes_of_pandas(rules):
+    pandas = import_or_skip("pandas")
+    mask, different, compared = pandas.Series([True, False]), {}, 0
+    calls = {
+        "where": lambda column, value: column.where(mask, value), "clip": lambda column, value: column.clip(value, value),
+        "assign": None, "add": lambda column, value: column + value, "divide": lambda column, value: column / value,
+        "pow": lambda column, value: column**value, "equal": lambda column, value: column == value,
+    }  # fmt: skip
+    for (name, plain), (operation, call), value in product(
+        NULLABLE_NAMES.items(), calls.items(), (float("nan"), pandas.NA, float("inf"), 1.5)
+    ):
+        column = name if rules == "pandas" else plain
+        try:
+            stored = _stored(pandas, name, value) if call is None else call(pandas.Series([1, 0], dtype=name), value)
+            theirs = str(stored.dtype)
+        except (TypeError, NotImplementedError):
+            theirs = "refused"
+        given = {"assign": (value,), "clip": (column, value, value)}.get(operation, (column, value))
+        decision = explain(*given, operation=operation, into=column if call is None else None, rules=rules)
+        ours = NULLABLE_NAME_OF[str(decision.dtype)] if decision else "refused"
+        assert decision.number_changes == () or value == 1.5  # NaN becomes a missing value
+        compared += theirs != "refused"
+        if ours != theirs:
+            different[operation, name, value] = (ours, theirs)
+    assert different == {}
+    assert compared > 150
+
+
+def test_na_is_refused_without_a_nullable_column():
+    pandas = import_or_skip("pandas")
+    for rules in [name for name in HOMES if name != "pandas-nullable"]:
+        decision = explain("int8", pandas.NA, operation="add", rules=rules)
+        assert not decision, rules
+        assert "pd.NA" in decision.reason[-1]
+        assert decision.fix is None
+    assert str(explain("Int8", pandas.NA, operation="where", rules="pandas")).startswith(
+        "where(int8 (nullable), pd.NA)"
+    )
+
+
+def test_columns_and_tables_with_missing_values_are_refused_as_arrays_and_the_fixes_work():
+    pandas, polars, pyarrow = map(import_or_skip, ("pandas", "polars", "pyarrow"))
+    large = 2**53 + 1
+    columns = [
+        pandas.Series([large, None], dtype="Int64"), pandas.array([large, None], dtype="Int64"),
+        pandas.Series([large, None], dtype="int64[pyarrow]"), pandas.Series([True, None], dtype="boolean"),
+        polars.Series([large, None]), polars.Series([True, None]),
+        pyarrow.array([large, None]), pyarrow.chunked_array([[large], [None]]), pyarrow.array([True, None]),
+    ]  # fmt: skip
+    tables = [
+        pandas.DataFrame({"a": columns[0]}), polars.DataFrame({"a": [large, None]}),
+        pyarrow.table({"a": [large, None]}),
+    ]  # fmt: skip
+    for a, dtype in product([*columns, *tables, [columns[0]]], (None, "int64")):
+        with pytest.raises(OperandError, match="must not have missing values") as refused:
+            asarray(a, dtype=dtype)
+        a = a[0] if isinstance(a, list) else a
+        for fix in str(refused.value).partition("use ")[2].split(" or "):
+            found = asarray(eval(fix, {"a": a}), dtype=dtype)
+            assert found.dtype in ("int64", "bool")
+            assert found[0].item() in (large, True)
+    for a in columns:
+        assert asarray(a, dtype="float64")[1].item() != asarray(a, dtype="float64")[1].item()  # NaN, as asked for
+    for a in (polars.Series([1.5, None]), pandas.Series([1.5, None], dtype="Float64"), pyarrow.array([1.5, None])):
+        assert asarray(a).dtype == "float64"
+        with pytest.raises(OperandError, match="must not have missing values"):
+            asarray(a, dtype="int64")

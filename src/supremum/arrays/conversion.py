@@ -14,6 +14,7 @@ from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.data_frames import fix_of_missing_values
 from supremum.errors import OperandError, SupremumError
 from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
@@ -119,6 +120,9 @@ def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
 def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array made from data that are not an array of a library, and whether it is weak."""
     is_number = type(data) in NUMBERS
+    is_of_numbers = is_number or _is_of_numbers(data)
+    if not is_of_numbers:
+        _check_missing_values(data, target)
     try:
         found = np.asarray(data)
         kind = None if target is not None else _CATEGORY_OF.get(found.dtype) or as_operand(found).category
@@ -127,11 +131,23 @@ def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray
             f"the data must be numbers or nested lists of them, got {type(data).__name__}: {error}"
         ) from None
     weak = False
-    if kind is not None and (is_number or _is_of_numbers(data)):
+    if kind is not None and is_of_numbers:
         in_jax = backend.in_jax
         target, weak = default_of(data, get_rules(in_jax=in_jax)) if is_number else default_in(backend, kind)
     is_ready = target is None or found.dtype == target
     return (found if is_ready else np.array(data, target)), weak and is_number
+
+
+def _check_missing_values(data: Any, target: DType | None) -> None:
+    """Raise for a column with missing values, also in a list, unless they become NaN in a float dtype."""
+    for part in cast("Sequence[Any]", data) if isinstance(data, (list, tuple)) else [data]:
+        if isinstance(part, (list, tuple)):
+            _check_missing_values(part, target)
+        elif fix := fix_of_missing_values(part, None if target is None else as_format(target)):
+            what = type(part).__name__
+            raise OperandError(
+                f"the {what} must not have missing values, which only float dtypes hold, as NaN; use {fix}"
+            )
 
 
 _CATEGORY_OF = {row.dtype: row.category for row in FORMATS}

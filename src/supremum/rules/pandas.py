@@ -26,9 +26,9 @@ from typing import Any
 from supremum.data_frames import NULLABLE_NAME_OF
 from supremum.decisions import Verdict
 from supremum.formats import DType, Format, as_format
-from supremum.number_conversion import fits
-from supremum.operands import Operand, Operands, Scalar
-from supremum.operations import Family, Operation
+from supremum.number_conversion import Steps, fits
+from supremum.operands import Operand, Operands, Scalar, as_operand
+from supremum.operations import ASSIGN, Family, Operation
 from supremum.rules.array_casts import NATIVE
 from supremum.rules.numpy import SHARED, NumpyRules
 from supremum.rules.numpy_casts import LOOP_ORDER, common, common_of_all
@@ -106,17 +106,33 @@ class PandasRules(NumpyRules):
     nullable: bool = field(default=False, kw_only=True)
 
     def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), operand.nullable)
+        return (super()._key(operand), operand.nullable, _is_nan(operand))
 
     def _without_flags(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
         return super()._without_flags(operands, target) if self.nullable else (operands, target)
 
     def _verdict_on_nullable(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        if any(operand.is_missing_value for operand in operands):
+            return self._verdict_on_missing_value(operation, operands, target)
         verdict = super()._verdict_on_nullable(operation, operands, target)
         if verdict.result is None or not (why := _mask_is_lost(operation, operands, verdict.result.dtype, target)):
             return verdict
         reason = (*verdict.reason[:-1], why)
         return replace(verdict, result=replace(verdict.result, nullable=False), reason=reason)
+
+    def _verdict_on_missing_value(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        """The verdict on a call with `pd.NA`, which takes the dtype of a nullable column, or replaces values as NaN."""
+        columns = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
+        replaces = operation.name in _REPLACING or operation is ASSIGN
+        if not columns or not (replaces or self._is_nullable(columns[0])):
+            return Verdict.refuse("pd.NA gives a column of objects, unless the other column is nullable")
+        seen = as_operand(math.nan) if replaces else columns[0]
+        return self._verdict(operation, tuple(seen if each.is_missing_value else each for each in operands), target)
+
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
+        if _is_nan(operands[position]) and not target.is_inexact:
+            return ()  # it becomes a missing value
+        return super()._number_steps(operation, operands, position, target)
 
     def _is_nullable(self, operand: Operand) -> bool:
         """Whether an operand is a column with a mask."""
@@ -210,9 +226,16 @@ class PandasRules(NumpyRules):
         return self._held(operation, operands, Verdict.accept(as_format(found).dtype, len(operands), why))
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
+        if _is_nan(value) and self._is_nullable(into):
+            return Verdict.accept(into.format.dtype, 1, f"a column of {into.dtype} holds NaN as a missing value")
         if _BOOL.category in (value.category, into.category) and value.category != into.category:
             return Verdict.refuse(f"pandas does not store {value} in a column of {into.dtype}")
         return super()._assigned(value, into, how)
+
+
+def _is_nan(operand: Operand) -> bool:
+    """Whether an operand is NaN as a number, which nullable columns hold as a missing value."""
+    return isinstance(operand.value, float) and math.isnan(operand.value)
 
 
 def _mask_is_lost(operation: Operation, operands: Operands, dtype: DType, target: Target | None) -> str:
@@ -246,6 +269,8 @@ def _kept(column: Operand, others: Sequence[Operand], count: int) -> Verdict:
     """The verdict on a replacement that keeps the dtype of a column, and raises for values that it does not hold."""
     row = column.format
     for other in others:
+        if _is_nan(other):
+            continue  # it becomes a missing value
         if other.is_python_scalar and other.category == _BOOL.category != row.category:
             return Verdict.refuse(f"pandas does not store a Python bool in a column of {row}")
         if why := objection_to_loss(str(other), other.category, row):
@@ -254,7 +279,8 @@ def _kept(column: Operand, others: Sequence[Operand], count: int) -> Verdict:
             return Verdict.refuse(f"pandas keeps {row}, and raises for values of {other.name} that it does not hold")
         if type(other.value) is int and not row.is_inexact and not fits(other.value, row):
             return Verdict.refuse(f"the Python int {other.value} is out of range for {row}", overflow=True)
-    return Verdict.accept(row.dtype, count, f"pandas keeps the dtype of the column, {row}")
+    missing = ["NaN becomes a missing value"] if any(map(_is_nan, others)) else []
+    return Verdict.accept(row.dtype, count, f"pandas keeps the dtype of the column, {row}", *missing)
 
 
 def _raises(value: Scalar, target: Format) -> bool:

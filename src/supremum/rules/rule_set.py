@@ -219,6 +219,8 @@ class RuleSet(ABC):
 
     def _verdict_on_nullable(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The verdict on a call with operands that may have missing values, which change no dtype."""
+        if any(operand.is_missing_value for operand in operands):
+            return Verdict.refuse("only nullable columns of pandas hold pd.NA")
         into = None if target is None else target[0]
         verdict = self._cached(operation, *self._without_flags(operands, target))
         if self.never_missing is None:
@@ -443,6 +445,8 @@ class RuleSet(ABC):
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
         from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
 
+        if any(operand.is_missing_value for operand in operands):
+            return None  # it cannot be cast
         operands, target = self._without_flags(operands, target)
         settle, into = partial(self._verdict, operation, target=target), target and target[0]
         call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)

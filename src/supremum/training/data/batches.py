@@ -13,6 +13,7 @@ import numpy as np
 from jax.dtypes import canonicalize_dtype
 
 from supremum.argument_checks import flag, pytree
+from supremum.data_frames import fix_of_missing_values
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError
 from supremum.formats import as_format
 from supremum.mixed_precision import PolicyWarning, is_inexact, keep_64_bits, native
@@ -164,6 +165,8 @@ def _as_array(name: str, leaf: Any) -> Any:
     if isinstance(leaf, (jax.Array, np.ndarray)):
         array = leaf
     else:
+        if fix := fix_of_missing_values(leaf, None, name):
+            raise OperandError(f"{name} must not have missing values, which only float dtypes hold, as NaN; use {fix}")
         try:
             array = np.asarray(leaf)
         except (TypeError, RuntimeError, ValueError):
