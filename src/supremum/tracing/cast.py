@@ -107,9 +107,10 @@ class Cast:
         weak: whether the value before was weak, like a Python number.
         times: how often the cast runs when the program runs once: 0 if nothing depends on it (JAX then drops it); None
             if only the run can tell.
-        kind: `"promotion"` if the user's expression mixes dtypes, `"conversion"` if it makes numbers of another kind of
-            bools or integers, `"explicit"` if it asks for the cast, `"library"` inside JAX or an installed package,
-            `"autocast"` if `autocast` inserted it, or `"unknown"`.
+        kind: `"promotion"` if the user's expression mixes dtypes, or hands a library floats of two dtypes,
+            `"conversion"` if it makes numbers of another kind of bools or integers, `"explicit"` if it asks for the
+            cast, `"library"` inside JAX or an installed package, `"autocast"` if `autocast` inserted it, or
+            `"unknown"`.
         reason: why the cast is in that class.
         file: the file of the user's expression. If no user code led there, a library's file, or empty.
         line: the line in that file.

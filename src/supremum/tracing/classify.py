@@ -7,6 +7,7 @@ class is unknown. Where there is no source, the compiled instruction tells an op
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,7 +26,7 @@ from supremum.jaxprs import BETWEEN, CAST_SCOPE, EXPLICIT_ENTRIES, OURS, USER, P
 from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.cast import OR, Cast, CastClass, HiddenPromotion, converts
-from supremum.tracing.expressions import NO_SOURCE, SourceIntent, Sources
+from supremum.tracing.expressions import NO_SOURCE, UNRESOLVED, SourceIntent, Sources, literal_of
 from supremum.tracing.origins import Carry, Origin, Origins
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class CastClassifier:
 
     def __init__(self) -> None:
         self._origins = Origins()
+        self.origin_of = self._origins.of
         self._sources = Sources()
         self._forward: dict[Position, CastClass] = {}
 
@@ -142,6 +144,23 @@ class CastClassifier:
             return None
         fix = fix_of(decision, [text for _, text in rows], source, target, in_place=intent.in_place)
         return HiddenPromotion(maker, self._sources.text(maker), fix)
+
+    def argument(self, position: Position, name: str, *, is_array: bool) -> str:
+        """The source text of the argument of a call that an argument of the program is passed in; empty if unclear.
+
+        Args:
+            position: the position of the call.
+            name: the name of the program's argument, which may be unknown here.
+            is_array: whether that is one array, and not part of a container.
+        """
+        node = self._sources.node(position)
+        if not isinstance(node, ast.Call) or name in _names_in(node.func):
+            return ""
+        values = (*node.args, *(each.value for each in node.keywords))
+        given = [each for each in values if literal_of(each) is UNRESOLVED]
+        named = [each for each in given if name in _names_in(each)]
+        found = named or (given if is_array else [])
+        return self._sources.source(position.file).text(found[0]) if len(found) == 1 else ""
 
     def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
         """Whether the user's operator causes the cast, and the methods of the operands only forward it.
@@ -238,6 +257,21 @@ def _decision(
                 if has_cast(decision, source, target):
                     return decision
     return None
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def promotion_of_caller(cast: Cast) -> Cast:
+    """A cast of a library as a promotion of the user's call, which hands the library floats of two dtypes.
+
+    Args:
+        cast: the cast.
+    """
+    operands = as_operand(cast.source), as_operand(cast.target)
+    reason = f"the call hands {cast.library} values of {cast.source} and {cast.target}; {cast.reason}"
+    return replace(cast, kind="promotion", reason=reason, decision=get_rules("jax").decide(None, operands))
 
 
 def has_cast(decision: Decision, source: DType, target: DType) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,17 +16,20 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
 from supremum.argument_checks import flag
 from supremum.formats import DType, as_format
-from supremum.jax_compat import parameter
+from supremum.jax_compat import open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Liveness, aval_of, lifted, walk
 from supremum.promotion import explain
-from supremum.tracing.cast import Cast, ErrorChange, HiddenPromotion
-from supremum.tracing.classify import CastClassifier, as_method
+from supremum.tracing.cast import OR, Cast, ErrorChange, HiddenPromotion
+from supremum.tracing.classify import CastClassifier, as_method, promotion_of_caller
 from supremum.tracing.expressions import known_dtype
 from supremum.tracing.jitted_calls import JittedCall, described, watch_jitted
 from supremum.tracing.report import CastReport
 from supremum.tracing.sizes import largest_first
 from supremum.tracing.widening import WideningFlow
+
+_TRIALS = 8
+"""The number of fixes of one program that are tried; each traces the program again."""
 
 
 def casts(function: Callable[..., Any], *, cost: bool = False) -> Callable[..., CastReport]:
@@ -62,13 +66,14 @@ def casts(function: Callable[..., Any], *, cost: bool = False) -> Callable[..., 
     flag("cost", cost)
 
     def report(*args: Any, **kwargs: Any) -> CastReport:
-        return casts_of(_program_of(function, args, kwargs), cost=cost)
+        call = _Call(function, args, kwargs)
+        return find_widened(call.trace(), cost=cost, call=call).report
 
     return report
 
 
-def _program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ClosedJaxpr:
-    """Trace a call.
+class _Call:
+    """A call to trace, also again with an argument of a different dtype.
 
     Arguments other than arrays and numbers, such as strings, functions and layers that are not pytrees, are passed on
     unchanged; results other than arrays and numbers are dropped. A function made by `jax.jit` is traced as it would be
@@ -78,27 +83,61 @@ def _program_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         function: any function that JAX can trace.
         args: the positional arguments; a `jax.ShapeDtypeStruct` can replace an array.
         kwargs: the keyword arguments.
-
-    Raises:
-        Exception: any error that the function raises.
     """
-    lift = lifted(function, args, kwargs)
-    if lift is not None:
-        function, args, kwargs = lift.function, lift.args, lift.kwargs
-    trace: Any = getattr(function, "trace", None)
-    if trace is not None and hasattr(function, "lower"):
-        return trace(*args, **kwargs).jaxpr
-    leaves, tree = jax.tree.flatten((args, kwargs))
-    traced = [index for index, leaf in enumerate(leaves) if _is_value(leaf)]
 
-    def call(*values: Any) -> Any:
-        given = list(leaves)
-        for index, value in zip(traced, values, strict=True):
-            given[index] = value
-        inner_args, inner_kwargs = jax.tree.unflatten(tree, given)
-        return [leaf for leaf in jax.tree.leaves(function(*inner_args, **inner_kwargs)) if _is_value(leaf)]
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._user_function = function
+        lift = lifted(function, args, dict(kwargs))
+        self._states = 0 if lift is None else len(lift.args) - len(args)
+        self._function = function if lift is None else lift.function
+        self._arguments: Any = (args, dict(kwargs)) if lift is None else (lift.args, lift.kwargs)
+        paths, self._tree = jax.tree.flatten_with_path(self._arguments)
+        self._leaves = [leaf for _, leaf in paths]
+        self._traced = [index for index, leaf in enumerate(self._leaves) if _is_value(leaf)]
+        self._paths = [path for path, _ in paths]
 
-    return jax.make_jaxpr(call)(*(leaves[index] for index in traced))
+    def trace(self, changed: Mapping[int, DType] | None = None) -> ClosedJaxpr:
+        """Trace the call.
+
+        Args:
+            changed: inputs of the program to trace with a different dtype, by their numbers.
+
+        Raises:
+            Exception: any error that the function raises.
+        """
+        leaves = list(self._leaves)
+        for number, dtype in (changed or {}).items():
+            place = self._traced[number]
+            leaves[place] = jax.ShapeDtypeStruct(np.shape(leaves[place]), dtype)
+        trace: Any = getattr(self._function, "trace", None)
+        if trace is not None and hasattr(self._function, "lower"):
+            args, kwargs = self._tree.unflatten(leaves) if changed else self._arguments
+            return trace(*args, **kwargs).jaxpr
+
+        def call(*values: Any) -> Any:
+            given = list(leaves)
+            for index, value in zip(self._traced, values, strict=True):
+                given[index] = value
+            args, kwargs = self._tree.unflatten(given)
+            return [leaf for leaf in jax.tree.leaves(self._function(*args, **kwargs)) if _is_value(leaf)]
+
+        return jax.make_jaxpr(call)(*(leaves[index] for index in self._traced))
+
+    def inputs(self, program: ClosedJaxpr | Jaxpr) -> dict[Any, int]:
+        """The inputs of the traced program with their numbers; empty if the function has static arguments."""
+        inputs = open_jaxpr(program).invars
+        return {var: number for number, var in enumerate(inputs)} if len(inputs) == len(self._traced) else {}
+
+    def argument(self, number: int) -> tuple[str, bool]:
+        """The name of the argument that has an input of the program, and whether it is that input alone."""
+        part, key, *rest = self._paths[self._traced[number]]
+        if getattr(part, "idx", None) == 1:
+            return str(getattr(key, "key", "")), not rest
+        with suppress(TypeError, ValueError):
+            names = list(inspect.signature(self._user_function).parameters)
+            place = getattr(key, "idx", 0) - self._states
+            return names[place] if 0 <= place < len(names) else "", not rest
+        return "", not rest
 
 
 def _is_value(leaf: Any) -> bool:
@@ -154,14 +193,16 @@ class WidenedProgram:
         ))  # fmt: skip
 
 
-def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
+def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None = None) -> WidenedProgram:
     """Find the casts of a traced program.
 
     Args:
         program: the program.
         cost: whether to find the equations that are wider because of them, and by how many bytes.
+        call: the call that was traced, to try fixes; None if it is unknown.
     """
-    classifier, liveness, flow = CastClassifier(), Liveness(), WideningFlow()
+    classifier, liveness = CastClassifier(), Liveness()
+    flow = WideningFlow(classifier.origin_of)
     found: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
     extra: Counter[int] = Counter()
@@ -180,6 +221,11 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
             promotion = classifier.hidden(site, flow.is_widened, found[first].source)
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
+    trials = None if call is None else _FixTrials(call, program, classifier)
+    for number, sources in flow.handed.items():
+        if flow.cause(number) == number:
+            fix = "" if trials is None else trials.fix(found[number], sources)
+            found[number] = replace(promotion_of_caller(found[number]), fix=fix)
     if not cost:
         return WidenedProgram(CastReport(_in_order(found, flow, _roots(found, flow, hidden, None))), {}, frozenset())
     of_roots: Counter[int] = Counter()
@@ -191,6 +237,65 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool) -> WidenedProgram:
         {place: roots[flow.cause(number)] for place, number in widened.items()},
         frozenset(place for place, numbers in met.items() if any(flow.cause(number) == number for number in numbers)),
     )
+
+
+class _FixTrials:
+    """Casts of arguments that undo promotions, each shown only if the program traced again with it has none.
+
+    Args:
+        call: the call that was traced.
+        program: the traced program.
+        classifier: the classifier of its casts.
+    """
+
+    def __init__(self, call: _Call, program: ClosedJaxpr | Jaxpr, classifier: CastClassifier) -> None:
+        self._call = call
+        self._inputs = call.inputs(program)
+        self._classifier = classifier
+        self._reports: dict[tuple[int, DType], CastReport | None] = {}
+
+    def fix(self, cast: Cast, sources: tuple[Hashable, Hashable]) -> str:
+        """What to write instead of a call that hands a library floats of two dtypes; empty if nothing helps.
+
+        Args:
+            cast: the cast of the library.
+            sources: where its operand and the wider value come from.
+        """
+        narrow, wide = sources
+        choices = [
+            f"{self._tried(cast, narrow, cast.target)} to compute in {cast.target}",
+            f"{self._tried(cast, wide, cast.source)} to stay in {cast.source}",
+        ]
+        return OR.join(choice for choice in choices if not choice.startswith(" "))
+
+    def _tried(self, cast: Cast, source: Hashable, dtype: DType) -> str:
+        number = self._inputs.get(source)
+        if number is None:
+            return ""
+        name, is_array = self._call.argument(number)
+        text = self._classifier.argument(cast.path[-1][0], name, is_array=is_array)
+        key = number, dtype
+        if not text or (key not in self._reports and len(self._reports) == _TRIALS):
+            return ""
+        if key not in self._reports:
+            self._reports[key] = None
+            with suppress(Exception):  # the function may check its arguments
+                self._reports[key] = find_widened(self._call.trace({number: dtype}), cost=False).report
+        report = self._reports[key]
+        return "" if report is None or _has_promotion(report, cast) else as_method(text, dtype)
+
+
+def _has_promotion(report: CastReport, cast: Cast) -> bool:
+    """Whether a report has promotions in the expression of a cast, or the same step of the library."""
+    here = [each for each in report if each.place == cast.place]
+    same = [each for each in here if (each.source, each.target, each.reason) == (cast.source, cast.target, cast.reason)]
+    return bool(same) or any(each.kind == "promotion" for each in here)
+
+
+def _report_with(call: _Call, changed: Mapping[int, DType]) -> CastReport | None:
+    with suppress(Exception):  # the function may check its arguments
+        return find_widened(call.trace(changed), cost=False).report
+    return None
 
 
 def _same_category(cast: Cast) -> bool:
@@ -211,7 +316,7 @@ def _roots(
     for number in {*causes}:
         cast = found[number]
         fix = cast.fix
-        if not fix and number in elsewhere and cast.expression and _same_category(cast):
+        if not fix and cast.kind != "promotion" and number in elsewhere and cast.expression and _same_category(cast):
             fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
         roots[number] = replace(
             cast,
@@ -293,7 +398,8 @@ def record_jitted() -> Generator[list[Recorded]]:
     recorded: list[Recorded] = []
 
     def record(call: JittedCall) -> None:
-        recorded.append(Recorded(call.name, call.types, casts_of(call.program)))
+        report = find_widened(call.program, cost=False, call=_Call(call.function, call.args, call.kwargs)).report
+        recorded.append(Recorded(call.name, call.types, report))
 
     with watch_jitted(record):
         yield recorded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,10 @@ from jax.extend.core import Jaxpr, Literal, Var
 from supremum.formats import CATEGORIES, as_format
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Site, aval_of, callees, is_backward, loop_operands
+from supremum.jaxprs import USER, Site, aval_of, callees, is_backward, loop_operands
 from supremum.tracing.cast import DELIBERATE, Cast
 from supremum.tracing.expressions import known_dtype
-from supremum.tracing.origins import RESHAPES
+from supremum.tracing.origins import RESHAPES, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,17 @@ class _Width:
         fresh: whether it is the result of that cast, at most reshaped.
         stored: whether it is computed from an argument or a constant of this dtype, so that it would be as wide
             without any cast.
+        source: for a value that is as wide as the user made it, the input of the program that it is computed from, or
+            the place of the expression that made it; None for values that a library makes or casts.
     """
 
     cast: int | None = None
     fresh: bool = False
     stored: bool = False
+    source: Hashable = None
 
 
-_OF_ARGUMENT = _Width(stored=True)
+_OF_LITERAL = _Width(stored=True)
 _OF_NUMBER = _Width()
 
 
@@ -65,17 +68,25 @@ class WideningFlow:
     asked for start nothing and follow from nothing. Nor do bools and integers that become floats: a program of floats
     makes them everywhere, and the float that they meet is as wide as it was.
 
+    Args:
+        origin_of: finds where an equation comes from.
+
     Attributes:
         asked_for: casts that met a value which the user widened on purpose, each with the cast that widened it.
+        handed: steps of libraries that widen a float because the user's code hands them a wider one, each with the
+            sources of the narrow and of the wide value.
         met: the casts whose results the equation that was visited last combines with other values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, origin_of: Callable[[Site], Origin]) -> None:
+        self._origin_of = origin_of
         self._frames: list[_Frame] = []
         self._casts: list[Cast] = []
         self._settled = set[int]()
         self._causes: dict[int, int] = {}
         self.asked_for: dict[int, int] = {}
+        self.handed: dict[int, tuple[Hashable, Hashable]] = {}
+        self._sources: dict[int, Hashable] = {}
         self.met: tuple[int, ...] = ()
         self._forward: dict[Any, int] = {}
 
@@ -168,29 +179,49 @@ class WideningFlow:
                 continue
             pairs = zip(widths, dtypes, strict=True)
             alike = [width for width, dtype in pairs if dtype is not None and dtype == made]
-            frame.widths[out], found = self._meet(alike, is_reshape=equation.primitive in RESHAPES)
+            frame.widths[out], found = self._meet(alike, site)
             hidden = found if hidden is None else hidden
+            if (place := self._made_at(site, out)) is not None:
+                frame.widths[out] = _Width(stored=True, source=place)
         return hidden
+
+    def _made_at(self, site: Site, out: Any) -> Hashable:
+        """The user's expression that makes a value of no other of its dtype, as `jnp.ones(3)` does; None if none."""
+        made = aval_of(out)
+        variables = (aval_of(atom) for atom in site.equation.invars if isinstance(atom, Var))
+        if made.weak_type or any(getattr(aval, "dtype", None) == made.dtype for aval in variables):
+            return None
+        maker = self._origin_of(site).maker
+        return maker if maker is not None and maker.owner == USER else None
 
     def _of_cast(self, number: int, operand: _Width, *, is_strong: bool = False) -> _Width:
         cast = self._casts[number]
         if cast.converts and cast.kind not in DELIBERATE:
-            return _OF_ARGUMENT if is_strong and cast.kind == "conversion" else _OF_NUMBER
+            is_made = is_strong and cast.kind == "conversion"
+            return _Width(stored=True, source=cast.place) if is_made else _OF_NUMBER
         if _starts_widening(cast):
-            return _Width(number, fresh=True)
+            self._sources[number] = operand.source
+            return _Width(number, fresh=True, source=cast.place if cast.kind == "explicit" else None)
+        if operand.cast is not None:
+            root = self.cause(operand.cast)
+            before = self._casts[root]
+            # A library that brings the result back to its own dtype widens on purpose.
+            if (cast.kind, cast.place, cast.target) == (before.kind, before.place, before.source):
+                self.handed.pop(root, None)
         if operand.cast is not None and cast.kind not in DELIBERATE and not self._is_deliberate(operand.cast):
             self._causes[number] = operand.cast
         return _OF_NUMBER
 
-    def _meet(self, widths: Sequence[_Width], *, is_reshape: bool) -> tuple[_Width, int | None]:
+    def _meet(self, widths: Sequence[_Width], site: Site) -> tuple[_Width, int | None]:
         """The width of a result, and the cast that hides that this operation would widen.
 
         Args:
             widths: those of the operands with the dtype of the result.
-            is_reshape: whether the result is still the same value.
+            site: the equation.
         """
-        if is_reshape and widths:
+        if site.equation.primitive in RESHAPES and widths:  # still the same value
             return widths[0], None
+        source = next((w.source for w in widths if w.source is not None), None)
         started = [w.cast for w in widths if w.cast is not None and not w.fresh and not self._is_deliberate(w.cast)]
         fresh = [w.cast for w in widths if w.cast is not None and w.fresh and not self._is_deliberate(w.cast)]
         self.met += tuple(fresh)
@@ -203,18 +234,29 @@ class WideningFlow:
                     self._causes[number] = earlier
                 elif earlier is None and asked is not None:
                     self.asked_for[number] = asked
+        ours = min(map(self.cause, (*started, *fresh)), default=None)
+        for number in fresh if source is not None else ():
+            self._hand(number, source, site)
         stored = any(width.stored for width in widths)
         hidden = earlier if stored and not fresh else None
-        ours = min(map(self.cause, (*started, *fresh)), default=None)
         ours = asked if ours is None else ours
-        return _Width(ours, stored=stored and ours is None), hidden
+        is_of_user = ours is None or self._is_deliberate(ours)
+        return _Width(ours, stored=stored and ours is None, source=source if is_of_user else None), hidden
+
+    def _hand(self, number: int, source: Hashable, site: Site) -> None:
+        """Note that a value which a library just widened meets one that came as wide into the same call."""
+        cast = self._casts[number]
+        if cast.kind != "library" or number in self._causes or source == cast.place:
+            return
+        if self._origin_of(site).user == cast.place:
+            self.handed[number] = self._sources.get(number), source
 
     def _is_deliberate(self, number: int) -> bool:
         return self._casts[number].kind in DELIBERATE
 
     def _width(self, atom: Any) -> _Width:
         if isinstance(atom, Literal):
-            return _OF_NUMBER if aval_of(atom).weak_type else _OF_ARGUMENT
+            return _OF_NUMBER if aval_of(atom).weak_type else _OF_LITERAL
         for frame in reversed(self._frames):
             if atom in frame.widths:
                 return frame.widths[atom]
@@ -235,7 +277,8 @@ class WideningFlow:
         if site.caller is None:
             inputs = (*site.function.constvars, *site.function.invars)
             frame.widths = {
-                var: _OF_NUMBER if getattr(var.aval, "weak_type", False) else _OF_ARGUMENT for var in inputs
+                var: _OF_NUMBER if getattr(var.aval, "weak_type", False) else _Width(stored=True, source=var)
+                for var in inputs
             }
         else:
             frame.widths = self._inputs(site.caller, site.function)
