@@ -16,7 +16,7 @@ from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.data_frames import fix_of_missing_values
 from supremum.errors import OperandError, SupremumError
-from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype
+from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
 
