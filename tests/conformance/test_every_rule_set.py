@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from slowly import for_each
-from supremum import PromotionError, explain, get_rules
+from supremum import PromotionError, RuleSet, explain, get_rules
 from supremum.analysis.tables import STANDARD_TYPES
 from supremum.formats import FORMATS, as_format, is_available
 from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
-from supremum.operations import as_operation
+from supremum.operations import OPERATIONS, Family, Operation, Result, as_operation
 from supremum.rules import rule_names
 from supremum.rules.names import FOLLOWING, HOMES
 from supremum.rules.verdicts import LOSSES_AS_DIVISION
@@ -30,6 +30,36 @@ ASKED_TOO = {"tinygrad": ("bitwise_left_shift", "logical_and", "solve")}
 """More operations whose fixes are tried."""
 RULE_SETS = list(HOMES)
 every_rule_set = pytest.mark.parametrize("rules", RULE_SETS)
+
+
+NEW_OPERATIONS = [
+    Operation("gcd", 2, Result.COMMON, ("integer",)), Operation("erf", 1, Result.FLOAT, ("float",)),
+    Operation("median", 1, Result.FLOAT, ("float",), family=Family.REDUCTION),
+    Operation("block", None, Result.COMMON, ("integer", "float"), family=Family.WHOLE),
+]  # fmt: skip
+
+
+@every_rule_set
+def test_operations_that_were_not_measured_are_refused_for_that_reason(rules):
+    rule_set = get_rules(rules)
+    asked = {name for name, row in OPERATIONS.items() if row.family is not Family.QUESTION}
+    assert rule_set.measured == asked  # a new row is not among them until the rule set names it
+    for row in NEW_OPERATIONS:
+        operands = [as_operand("float32")] * (row.arity or 2)
+        for into in (None, as_operand("float32")):
+            decision = rule_set.decide(row, operands, into)
+            assert decision.reason == (f"{row.name} was not measured with {rule_set.library or rules}",)
+            assert (decision.result, decision.fix) == (None, None)
+
+
+def test_lattices_of_users_decide_new_operations_by_the_row_alone():
+    mine = RuleSet.from_lattice("mine", {"int8": ["int16"], "int16": ["float32"]})
+    gcd, erf, median, block = NEW_OPERATIONS
+    narrow, wide = as_operand("int8"), as_operand("int16")
+    assert [mine.decide(row, (narrow, wide)).dtype for row in (gcd, block)] == ["int16", "int16"]
+    assert "does not accept float" in mine.decide(gcd, (narrow, as_operand("float32"))).reason[-1]
+    assert mine.decide(erf, (as_operand("float32"),)).dtype == "float32"
+    assert not mine.decide(median, (wide,))  # reductions have rows of their own
 
 
 # NumPy searches for a function's loop. Some formats of ml_dtypes can be cast safely to each other, and NumPy then finds

@@ -171,10 +171,14 @@ def test_nan_and_na_beside_nullable_columns_give_the_dtypes_of_pandas(rules):
     pandas = import_or_skip("pandas")
     mask, different, compared = pandas.Series([True, False]), {}, 0
     calls = {
-        "where": lambda column, value: column.where(mask, value), "clip": lambda column, value: column.clip(value, value),
-        "assign": None, "add": lambda column, value: column + value, "divide": lambda column, value: column / value,
-        "pow": lambda column, value: column**value, "equal": lambda column, value: column == value,
-    }  # fmt: skip
+        "where": lambda column, value: column.where(mask, value),
+        "clip": lambda column, value: column.clip(value, value),
+        "assign": None,
+        "add": lambda column, value: column + value,
+        "divide": lambda column, value: column / value,
+        "pow": lambda column, value: column**value,
+        "equal": lambda column, value: column == value,
+    }
     for (name, plain), (operation, call), value in product(
         NULLABLE_NAMES.items(), calls.items(), (float("nan"), pandas.NA, float("inf"), 1.5)
     ):

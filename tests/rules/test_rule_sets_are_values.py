@@ -78,7 +78,8 @@ def test_the_repr_of_a_rule_set_is_one_line_with_its_name():
 
 def test_rule_sets_that_differ_in_any_field_are_unequal():
     different = {
-        "name": "other", "summary": "other", "source": "other", "accepts": {"add": ("float",)}, "stands_in": {},
+        "name": "other", "summary": "other", "source": "other", "measured": frozenset({"add"}),
+        "accepts": {"add": ("float",)}, "stands_in": {},
         "follows": {"clip": "add"}, "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
         "column_formats": frozenset({"int128"}),
         "library": "other", "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,

@@ -18,7 +18,7 @@ from supremum.operations import Operation
 from supremum.rules.array_casts import ArrayCasts
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, checked_ints
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, checked_ints
 
 # A Python number is below the formats that it may be combined with: an int is below every integer and every float.
 _EDGES: dict[str, tuple[str, ...]] = {
@@ -62,6 +62,7 @@ ARRAY_API = ArrayApiRules(
     defaults={"int*": "int64", "float*": "float64", "complex*": "complex128"},
     # The standard leaves it to the library what happens if bounds or ends have a different dtype than the array.
     agreeing=frozenset(("clip", "diff")),
+    measured=MEASURED,
     stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
     library="the array API standard",
     # "Conversions ... out of range" are unspecified (astype), so no number is right.

@@ -21,7 +21,7 @@ from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
 from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, ints_beyond
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, ints_beyond
 
 _X64_EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("int*",),
@@ -225,6 +225,7 @@ JAX_X64 = JaxRuleSet(
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
     reductions=_reductions("int64", "uint64", "float64"),
+    measured=MEASURED,
     stands_in=LOSSES_AS_DIVISION,
     library=_LIBRARY,
     array_casts=_CASTS,

@@ -22,7 +22,7 @@ from supremum.operations import OPERATIONS, Family, Operation
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, climb, ints_beyond
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, Storing, climb, ints_beyond
 
 _ORDER = Lattice(
     {
@@ -150,6 +150,7 @@ KERAS = KerasRules(
     | {"clip": CATEGORIES[:3], "cross": CATEGORIES[1:]},
     lacks={"solve": NARROW_FLOATS},
     reductions=_REDUCTIONS,
+    measured=MEASURED,
     stands_in={"positive": "negative", "copysign": "atan2", "vecdot": "matmul"} | LOSSES_AS_DIVISION,
     library="Keras",
     # `Variable.assign` casts its argument, and `assign_add` assigns a sum (keras/src/backend/common/variables.py).

@@ -25,7 +25,7 @@ from supremum.rules.array_casts import C_ROUTES, HALVES, ArrayCasts, through_flo
 from supremum.rules.lattices import SIGNED, UNSIGNED, weak_defaults
 from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, Storing, climb
+from supremum.rules.verdicts import ALREADY, MEASURED, Storing, climb
 
 _ORDER = Lattice(
     {
@@ -254,6 +254,7 @@ MLX = MlxRules(
     summary="MLX on the CPU: JAX's lattice, but uint64 with a signed integer is float32, and complex64 is above all",
     source="MLX 0.32.4, promote_types in mlx/dtype.cpp",
     accepts=_ACCEPTS,
+    measured=MEASURED,
     stands_in=to("atan2", "hypot copysign nextafter")
     | {"fmax": "maximum", "fmin": "minimum", "signbit": "isnan", "poisson_nll_loss": "divide"},
     item=Storing.CAST,  # `a[0] = b`; `a += b` changes the dtype of `a`, and `a.at[0].add(b)` makes a new array

@@ -56,10 +56,12 @@ _CASTS = ArrayCasts(
     through=through_float32("bfloat16", *BYTES),  # of ml_dtypes; to its own float16 NumPy rounds once
 )
 _MAXIMUM = as_operation("maximum")
+_FOLLOWS = to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"}
 SHARED: dict[str, Any] = {
+    "measured": frozenset(("where", "solve", *FUNCTIONS, *LOSSES_AS_DIVISION, *_FOLLOWS, *_REDUCTIONS)),
     "accepts": {"cross": CATEGORIES[1:]},
     "stands_in": LOSSES_AS_DIVISION,
-    "follows": to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"},
+    "follows": _FOLLOWS,
     "reductions": _REDUCTIONS,
     "library": "NumPy",
     "array_casts": _CASTS,
@@ -135,9 +137,7 @@ class NumpyRules(NumpyFunctions):
             return self._run(operation, operands)
         if operation.name == "where":
             return checked_ints(self._meet(operation, operands), operands)
-        if operation.name in ("result_type", "promote_types"):
-            return self._meet(operation, operands)
-        return Verdict.refuse(f"NumPy has no function {operation.name}")
+        return self._meet(operation, operands)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if len(operands) == 1:

@@ -82,8 +82,6 @@ class NumpyLegacyRules(NumpyFunctions):
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is Family.REDUCTION:
             return self._reduce(operation, operands)
-        if operation.name not in (*FUNCTIONS, "result_type", "promote_types", "where", "solve"):
-            return Verdict.refuse(f"NumPy has no function {operation.name}")
         if absent := [o.format.name for o in operands if o.dtype is not None and o.format.name in _ABSENT]:
             return Verdict.refuse(f"ml_dtypes 0.5.4, the last for NumPy 1.26, has no {listed(absent)}")
         if operation.name == "solve":

@@ -24,7 +24,7 @@ from supremum.rules.array_casts import C_ROUTES, HALVES, NATIVE, ArrayCasts, thr
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, Storing, given
+from supremum.rules.verdicts import ALREADY, MEASURED, Storing, given
 
 _ORDER = Lattice(
     {
@@ -160,11 +160,6 @@ class PaddleRuleSet(RuleSet):
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), operand.ndim == 0)
 
-    def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
-        if operation.name not in _TABLE:
-            return Verdict.refuse(f"these rules have no measurement of Paddle's {operation.name}")
-        return super()._settle_operation(operation, operands)
-
     def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
         row, dtype = _TABLE[operation.name], common.dtype
         if str(dtype) in row.computes:
@@ -297,6 +292,7 @@ PADDLE = PaddleRuleSet(
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
     source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; Paddle type promotion",
     accepts=_ACCEPTS,
+    measured=MEASURED,
     item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor
     agreeing=frozenset(("concat", "stack", "diff", "solve")),
     lacks={"solve": NARROW_FLOATS},

@@ -73,6 +73,7 @@ _HELD_AS = {"float16": "float32"}
 # `s += t` gives the name `s` to a new column if the dtype changes, and `s.iloc[0] = v` raises if `v` does not fit. Rule
 # sets store only results of the dtype by default.
 _SHARED: dict[str, Any] = {
+    "measured": SHARED["measured"],
     "accepts": SHARED["accepts"],
     "never_missing": frozenset(("sum", "prod", "any", "all")),
     "stands_in": SHARED["stands_in"],

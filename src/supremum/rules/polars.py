@@ -27,7 +27,7 @@ from supremum.rules.array_casts import ArrayCasts, through_float32
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, Storing
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, Storing
 
 _row = partial(as_format, columns=True)
 _WIDEST = _row("int128")
@@ -329,6 +329,7 @@ POLARS = PolarsRules(
     summary="Polars 2: supertypes of columns, and Python ints in the narrowest type that holds them",
     source="Polars 2.1.0, crates/polars-core/src/utils/supertype.rs",
     accepts=_ACCEPTS,
+    measured=MEASURED,
     stands_in=_STAND_INS,
     lacks={"negative": tuple(row.name for row in (*_UNSIGNED_ROWS, *COLUMN_FORMATS))},
     reductions=_REDUCTIONS,

@@ -24,7 +24,7 @@ from supremum.rules.array_casts import C_ROUTES, ArrayCasts
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, Storing, climb, given
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, Storing, climb, given
 
 _ORDER = Lattice(
     {
@@ -209,6 +209,7 @@ PYARROW = PyArrowRules(
     summary="PyArrow's functions: Python numbers count as int64 and float64, and integers take the type of a float",
     source="PyArrow 26.0.1, CommonNumeric in arrow/compute/kernels/codegen_internal.cc",
     accepts=_ACCEPTS,
+    measured=MEASURED,
     stands_in=_STANDS_IN,
     lacks=to(_HALF, (name for name in OPERATIONS if name not in _OF_HALF.split())),
     item=Storing.CAST,  # as in `fill_null`, which casts numbers; arrays are immutable

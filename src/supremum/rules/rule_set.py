@@ -52,6 +52,8 @@ class RuleSet(ABC):
         name: the name that users pass.
         summary: one line that says which rules these are.
         source: the document or software that these rules reproduce.
+        measured: the operations that the framework was asked for, by name; other operations are refused, but not plain
+            promotion. None for rules that decide about any operation by its row in `operations`.
         accepts: the categories that an operation accepts, where they differ from those of its row in `operations`.
         stands_in: for each function that the framework lacks, the function whose rules apply instead. The function
             accepts the same categories, but none above those of its own row.
@@ -87,6 +89,7 @@ class RuleSet(ABC):
     name: str
     summary: str
     source: str
+    measured: frozenset[str] | None = field(default=frozenset(), kw_only=True)
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
@@ -161,6 +164,7 @@ class RuleSet(ABC):
             lattice=order,
             defaults=held,
             joins_defaults=False,
+            measured=None,
             stands_in=LOSSES_AS_DIVISION,
             reductions=standard(integer.name, f"uint{integer.bits}", tuple(order.nodes)),
             library=name,
@@ -371,8 +375,15 @@ class RuleSet(ABC):
         """The refusal of an operation that does not accept the common type of its operands; None if it does."""
         return None if as_format(dtype).category in self._accepts(operation) else takes_no(operation, met, dtype)
 
+    def _is_measured(self, operation: Operation) -> bool:
+        """Whether the framework was asked for an operation, or the rules decide by its row alone."""
+        is_plain = operation is ASSIGN or operation.family is Family.QUESTION
+        return self.measured is None or is_plain or operation.name in self.measured
+
     def _settle(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a call; if the framework lacks the function, the verdict on its stand-in."""
+        if not self._is_measured(operation):
+            return Verdict.refuse(f"{operation.name} was not measured with {self.library or self.name}")
         if operation.name in self.agreeing and (why := disagreement(operation, operands)):
             return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
@@ -445,8 +456,8 @@ class RuleSet(ABC):
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
         from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
 
-        if any(operand.is_missing_value for operand in operands):
-            return None  # it cannot be cast
+        if not self._is_measured(operation) or any(operand.is_missing_value for operand in operands):
+            return None  # no cast changes that
         operands, target = self._without_flags(operands, target)
         settle, into = partial(self._verdict, operation, target=target), target and target[0]
         call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)

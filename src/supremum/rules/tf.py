@@ -25,7 +25,7 @@ from supremum.rules.array_casts import HALVES, NATIVE, PACKING_ROUTES, ArrayCast
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
 from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, climb, ints_beyond
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, climb, ints_beyond
 
 _ORDER = Lattice(
     {
@@ -233,6 +233,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
         source="TensorFlow 2.21.0",
         mode=mode,
         accepts=_ACCEPTS,
+        measured=MEASURED,
         stands_in=_STANDS_IN,
         lacks={"solve": NARROW_FLOATS},
         reductions=REDUCTIONS,

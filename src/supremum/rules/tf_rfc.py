@@ -23,7 +23,7 @@ from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import Operation, Result
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import CASTS, REDUCTIONS
-from supremum.rules.verdicts import ALREADY
+from supremum.rules.verdicts import ALREADY, MEASURED
 
 
 def _rank(row: Format) -> int:
@@ -207,6 +207,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     source=_SOURCE,
     mode=Mode.ALL,
     accepts=_ACCEPTS,
+    measured=MEASURED,
     reductions=REDUCTIONS,
     array_casts=CASTS,
 )

@@ -29,7 +29,7 @@ from supremum.rules.array_casts import (
 from supremum.rules.lattices import SIGNED, UNSIGNED, weak_defaults
 from supremum.rules.reductions import BITS, TRUTH, Reduction, to
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, given
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, Storing, given
 
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 _SIXTEEN_BITS = ("float16", "bfloat16")  # in the order in which tinygrad prefers them
@@ -177,6 +177,7 @@ TINYGRAD = TinygradRules(
     defaults=weak_defaults("int32", "float32", "complex64"),
     joins_defaults=False,
     accepts=to(_REAL, (name for name in OPERATIONS if name not in f"{_LACKS} {_OF_BITS}".split())),
+    measured=MEASURED,
     stands_in=_STANDS_IN,
     reductions=_REDUCTIONS,
     library="tinygrad",

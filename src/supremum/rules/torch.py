@@ -31,7 +31,7 @@ from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet, Target
 from supremum.rules.runtimes import Runtime
-from supremum.rules.verdicts import ALREADY, Storing
+from supremum.rules.verdicts import ALREADY, MEASURED, Storing
 
 # Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
 _ORDER = Lattice(
@@ -471,6 +471,7 @@ TORCH = TorchRules(
     agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),
     lacks={"solve": (*NARROW_FLOATS, "complex32")},
     reductions=_REDUCTIONS,
+    measured=MEASURED,
     library="torch",
     array_casts=_CASTS,
 )

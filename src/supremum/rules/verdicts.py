@@ -19,6 +19,18 @@ _BOOL = as_format("bool").dtype
 LOSSES_AS_DIVISION: dict[str, str] = dict.fromkeys(("huber_loss", "poisson_nll_loss", "l1_loss", "mse_loss"), "divide")
 """The stand-in for losses that a framework lacks; like division, they convert integers to floats."""
 
+_NAMES = """
+    add subtract multiply divide floor_divide remainder pow maximum minimum fmax fmin where atan2 hypot copysign
+    nextafter logaddexp huber_loss poisson_nll_loss l1_loss mse_loss equal not_equal less less_equal greater
+    greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift
+    bitwise_right_shift positive negative square round sign conj ceil floor trunc abs real imag isfinite isinf isnan
+    signbit bitwise_invert logical_not exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan
+    sinh cosh tanh asinh acosh atanh sum prod cumulative_sum cumulative_prod mean var std any all min max concat
+    stack clip diff matmul tensordot vecdot outer cross solve
+"""
+MEASURED: frozenset[str] = frozenset(_NAMES.split())
+"""The operations that every framework was asked for. They are literal names, so that a new row is not among them."""
+
 ALREADY = "the operands already have this dtype"
 
 
