@@ -219,12 +219,12 @@ def test_the_explorer_converts_numbers_as_python_does(tmp_path):
     node = find_program("node")
     folder = Path(supremum.__path__[0])
     cases, expected = [], []
-    for row, middle in itertools.product((*FLOATS, *INTEGERS), ("", "float32", "int64")):
-        for value in numbers_near(row):
+    for row, middle in itertools.product((*FLOATS, *INTEGERS, as_format("bool")), ("", "float32", "int64")):
+        for value in (*numbers_near(row), math.nan):
             steps = [as_format(name) for name in (middle, row.name) if name]
-            if isinstance(value, float) and not all(each.is_inexact for each in steps):
+            if isinstance(value, float) and any(each.category == "integer" for each in steps):
                 continue
-            if any(a.is_inexact and not b.is_inexact for a, b in itertools.pairwise(steps)):
+            if any(a.is_inexact and b.category == "integer" for a, b in itertools.pairwise(steps)):
                 continue
             new_value = converted(value, steps)
             kind_of_change = change(value, new_value, steps[-1])

@@ -102,6 +102,17 @@ def test_numpy_scalars_are_read_as_the_numbers_that_torch_reads(name):
     assert departing == {*departures}
 
 
+@pytest.mark.parametrize("keyword", ["min", "max"])
+def test_clip_with_a_tensor_as_its_one_bound_agrees_with_installed_torch(keyword):
+    different = {}
+    for a, b in itertools.product(judge.TENSORS, repeat=2):
+        theirs = judge.call(lambda x, bound: torch.clamp(x, **{keyword: bound}), judge.TENSORS[a], judge.TENSORS[b])
+        ours = _ours(TORCH, "clip", SEEN[a], SEEN[b])
+        if ours != theirs and not judge.without_kernel(theirs):
+            different[a, b] = (ours, theirs)
+    assert different == {}
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_arrays_read_numpy_scalars_as_numbers_under_the_rules_of_torch(library):
     with use_rules("torch"):

@@ -19,8 +19,8 @@ function magnitude(value) {
 }
 
 function wrapped(value, { bits, signed }) {
-  if (!bits) return BigInt(value !== 0n);
-  return signed ? BigInt.asIntN(bits, value) : BigInt.asUintN(bits, value);
+  if (!bits) return BigInt(value != 0); // a bool
+  return signed ? BigInt.asIntN(bits, BigInt(value)) : BigInt.asUintN(bits, BigInt(value));
 }
 
 function beyond(value, row) {
@@ -52,7 +52,7 @@ function rounded(value, row) {
 }
 
 function converted(value, rows) {
-  return rows.reduce((found, row) => ("bits" in row ? wrapped(BigInt(found), row) : rounded(found, row)), value);
+  return rows.reduce((found, row) => ("bits" in row ? wrapped(found, row) : rounded(found, row)), value);
 }
 
 // Whether two numbers are further apart than half of a third one times a power of two.
@@ -68,7 +68,8 @@ function isFurther(value, becomes, times, power) {
 function howChanged(value, becomes, row) {
   // A BigInt equals the number that it is.
   if ((Number.isNaN(value) && Number.isNaN(becomes)) || value == becomes) return null;
-  if ("bits" in row) return "wraps";
+  if (row.bits === 0 && BigInt(value != 0) === becomes) return null; // whether it is zero is all that was asked
+  if ("bits" in row) return row.bits || typeof value === "bigint" ? "wraps" : "underflows";
   if (!Number.isFinite(becomes) || value === Infinity || value === -Infinity) return "overflows";
   if (becomes === 0) return "underflows";
   if (Math.abs(becomes) === row.max && isFurther(value, becomes, 1, row.highest - row.mantissa)) return "overflows";

@@ -237,9 +237,10 @@ class TorchRules(RuleSet):
 
     def read(self, value: Any) -> Any:
         """As in the base class; PyTorch reads a NumPy bool as a float (torch/csrc/utils/python_arg_parser.cpp)."""
-        if not isinstance(value, np.generic) or not value.dtype.isbuiltin:
-            return value
-        number = value.item()
+        scalar: Any = value
+        if not isinstance(value, np.generic) or not scalar.dtype.isbuiltin:
+            return scalar
+        number = scalar.item()
         return float(number) if isinstance(number, bool) else number
 
     def _key(self, operand: Operand) -> Hashable:
@@ -278,6 +279,8 @@ class TorchRules(RuleSet):
             return refusal
         if operation.name == "square":
             return self._square(operands)
+        if operation.name == "clip" and len(operands) == 2 and not operands[1].is_python_scalar:
+            return self._settle_operation(as_operation("maximum"), operands)  # `clamp_min` and `clamp_max` of a tensor
         if operation.name == "poisson_nll_loss":
             return self._poisson_nll_loss(operands)
         if operation.name in _SUBTRACTS and any(operand.category == "bool" for operand in operands):
