@@ -87,9 +87,9 @@ class CastClassifier:
             weak = any(aval_of(atom).dtype == source for atom in numbers)
             kind, reason = self._class(origin, intent, decision, weak, source, target)
             # The gradient of a float is a float, so that a conversion has no cast in the backward pass.
-            is_forward = not origin.backward and origin.maker is not None and kind != "conversion"
-            if is_forward and self._forward.get(origin.maker) != "promotion":
-                self._forward[origin.maker] = kind
+            maker = None if origin.backward or kind == "conversion" else origin.maker
+            if maker is not None and self._forward.get(maker) != "promotion":
+                self._forward[maker] = kind
         return Cast(
             source=source,
             target=target,

@@ -292,12 +292,6 @@ def _has_promotion(report: CastReport, cast: Cast) -> bool:
     return bool(same) or any(each.kind == "promotion" for each in here)
 
 
-def _report_with(call: _Call, changed: Mapping[int, DType]) -> CastReport | None:
-    with suppress(Exception):  # the function may check its arguments
-        return find_widened(call.trace(changed), cost=False).report
-    return None
-
-
 def _same_category(cast: Cast) -> bool:
     return as_format(cast.source).category == as_format(cast.target).category
 
