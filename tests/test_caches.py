@@ -27,6 +27,8 @@ from supremum.rules import memory_of
 # Functions with an unbounded cache, because they have few possible arguments.
 FINITE = {
     "_computes_in": "formats",
+    "_forms": "no argument",
+    "_intent_of_form": "Python's operators",
     "_cpu_flags": "no argument",
     "_cuts": "no argument",
     "_is_direct": "pairs of formats",

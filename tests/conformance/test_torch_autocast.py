@@ -287,6 +287,7 @@ def test_compositions_with_products_multiply_in_16_bits(function):
         assert products == [{"float16"}]
 
 
+@pytest.mark.filterwarnings("ignore:autocast casts nothing")
 @for_each("function, narrow", SENSITIVE.values())
 def test_sensitive_compositions_run_in_float32_except_listed_operations(function, narrow):
     assert in_16_bits(function, ["narrow"] * arity(function)) == set(narrow.split())

@@ -129,11 +129,13 @@ def here(case, dtype, ops):
     return found
 
 
+@pytest.mark.filterwarnings("ignore:autocast casts nothing")
 @for_each("case, dtype", itertools.product(CASES, ("bfloat16", "float32")), one_in=5, one_slow_in=4)
 def test_preset_for_the_cpu_runs_operations_as_torch_does(case, dtype):
     assert here(case, dtype, "torch-cpu") == on_torch_cpu(case, dtype)
 
 
+@pytest.mark.filterwarnings("ignore:autocast casts nothing")
 @for_each("case, dtype", itertools.product(CASES, ("bfloat16", "float32")), one_in=5, one_slow_in=4)
 def test_preset_for_cuda_runs_operations_as_the_lists_of_torch_say(case, dtype):
     assert here(case, dtype, "torch-cuda") == on_torch_cuda(case, dtype)

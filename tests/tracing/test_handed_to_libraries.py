@@ -90,6 +90,26 @@ def test_a_fix_is_shown_only_if_it_was_tried():
     assert cause.fixes == ()
 
 
+def test_a_fix_casts_arrays_and_no_containers():
+    def loss(weights, batch):
+        return LINEN.apply(weights, batch["x"] / 2).sum()
+
+    (cause,) = casts(loss)(WEIGHTS, {"x": X, "y": X}).causes
+    assert cause.fixes == ("(batch[\"x\"] / 2).astype('bfloat16') to stay in bfloat16",)
+    optimizer = optax.adam(1e-3, mu_dtype="float32")
+    weights = {"w": X.astype(BF16)}
+    (cause,) = casts(lambda g, s: optimizer.update(g, s))(weights, optimizer.init(weights)).causes
+    assert (cause.first.kind, cause.fixes) == ("promotion", ())
+
+
+def test_a_wider_bias_is_handed_too():
+    model = linear(param_dtype=BF16)
+    model.bias.set_value(jnp.zeros(4))
+    (cause,) = casts(call)(model, X.astype(BF16)).causes
+    assert (cause.first.kind, cause.first.expression) == ("promotion", "model(x)")
+    assert cause.fixes == ()  # of inputs, none helps
+
+
 def test_inputs_that_the_caller_makes_are_handed():
     for make in (lambda: jnp.ones(16), lambda: jax.random.normal(KEY, (16,)), lambda: np.ones(16, "float32")):
         (cause,) = casts(lambda model, make=make: model(make()))(mlp()).causes

@@ -87,9 +87,9 @@ class CastClassifier:
             weak = any(aval_of(atom).dtype == source for atom in numbers)
             kind, reason = self._class(origin, intent, decision, weak, source, target)
             # The gradient of a float is a float, so that a conversion has no cast in the backward pass.
-            is_forward = not origin.backward and origin.maker is not None and kind != "conversion"
-            if is_forward and self._forward.get(origin.maker) != "promotion":
-                self._forward[origin.maker] = kind
+            maker = None if origin.backward or kind == "conversion" else origin.maker
+            if maker is not None and self._forward.get(maker) != "promotion":
+                self._forward[maker] = kind
         return Cast(
             source=source,
             target=target,
@@ -145,21 +145,20 @@ class CastClassifier:
         fix = fix_of(decision, [text for _, text in rows], source, target, in_place=intent.in_place)
         return HiddenPromotion(maker, self._sources.text(maker), fix)
 
-    def argument(self, position: Position, name: str, *, is_array: bool) -> str:
-        """The source text of the argument of a call that an argument of the program is passed in; empty if unclear.
+    def argument(self, position: Position, value: str, *, is_array: bool) -> str:
+        """The source text of the argument of a call that passes on an input of the program; empty if unclear.
 
         Args:
             position: the position of the call.
-            name: the name of the program's argument, which may be unknown here.
-            is_array: whether that is one array, and not part of a container.
+            value: the input as Python would write it, such as `"batch['x']"`; its name may be unknown at the call.
+            is_array: whether it is an argument of the program by itself, and not in a container.
         """
         node = self._sources.node(position)
-        if not isinstance(node, ast.Call) or name in _names_in(node.func):
+        if not isinstance(node, ast.Call) or _mentions(node.func, value.partition("[")[0].partition(".")[0]):
             return ""
         values = (*node.args, *(each.value for each in node.keywords))
         given = [each for each in values if literal_of(each) is UNRESOLVED]
-        named = [each for each in given if name in _names_in(each)]
-        found = named or (given if is_array else [])
+        found = [each for each in given if _mentions(each, value)] or (given if is_array else [])
         return self._sources.source(position.file).text(found[0]) if len(found) == 1 else ""
 
     def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
@@ -259,8 +258,9 @@ def _decision(
     return None
 
 
-def _names_in(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+def _mentions(node: ast.AST, text: str) -> bool:
+    """Whether an expression has a name, or an element such as `batch['x']`, in it."""
+    return any(ast.unparse(each) == text for each in ast.walk(node) if isinstance(each, ast.expr))
 
 
 def promotion_of_caller(cast: Cast) -> Cast:

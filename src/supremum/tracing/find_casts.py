@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.tree_util import keystr
 
 from supremum.argument_checks import flag
 from supremum.formats import DType, as_format
@@ -129,15 +130,17 @@ class _Call:
         return {var: number for number, var in enumerate(inputs)} if len(inputs) == len(self._traced) else {}
 
     def argument(self, number: int) -> tuple[str, bool]:
-        """The name of the argument that has an input of the program, and whether it is that input alone."""
+        """An input of the program as Python would write it, and whether it is an argument by itself."""
         part, key, *rest = self._paths[self._traced[number]]
+        name = ""
         if getattr(part, "idx", None) == 1:
-            return str(getattr(key, "key", "")), not rest
-        with suppress(TypeError, ValueError):
-            names = list(inspect.signature(self._user_function).parameters)
-            place = getattr(key, "idx", 0) - self._states
-            return names[place] if 0 <= place < len(names) else "", not rest
-        return "", not rest
+            name = str(getattr(key, "key", ""))
+        else:
+            with suppress(TypeError, ValueError):
+                names = list(inspect.signature(self._user_function).parameters)
+                place = getattr(key, "idx", 0) - self._states
+                name = names[place] if 0 <= place < len(names) else ""
+        return f"{name}{keystr(tuple(rest))}", not rest
 
 
 def _is_value(leaf: Any) -> bool:
@@ -272,8 +275,8 @@ class _FixTrials:
         number = self._inputs.get(source)
         if number is None:
             return ""
-        name, is_array = self._call.argument(number)
-        text = self._classifier.argument(cast.path[-1][0], name, is_array=is_array)
+        value, is_array = self._call.argument(number)
+        text = self._classifier.argument(cast.path[-1][0], value, is_array=is_array)
         key = number, dtype
         if not text or (key not in self._reports and len(self._reports) == _TRIALS):
             return ""
@@ -290,12 +293,6 @@ def _has_promotion(report: CastReport, cast: Cast) -> bool:
     here = [each for each in report if each.place == cast.place]
     same = [each for each in here if (each.source, each.target, each.reason) == (cast.source, cast.target, cast.reason)]
     return bool(same) or any(each.kind == "promotion" for each in here)
-
-
-def _report_with(call: _Call, changed: Mapping[int, DType]) -> CastReport | None:
-    with suppress(Exception):  # the function may check its arguments
-        return find_widened(call.trace(changed), cost=False).report
-    return None
 
 
 def _same_category(cast: Cast) -> bool:

@@ -25,6 +25,8 @@ class _Width:
         cast: the number of the cast that widened it, or widened first what it was computed from; None if it was not
             widened.
         fresh: whether it is the result of that cast, at most reshaped.
+        joined: whether it was just computed from several such results, such as the product of inputs and weights that a
+            layer casts to the dtype of its bias.
         stored: whether it is computed from an argument or a constant of this dtype, so that it would be as wide
             without any cast.
         source: for a value that is as wide as the user made it, the input of the program that it is computed from, or
@@ -33,6 +35,7 @@ class _Width:
 
     cast: int | None = None
     fresh: bool = False
+    joined: bool = False
     stored: bool = False
     source: Hashable = None
 
@@ -186,10 +189,12 @@ class WideningFlow:
         return hidden
 
     def _made_at(self, site: Site, out: Any) -> Hashable:
-        """The user's expression that makes a value of no other of its dtype, as `jnp.ones(3)` does; None if none."""
+        """The user's expression that makes a float of no other of its dtype, as `jnp.ones(3)` does; None if none."""
         made = aval_of(out)
         variables = (aval_of(atom) for atom in site.equation.invars if isinstance(atom, Var))
-        if made.weak_type or any(getattr(aval, "dtype", None) == made.dtype for aval in variables):
+        if made.weak_type or not as_format(made.dtype).is_inexact:
+            return None
+        if any(getattr(aval, "dtype", None) == made.dtype for aval in variables):
             return None
         maker = self._origin_of(site).maker
         return maker if maker is not None and maker.owner == USER else None
@@ -235,13 +240,15 @@ class WideningFlow:
                 elif earlier is None and asked is not None:
                     self.asked_for[number] = asked
         ours = min(map(self.cause, (*started, *fresh)), default=None)
-        for number in fresh if source is not None else ():
+        joined = [w.cast for w in widths if w.cast is not None and w.joined]
+        for number in (*fresh, *joined) if source is not None else ():
             self._hand(number, source, site)
         stored = any(width.stored for width in widths)
         hidden = earlier if stored and not fresh else None
         ours = asked if ours is None else ours
         is_of_user = ours is None or self._is_deliberate(ours)
-        return _Width(ours, stored=stored and ours is None, source=source if is_of_user else None), hidden
+        source = source if is_of_user else None
+        return _Width(ours, joined=len({*fresh}) > 1, stored=stored and ours is None, source=source), hidden
 
     def _hand(self, number: int, source: Hashable, site: Site) -> None:
         """Note that a value which a library just widened meets one that came as wide into the same call."""

@@ -109,7 +109,6 @@ def test_suggested_ops_cast_the_products_that_were_left(name):
 # Programs where all products are cast, or where the user asked for those that are not.
 SILENT = {
     "products": (lambda x: x @ W, {}),
-    "no products": (lambda x: x + 1, {}),
     "a custom_vjp without products": (lambda x: jax.nn.relu(eqx.internal.nondifferentiable(x)) @ W, {}),
     "custom_jvp": (lambda x: jax.nn.silu(x) @ W, {}),
     "float32 asked for": (layer, {"policy": "float32"}),
@@ -122,7 +121,6 @@ SILENT = {
     "autocast of its own": (lambda x: autocast(layer, ops={"layer": "inside"})(x), {}),
     "a derivative, in which the rule is dissolved": (jax.grad(lambda x: layer(x).sum()), {}),
     "integers": (lambda x: (x.astype(int) @ W.astype(int)).astype(float), {}),
-    "complex": (lambda x: ((x + 1j) @ W).real, {}),
     "float8": (lambda x: (x.astype("float8_e4m3fn") @ W.astype("float8_e4m3fn")).astype(float), {}),
     "a cast by hand": (lambda x: x.astype("float32") @ W, {}),
     "a dot algorithm": (lambda x: jnp.matmul(x, W, precision=lax.DotAlgorithmPreset.F32_F32_F32), {}),
@@ -348,3 +346,51 @@ def test_suggested_ops_cast_the_products_in_odeint():
     assert uncast(solved, X, ops=suggested_ops(text, "inside")) == ""
     cast = autocast(solved, ops=suggested_ops(text, "inside"))
     assert set(products(cast, X)) == {"bfloat16"}
+
+
+def spectral(x):
+    """A step of a solver that computes with complex numbers, which are never cast."""
+    frequencies = jnp.fft.rfft(x)
+    return jnp.fft.irfft(frequencies * jnp.exp(-jnp.arange(frequencies.size) / 4.0), x.size).astype(x.dtype) + x
+
+
+def test_autocast_warns_once_if_it_casts_nothing():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for size in (8, 16):
+            for make in (autocast, lambda f: jax.jit(autocast(f))):
+                make(spectral)(jnp.ones(size))
+    assert [(each.category, each.filename) for each in caught] == [(UncastProductsWarning, __file__)]
+    text = str(caught[0].message)
+    assert text.startswith(
+        "autocast casts nothing: it runs products of real floats in bfloat16, and the function has none"
+    )
+    with warnings.catch_warnings(action="ignore"):
+        report = autocast(spectral).report(jnp.ones(8))
+    assert report.products.count == 0
+    assert report.products.casts_nothing
+    assert "autocast casts nothing" in report.summary()
+    assert "autocast casts nothing" in str(report)
+    autocast(spectral, enabled=False)(jnp.ones(8))  # warnings are errors here
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x + 1,
+    lambda x: jnp.exp(x).sum(),
+    lambda x: ((x + 1j) @ W).real,
+    jax.grad(lambda x: (jnp.abs(jnp.fft.fft2(x)) ** 2).sum()),
+    lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.fft.irfft(jnp.fft.rfft(c)), x),
+])  # fmt: skip
+def test_functions_without_products_get_the_warning(function):
+    assert uncast(function, X).startswith("autocast casts nothing")
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x @ W,
+    lambda x: autocast.disabled()(lambda x: jnp.exp(x))(x),
+    lambda x: autocast(lambda x: x @ W)(x),
+    lambda x: jnp.exp(x.astype("bfloat16")),
+    lambda x: jnp.arange(3),
+])  # fmt: skip
+def test_autocast_does_not_warn_if_it_casts_or_has_nothing_to_cast(function):
+    assert not autocast(function).report(X).products.casts_nothing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn
@@ -28,7 +28,7 @@ _WIDE = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT and row
 
 
 class UncastProductsWarning(PolicyWarning):
-    """Autocast left products alone, inside a function that it rewrites only on request.
+    """Autocast left products alone, inside a function that it rewrites only on request, or it found nothing to cast.
 
     >>> import warnings, jax, jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
@@ -85,6 +85,7 @@ class ProductCounts:
         count: the number of products of floats that autocast casts.
         left: the functions with products that were left alone without a request, each with the number of products.
         compute_dtype: the name of the dtype in which the products would run.
+        casts_nothing: whether there are no products, and autocast casts nothing else either.
 
     >>> import jax.numpy as jnp
     >>> from supremum.mixed_precision import autocast
@@ -96,12 +97,19 @@ class ProductCounts:
     count: int
     left: tuple[tuple[UncastFunction, int], ...]
     compute_dtype: str
+    casts_nothing: bool = field(default=False, repr=False)
 
     def describe(self) -> str:
         """Describe the products that were left alone, with a fix; empty if there are none.
 
-        The products of a float64 program are reported too: autocast never casts them.
+        The products of a float64 program are reported too: autocast never casts them. So is a program in which autocast
+        casts nothing, because it has no products.
         """
+        if self.casts_nothing:
+            return (
+                f"autocast casts nothing: it runs products of real floats in {self.compute_dtype}, and the function "
+                "has none; report(...) says why its operations keep their dtypes. Remove it, or pass enabled=False."
+            )
         if not self.left:
             return ""
         number = sum(count for _, count in self.left)
@@ -142,13 +150,31 @@ def count_products(rewritten: jaxprs.Rewritten, rule: AutocastRule) -> ProductCo
         rewritten: the program.
         rule: the rule by which it was rewritten.
     """
-    found = _Search(rule).rewritten(rewritten, ())
+    search = _Search(rule)
+    found = search.rewritten(rewritten, ())
     compute = str(rule.settings.compute_dtype(()))
     inputs = open_jaxpr(rewritten.function).invars
     if not found.count and found.wide and any(foreign(var.aval) in _WIDE for var in inputs):
         left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in found.wide.items()]
         return ProductCounts(found.wide.total(), tuple(left), compute)
-    return ProductCounts(found.count, tuple(found.left.items()), compute)
+    nothing = not found.count and not found.left and _casts_nothing(rewritten, search)
+    return ProductCounts(found.count, tuple(found.left.items()), compute, nothing)
+
+
+def _casts_nothing(rewritten: jaxprs.Rewritten, search: _Search) -> bool:
+    """Whether a program keeps all its dtypes, although it has floats that are wider than the compute dtype.
+
+    A product in a dtype that the program asks for is what it is about, so that there is nothing to cast.
+    """
+    entries = list(_entries(rewritten))
+    if any(_casts(entry) or search.is_asked_for(entry.equation) for entry, *_ in entries):
+        return False
+    return any(search.is_left(entry.equation, scopes) for entry, scopes, *_ in entries)
+
+
+def _casts(entry: jaxprs.RewriteRecord) -> bool:
+    pairs = zip(entry.action.operands, entry.equation.invars, strict=False)
+    return any(dtype is not None and dtype != castable(jaxprs.aval_of(atom)) for dtype, atom in pairs)
 
 
 _said: Bounded[tuple[object, str], None] = Bounded(1024)
@@ -236,7 +262,7 @@ class _Search:
             made_by_jax = positions == jaxprs.frames_of(closed or path[0]).positions[:1] or (not positions and of_jax)
             if self._is_product(equation):
                 product = _product(equation)
-                if self._is_left(equation, inner) and not (closed is not None and made_by_jax):
+                if self.is_left(equation, inner) and not (closed is not None and made_by_jax):
                     product = replace(product, left=Counter({_uncast_function(path, enter, equation): 1}))
                 found.append(product)
                 continue
@@ -252,7 +278,13 @@ class _Search:
         row = self.rule.rows.get(jaxprs.operation_of(equation))
         return row is not None and row.rule == operations.COMPUTE
 
-    def _is_left(self, equation: JaxprEqn, scopes: tuple[str, ...]) -> bool:
+    def is_asked_for(self, equation: JaxprEqn) -> bool:
+        """Whether an equation is a product in a dtype that the program asks for: of integers, 8 bits or float64."""
+        dtypes = [dtype for atom in equation.invars if (dtype := foreign(atom.aval)) is not None]
+        return self._is_product(equation) and not any(as_format(each).kind is Kind.COMPLEX for each in dtypes)
+
+    def is_left(self, equation: JaxprEqn, scopes: tuple[str, ...]) -> bool:
+        """Whether an equation declares a wider float than the compute dtype, and no scope asks for it."""
         dtype = _declared_dtype(equation)
         if dtype is None or operations.DISABLED_SCOPE in scopes or operations.DECIDED_SCOPE in scopes:
             return False

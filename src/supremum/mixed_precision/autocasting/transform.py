@@ -183,7 +183,8 @@ class _Autocast:
 
     Warns:
         UncastProductsWarning: once for each function with products that stay in float32, because autocast rewrites them
-            only on request; the warning has the argument to pass.
+            only on request; the warning has the argument to pass. Also once for each function without products in
+            which autocast casts nothing.
         UnmatchedPatternWarning: in a call, for names in `ops` and patterns of a `PolicyMap` that match nothing.
 
     The rules follow PyTorch's `torch.autocast` on CUDA; rows that depart from it say why.
