@@ -19,6 +19,7 @@ from supremum import nn
 from supremum.errors import ScopeError
 from supremum.mixed_precision import global_policy, set_global_policy, use_policy
 from supremum.rules import get_rules, set_default_rules, use_rules
+from supremum.scoped_values import BlockValue
 from turns import ORDERS, take_turns
 
 
@@ -364,3 +365,16 @@ def test_a_layer_made_in_a_jitted_function_has_the_active_policy():
         assert apply_relu(np.ones(2, "float32")).dtype == "float16"
     finally:
         set_global_policy(None)
+
+
+def test_a_scope_first_entered_while_jax_traces_does_not_cause_a_second_trace():
+    value, traces = BlockValue("value", 0, str), []
+
+    @jax.jit
+    def add_value(x):
+        traces.append(1)
+        with value.holding(1, "one"):
+            return x + value.value
+
+    assert [float(add_value(1.0)) for _ in range(3)] == [2.0, 2.0, 2.0]
+    assert len(traces) == 1

@@ -101,6 +101,8 @@ class Blocks(Generic[B]):
         self._fix = fix
         self._context: Any = None
         self._as_made: Any = None
+        if fix is not None:
+            self._found_jax()  # JAX would trace again what it traces before
 
     def current(self) -> B:
         """Return the entry in force.

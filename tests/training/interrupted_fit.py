@@ -1,10 +1,12 @@
-"""Train a model repeatedly and send Ctrl-C at random moments; must run in a separate process, which gets the signals.
+"""Train a model repeatedly and interrupt it at random moments; must run in a separate process, which gets the signals.
 
     python interrupted_fit.py ROUNDS STEPS_PER_EXECUTION FOLDER
 
-Prints one line per round, with the place of the interrupt. Raises if the model is inconsistent after an interrupt.
+Interrupts are, in turn, Ctrl-C, two signals whose handlers raise, and an exception that another thread sets. Prints one
+line per round, with the place of the interrupt and its kind. Raises if the model is inconsistent after an interrupt.
 """
 
+import ctypes
 import os
 import pathlib
 import random
@@ -54,7 +56,8 @@ def fit(model, callbacks):
 
 
 def weights(model):
-    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
+    values = {path: np.asarray(variable.value) for path, variable in model.variables.items()}
+    return values | {f"optimizer/{name}": np.asarray(each) for name, each in model.optimizer.variables.items()}
 
 
 def uninterrupted_weights(steps, last_count):
@@ -77,22 +80,42 @@ def interrupted_function(error):
     frames = traceback.extract_tb(error.__traceback__)
     if any(frame.name == "on_train_end" for frame in frames):
         return "callbacks"
-    own_frames = [frame for frame in frames if "supremum" in frame.filename and "interrupts" not in frame.filename]
+    own_frames = [frame for frame in frames if "supremum" in frame.filename]
     return f"{pathlib.Path(own_frames[-1].filename).name}:{own_frames[-1].name}" if own_frames else "outside"
 
 
-def interrupt(call, delay):
-    """Send Ctrl-C during a call and return the function that it interrupted, or `after` if the call ended first.
+class StoppedError(Exception):
+    """What handlers and other threads raise."""
+
+
+def raise_stopped(*_):
+    raise StoppedError
+
+
+def set_in_thread(number):
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(StoppedError))
+
+
+INTERRUPTS = {
+    "SIGINT": partial(os.kill, os.getpid(), signal.SIGINT),
+    "SIGTERM": partial(os.kill, os.getpid(), signal.SIGTERM),
+    "SIGALRM": partial(os.kill, os.getpid(), signal.SIGALRM),
+    "thread": partial(set_in_thread, threading.get_ident()),
+}
+
+
+def interrupt(call, send, delay):
+    """Interrupt a call and return the function that was interrupted, or `after` if the call ended first.
 
     Also return `after` if Python ignored the interrupt, as in the function that JAX makes the garbage collector call.
     """
-    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(delay, send)
     try:
         timer.start()
         call()
         timer.join()
         time.sleep(0.001)  # the interrupt arrives here at the latest
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, StoppedError) as error:
         timer.join()
         return interrupted_function(error)
     return "after"
@@ -101,6 +124,8 @@ def interrupt(call, delay):
 def main():
     rounds, steps, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     generator = random.Random(steps)
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, raise_stopped)
     start = time.perf_counter()
     model = make_model(steps, fresh=True)
     fit(model, [])
@@ -111,18 +136,18 @@ def main():
     expected = uninterrupted_weights(steps, 400)
     model = make_model(steps, fresh=False)
     for number in range(rounds):
-        fresh = number % 8 == 0  # the first compilation
+        kind = list(INTERRUPTS)[number % len(INTERRUPTS)]
+        fresh = number // len(INTERRUPTS) % 8 == 0  # the first compilation
         if fresh or int(model.compiled().count) > 300:
             model = make_model(steps, fresh)
         counter = BeginEndCounter()
         callbacks = [counter, training.ModelCheckpoint(f"{folder}/{{epoch}}.safetensors")]
-        place = interrupt(
-            partial(fit, model, callbacks), generator.random() * (cold_seconds if fresh else warm_seconds)
-        )
+        delay = generator.random() * (cold_seconds if fresh else warm_seconds)
+        place = interrupt(partial(fit, model, callbacks), INTERRUPTS[kind], delay)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        assert counter.ended == (1 if counter.began else 0) or place.startswith("callbacks"), (place, vars(counter))
+        assert counter.began <= counter.ended <= 1 or place == "callbacks", (place, vars(counter))
         if not model.built or not all(variable.is_initialized for variable in model.variables.values()):
-            print(number, place, "before there were weights", flush=True)
+            print(number, place, kind, "before there were weights", flush=True)
             fit(model, [])
             continue
         count = int(model.compiled().count)
@@ -135,7 +160,7 @@ def main():
         assert int(model.compiled().count) == count
         assert model.train_on_batch(X[:4], Y[:4]) >= 0
         model.load_state(f"{folder}/state")
-        print(number, place, count, flush=True)
+        print(number, place, kind, count, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ctrl-C during training: the model keeps the weights of its last finished step and can continue."""
+"""Interrupts during training: the model keeps the weights of its last finished step and can continue."""
 
 import collections
 import signal
@@ -6,27 +6,64 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 from slowly import exhaustive, slow
 from supremum import nn, training
-from supremum.training.interrupts import Interrupts
 
 PROGRAM = Path(__file__).with_name("interrupted_fit.py")
 
 
-@pytest.mark.parametrize(("steps", "rounds"), [slow(1, 8), slow(1, 200), exhaustive(8, 200)])
+@pytest.mark.parametrize(("steps", "rounds"), [slow(1, 16), exhaustive(1, 1200), exhaustive(8, 1200)])
 def test_an_interrupted_model_has_the_weights_of_its_last_finished_step(steps, rounds, tmp_path):
     finished = subprocess.run(
         [sys.executable, str(PROGRAM), str(rounds), str(steps), str(tmp_path)],
-        capture_output=True, text=True, timeout=900, check=False,
+        capture_output=True, text=True, timeout=3600, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout[-2000:] + finished.stderr[-4000:]
-    places = collections.Counter(line.split()[1] for line in finished.stdout.splitlines())
+    lines = [line.split() for line in finished.stdout.splitlines()]
+    places = collections.Counter(place for _, place, *_ in lines)
     assert places.total() == rounds
     assert places["after"] < max(0.1 * rounds, 4)  # with few rounds, several may land there by chance
     assert rounds < 200 or len(places) > 5, places
+    assert set(collections.Counter(kind for _, _, kind, *_ in lines).values()) == {rounds // 4}
+
+
+class StoppedError(Exception):
+    """What a handler raises."""
+
+
+class InterruptedAt:
+    """Raise at the given number of calls and lines of training, as signal handlers and other threads may.
+
+    Args:
+        place: the number, from 1.
+    """
+
+    FILES = ("supremum/training", "supremum/nn/donation")
+
+    def __init__(self, place):
+        self.left = place
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def trace(self, frame, event, _):
+        code = frame.f_code
+        is_ours = any(each in code.co_filename for each in self.FILES) and code.co_name != "on_train_end"
+        if is_ours and event in ("call", "line"):
+            self.left -= 1
+            if self.left == 0:
+                sys.settrace(None)
+                raise StoppedError
+        return self.trace
 
 
 class EndCounter(training.Callback):
@@ -39,82 +76,108 @@ class EndCounter(training.Callback):
         self.times += 1
 
 
-class InterruptedAt(training.Callback):
-    """Send Ctrl-C at the given number of calls and lines after the end of the epoch.
+class Traced(training.Callback):
+    """Begin to interrupt at the end of the epoch."""
 
-    Lines of the functions in `AT_CALLS` do not count. These functions decide themselves where Ctrl-C waits: Python
-    does not check for signals between assignments.
-    """
-
-    AT_CALLS = ("train", "_failure_of")
-
-    def __init__(self, place):
-        self.left = place
+    def __init__(self, interrupted):
+        self.interrupted = interrupted
 
     def on_epoch_end(self, epoch, logs):
-        sys.settrace(self.trace)
-
-    def trace(self, frame, event, _):
-        code = frame.f_code
-        is_ours = "supremum/training" in code.co_filename and code.co_name != "on_train_end"
-        if is_ours and (event == "call" or (event == "line" and code.co_name not in self.AT_CALLS)):
-            self.left -= 1
-            if self.left == 0:
-                sys.settrace(None)
-                signal.raise_signal(signal.SIGINT)
-        return self.trace
+        sys.settrace(self.interrupted.trace)
 
 
 def test_on_train_end_is_called_once_wherever_an_interrupt_arrives():
     model = training.Sequential([nn.Dense(1)])
     model.compile("sgd", loss="mse")
     x = np.ones((2, 2), "float32")
-    before, interrupted = sys.gettrace(), 0
-    for place in range(1, 200):
+    before, interrupts = sys.gettrace(), 0
+    for place in range(1, 300):
         end_counters, at = [EndCounter(), EndCounter()], InterruptedAt(place)
         try:
-            model.fit(x, x[:, :1], verbose=0, callbacks=[end_counters[0], at, end_counters[1]])
-        except KeyboardInterrupt:
-            interrupted += 1
+            model.fit(x, x[:, :1], verbose=0, callbacks=[end_counters[0], Traced(at), end_counters[1]])
+        except StoppedError:
+            interrupts += 1
         finally:
             sys.settrace(before)
         assert [each.times for each in end_counters] == [1, 1], place
         if at.left > 0:
             break
-    assert interrupted == place - 1 > 20
+    assert interrupts == place - 1 > 20
 
 
-def test_an_interrupt_is_raised_when_the_outermost_hold_ends():
-    interrupts, reached = Interrupts(), []
-    before = signal.getsignal(signal.SIGINT)
-
-    def hold_back_twice():
-        with interrupts.held_back():
-            with interrupts.held_back():
-                signal.raise_signal(signal.SIGINT)
-                reached.append("in the inner block")
-            reached.append("in the outer block")
-        reached.append("never")
-
-    with interrupts.watched(), pytest.raises(KeyboardInterrupt):
-        hold_back_twice()
-    assert reached == ["in the inner block", "in the outer block"]
-    with interrupts.watched(), interrupts.held_back(lambda: False), pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+def state_of(model):
+    values = {path: np.asarray(variable.value) for path, variable in model.variables.items()}
+    return values | {name: np.asarray(each) for name, each in model.optimizer.variables.items()}
 
 
-def test_a_custom_sigint_handler_is_called_and_restored():
-    calls = []
-    before = signal.signal(signal.SIGINT, lambda *_: calls.append("called"))
+@pytest.mark.parametrize(("steps", "stride"), [(1, 13), slow(2, 7), exhaustive(1, 1), exhaustive(2, 1)])
+def test_a_model_that_is_interrupted_at_any_line_is_that_of_a_finished_step(steps, stride, tmp_path):
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+    x, y = np.tile(x, (3 * steps, 1)), np.tile(x[:, :1], (3 * steps, 1))  # all batches are equal
+
+    model = training.Sequential([nn.Dense(2), nn.BatchNorm(), nn.Dense(1)])
+    model.compile("adam", loss="mse", steps_per_execution=steps)
+
+    def fit(callbacks=()):
+        model.fit(x, y, batch_size=4, shuffle=False, verbose=0, callbacks=callbacks)
+
+    expected, interrupts, counts = {}, 0, set()
+
+    class Keep(training.Callback):
+        def on_train_batch_end(self, batch, logs):
+            expected[int(model.compiled().count)] = state_of(model)
+
+    fit(Keep())
+    model.save_state(tmp_path / "state")
+    for _ in range(13):
+        fit(Keep())
+    for place in range(1, 5000, stride):
+        if int(model.compiled().count) > 36 * steps:
+            model.load_state(tmp_path / "state")
+        try:
+            with InterruptedAt(place) as at:
+                fit()
+        except StoppedError:
+            interrupts += 1
+        count = int(model.compiled().count)
+        counts.add(count // steps % 3)
+        found = state_of(model)
+        assert found.keys() == expected[count].keys()
+        for name, value in found.items():
+            np.testing.assert_array_equal(value, expected[count][name], err_msg=f"{place} {count} {name}")
+        if at.left > 0:
+            break
+    assert at.left > 0
+    assert interrupts > 300 // stride
+    assert counts == {0, 1, 2}
+
+
+def test_a_signal_that_arrives_while_a_step_runs_leaves_its_results():
+    """The handler runs as soon as Python does, at the line after the call that runs the step and keeps its results."""
+    model = training.Sequential([nn.Dense(512), nn.Dense(512), nn.Dense(1)])
+    model.compile("adam", loss="mse")
+    x = np.ones((64, 512), "float32")
+    for _ in range(3):
+        model.train_on_batch(x, x[:, :1])
+
+    def stop(*_):
+        raise StoppedError
+
+    before, interrupts = signal.signal(signal.SIGALRM, stop), 0
     try:
-        handler = signal.getsignal(signal.SIGINT)
-        interrupts = Interrupts()
-        with interrupts.watched():
-            with interrupts.held_back():
-                signal.raise_signal(signal.SIGINT)
-                assert calls == []
-            assert calls == ["called"]
-        assert signal.getsignal(signal.SIGINT) is handler
+        for delay in np.linspace(1e-4, 4e-2, 60):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                while True:
+                    model.train_on_batch(x, x[:, :1])
+            except StoppedError:
+                interrupts += 1
+            assert not any(
+                leaf.is_deleted() for leaf in jax.tree.leaves((model.optimizer.state, model.compiled().count))
+            )
+            assert int(model.optimizer.iterations) == int(model.compiled().count)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts == 60
+    model.fit(x, x[:, :1], verbose=0)

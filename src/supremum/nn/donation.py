@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,10 @@ class Donation:
     Args:
         variables: the variables by path.
         lock: held while values are read or returned; other threads wait for it.
+        finish: called before values are read; it calls `give` if an interrupted loop could not.
+
+    An exception may come from a signal handler or another thread at any line. Each method can therefore be called again
+    where it was interrupted, and reads and assignments in between lead to the same values.
 
     >>> import jax.numpy as jnp
     >>> variable = Variable(jnp.zeros(2), name="x")
@@ -34,9 +38,16 @@ class Donation:
     Array([1., 1.], dtype=float32)
     """
 
-    def __init__(self, variables: Mapping[str, Variable], lock: threading.RLock | None = None) -> None:
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        lock: threading.RLock | None = None,
+        finish: Callable[[], None] | None = None,
+    ) -> None:
         self._variables = dict(variables)
+        self._lenders = {path: partial(self._return_all, path) for path in self._variables}
         self._lock = threading.RLock() if lock is None else lock
+        self._finish = finish
         self._values: dict[str, jax.Array] = {}
         # The values that the variables hold now; None while they are lent.
         self._returned: dict[str, jax.Array] | None = {}
@@ -47,9 +58,10 @@ class Donation:
         if returned is not None:
             held = {path: variable.read_stored() for path, variable in self._variables.items()}
             changed = {path: value for path, value in held.items() if value is not returned.get(path)}
-            self._values |= _copied(changed)
+            values = self._values | _copied(changed)
+            self._values, self._returned = values, held
             for path, variable in self._variables.items():
-                variable.lend(partial(self._return_all, path))
+                variable.lend(self._lenders[path])
             self._returned = None
         return self._values
 
@@ -63,13 +75,16 @@ class Donation:
 
     def end(self) -> None:
         """Return the values to the variables for good."""
-        if self._returned is None:
-            for path, variable in self._variables.items():
-                variable.take_back(self._values[path])
-        self._returned, self._values = {}, {}
+        returned = self._values if self._returned is None else self._returned
+        self._returned, self._values = returned, {}
+        for path, value in returned.items():
+            self._variables[path].take_back(value, self._lenders[path])
+        self._returned = {}
 
     def _return_all(self, path: str) -> jax.Array | None:
         with self._lock:
+            if self._returned is None and self._finish is not None:
+                self._finish()
             returned = self._returned
             if returned is None:
                 if any(value.is_deleted() for value in self._values.values()):
@@ -82,7 +97,7 @@ class Donation:
                     returned = _copied(self._values)
                 self._returned = returned
                 for name, variable in self._variables.items():
-                    variable.take_back(returned[name])
+                    variable.take_back(returned[name], self._lenders[name])
             return returned.get(path)  # None if another thread has ended the loan: the variable has its value
 
 

@@ -356,14 +356,17 @@ class Variable(VariableOperators):
         self._lender = lender
         self._stored = None
 
-    def take_back(self, array: jax.Array) -> None:
-        """Take a lent value back.
+    def take_back(self, array: jax.Array, lender: Callable[[], jax.Array | None]) -> None:
+        """Take a lent value back, unless the variable has another lender, or another value was assigned to it.
 
         Args:
             array: the value, in the shape and dtype of the variable.
+            lender: as `lend` got it.
         """
-        self._stored = array
-        self._lender = None
+        if self._lender is lender:
+            if self._stored is None:
+                self._stored = array
+            self._lender = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={as_format(self.true_dtype)})"

@@ -277,8 +277,8 @@ class Optimizer:
             # Existing leaves are kept, including leaves that belong to no variable.
             old_keys = set(new_keys.values())
             held = fresh if held is None else transformations.merge(fresh, set(key_of.values()), held, old_keys)
-        self._key_of = key_of
-        self._state = old._replace(slots=held)
+        # In one C call: an exception from a signal handler or another thread cannot come between the two.
+        vars(self).update(_key_of=key_of, _state=old._replace(slots=held))
 
     def _fresh_slots(self, key_of: Mapping[Variable, str]) -> Any:
         values = {key: variable.read_stored() for variable, key in key_of.items()}

@@ -114,12 +114,17 @@ def can_try(jaxpr: Any, batches: Any) -> bool:
         jaxpr: the jaxpr of the dispatch.
         batches: the arrays that it gets in addition to those of a single step.
     """
-    if sum(leaf.nbytes for leaf in jax.tree.leaves(batches)) > _MOST_BYTES or jaxpr.effects:
-        return False
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(batches)) <= _MOST_BYTES and not calls_python(jaxpr)
+
+
+def calls_python(jaxpr: Any) -> bool:
+    """Whether a program has effects or calls functions of Python, or may do so."""
+    if jaxpr.effects:
+        return True
     try:
-        return not any("callback" in site.equation.primitive.name for site in walk(jaxpr))
+        return any("callback" in site.equation.primitive.name for site in walk(jaxpr))
     except UnsupportedJaxError:
-        return False
+        return True
 
 
 def is_debugging() -> bool:

@@ -98,4 +98,4 @@ def _choose(kept: Any, given: Any) -> Any:
     return jax.lax.cond(all_finite((state.trainable, state.other)), lambda: given, lambda: kept)
 
 
-_newest = jax.jit(_choose, donate_argnums=0)
+_newest = jax.jit(_choose)  # without donation: an exception between its return and the next line would lose the state

@@ -211,8 +211,9 @@ class Model(nn.Network):
             ArgumentError: for data that do not fit together, invalid options, or before `compile`; a `ValueError`.
             ModelInUseError: while another thread trains the model; a `RuntimeError`.
 
-        Ctrl-C ends training after the current step; the model keeps that step's weights, and the callbacks'
-        `on_train_end` still runs. Meanwhile other threads may call `evaluate` and `predict` and read variables.
+        Ctrl-C ends training, and so does a signal handler that raises, or an exception that another thread sets. The
+        model then has the weights of its last finished step, and the callbacks' `on_train_end` still runs. Meanwhile
+        other threads may call `evaluate` and `predict` and read variables.
         """
         trainer = self.compiled()
         flag("shuffle", shuffle)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,7 @@ from supremum.nn.functional import MOST
 from supremum.training.automatic_steps import SEVERAL, AutomaticSteps, can_try, is_debugging
 from supremum.training.data import Batch, Data, Rows, Selection, described_batch
 from supremum.training.distributed import DataParallel
-from supremum.training.interrupts import Interrupts
+from supremum.training.donated_carry import DonatedCarry
 
 
 class KeptCarry:
@@ -55,61 +54,22 @@ class KeptCarry:
         self.value: Any = results[0]
         return results
 
-
-class DonatedCarry:
-    """A carry whose memory each step may reuse.
-
-    Once a step reuses the memory, only the values that it returns exist. Ctrl-C waits until they are kept, as do other
-    threads that take the lock. Before that, while a step is traced and compiled, Ctrl-C acts at once.
-
-    Args:
-        take: returns the values, to which there must be no other reference.
-        keep: stores the next values.
-        interrupts: delays Ctrl-C.
-        lock: held by other threads while they read the values.
-    """
-
-    def __init__(
-        self, take: Callable[[], Any], keep: Callable[[Any], None], interrupts: Interrupts, lock: threading.RLock
-    ) -> None:
-        self._take, self._keep = take, keep
-        self._delayed_interrupts, self._lock = interrupts.held_back(self._must_wait), lock
-        self._donated: Any = None
-        self._is_running = False
-
-    def step(self, run: Callable[..., tuple[Any, ...]], *args: Any) -> tuple[Any, ...]:
-        """Run a step, and keep the next values, as `KeptCarry.step` does."""
-        with self._delayed_interrupts:
-            try:
-                with self._lock:
-                    self._donated = self._take()
-                    self._is_running = True
-                    results = run(self._donated, *args)
-                    self._is_running = False
-                    self._keep(results[0])
-                return results
-            except Exception as error:
-                if self._is_lost():
-                    error.add_note(
-                        "The step failed after it took over the memory of the model's values, so they are lost. "
-                        "Restore them with model.load_state(path), or with model.compile(...) and "
-                        "model.load_weights(path)."
-                    )
-                raise
-            finally:
-                self._is_running, self._donated = False, None
-
-    def _must_wait(self) -> bool:
-        return not self._is_running or self._is_lost()
-
-    def _is_lost(self) -> bool:
-        return any(leaf.is_deleted() for leaf in jax.tree.leaves(self._donated))
+    def show(self, look: Callable[[Any], None]) -> None:
+        """Call a function with the value."""
+        look(self.value)
 
 
 Carry: TypeAlias = KeptCarry | DonatedCarry
 
-Look: TypeAlias = Callable[[Any, Batch], None]
-"""A function of the values before a dispatch and its first batch, which may change neither."""
+
+class Look(Protocol):
+    """A function of the carry before a dispatch and of its first batch, which may change neither."""
+
+    def __call__(self, carry: Any, batch: Batch) -> None:
+        """Look at both."""
+        ...
+
+
 Watch: TypeAlias = Callable[[int, int], Look | None]
 """A function of the number of steps in a dispatch, and of the version of everything else that the compiled step depends
 on, called before the dispatch. It returns a function to call with the values, or None."""
@@ -231,7 +191,7 @@ class Execution:
             with _note_batches(done, len(batches), batches[0]):
                 version = self._version(key())
                 if watch is not None and (look := watch(len(batches), version)) is not None:
-                    _show(look, carry, batches[0])
+                    carry.show(partial(look, batch=batches[0]))
                 results = carry.step(self._separate, constant, batches, version)
             done += len(batches)
             return len(batches), results[1]
@@ -277,7 +237,7 @@ class Execution:
                 run, args = self._dispatch(part, done, count)
                 version = self._version(key())
                 if watch is not None and (look := watch(count, version)) is not None:
-                    _show(look, carry, self._first_batch(part, done))
+                    carry.show(partial(look, batch=self._first_batch(part, done)))
                     start = time.perf_counter()
                 results = carry.step(run, constant, *args, version)
             if isinstance(part, Selection):
@@ -313,19 +273,18 @@ class Execution:
         run, args = self._dispatch(part, done, SEVERAL)
         args = constant, *args, self._changes
 
-        def trial(values: Any) -> tuple[Any]:
+        def trial(values: Any) -> None:
             if not can_try(run.trace(values, *args).jaxpr, args[1] if isinstance(part, Rows) else None):
                 automatic.chosen = 1
-                return (values,)
+                return
             jax.block_until_ready(run(_copied(values), *args))
             copies = jax.block_until_ready(_copied(values))
             start = time.perf_counter()
             results = jax.block_until_ready(run(copies, *args))
             automatic.add_trial(time.perf_counter() - start, results[0])
-            return (values,)
 
         try:
-            carry.step(trial)
+            carry.show(trial)
         except jax.errors.JaxRuntimeError:  # the device has no room for several steps and copies
             automatic.chosen = 1
 
@@ -358,16 +317,6 @@ def _spec_in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
 def _stacked_once(kept: Any) -> Any:
     """Stack the kept results of one step, like those of several."""
     return jax.tree.map(itemgetter(None), kept)
-
-
-def _show(look: Look, carry: Carry, batch: Batch) -> None:
-    """Show the values of a carry to a function, and keep them."""
-
-    def shown(values: Any) -> tuple[Any]:
-        look(values, batch)
-        return (values,)
-
-    carry.step(shown)
 
 
 @jax.jit

@@ -21,12 +21,12 @@ from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimi
 from supremum.training.data import Batch, Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
+from supremum.training.donated_carry import DonatedCarry
 from supremum.training.evaluation import Evaluator
-from supremum.training.interrupts import Interrupts
 from supremum.training.last_finite import LastFinite
 from supremum.training.measured_step import StepMeasurement
 from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
-from supremum.training.step_execution import DonatedCarry, Execution, Look
+from supremum.training.step_execution import Execution, Look
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
 _PICKLED = ("_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
@@ -45,7 +45,6 @@ class Trainer:
     Attributes:
         count: how many steps were taken, including skipped ones.
         epoch: the number of the next epoch.
-        interrupts: delays Ctrl-C while the model's values are incomplete.
         evaluator: the given evaluator.
     """
 
@@ -64,17 +63,16 @@ class Trainer:
         """Create what a pickle does not contain: compiled functions, locks, running results; and shorter names."""
         self._model = self.evaluator.model
         self.distribution: DataParallel | None = self.evaluator.distribution
-        self._training = self._compiled_step()
+        self._training, self._measurement = self._compiled_step(self.optimizer)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
         self._gathered = self.evaluator.nothing_gathered()
         self._loans: tuple[Donation, Donation] | None = None
         self._last_finite: LastFinite | None = None
-        self.interrupts: Interrupts = Interrupts()
         # The first lock is held while the model changes, the second only while values are read or moved.
         self._changing, self._values_lock = threading.RLock(), threading.RLock()
         self._changed_by = ""
-        self._carry = DonatedCarry(self._state, self._keep, self.interrupts, self._values_lock)
+        self._carry = DonatedCarry(self._state, self._keep, self._values_lock)
 
     def __getstate__(self) -> dict[str, Any]:
         with self._values_lock:
@@ -87,14 +85,14 @@ class Trainer:
         self._key, self.count = jnp.asarray(self._key), jnp.asarray(state["count"], jnp.int32)
         self._compile()
 
-    def _compiled_step(self) -> Execution:
-        step = step_of(self._model, self.evaluator.loss, self.optimizer, self.evaluator.metrics, self.distribution)
-        self._measurement = StepMeasurement(self._model, self.evaluator.loss, self.optimizer, self.distribution)
+    def _compiled_step(self, optimizer: Optimizer) -> tuple[Execution, StepMeasurement]:
+        step = step_of(self._model, self.evaluator.loss, optimizer, self.evaluator.metrics, self.distribution)
 
-        def run(state: TrainState, _: None, batch: Batch) -> tuple[TrainState, None]:
-            return step(state, batch), None
+        def run(carry: Any, _: None, batch: Batch) -> tuple[Any, None]:
+            return self._carry.plain(step(self._carry.tree(carry), batch)), None
 
-        return Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
+        training = Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
+        return training, StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
 
     @property
     def steps_per_execution(self) -> int | None:
@@ -111,16 +109,19 @@ class Trainer:
         Raises:
             ModelInUseError: while another thread changes the model; a `RuntimeError`.
         """
-        if not self._changing.acquire(blocking=False):
-            raise ModelInUseError(
-                f"cannot run {doing}: the model is in use by {self._changed_by}; wait until it ends, or set "
-                "model.stop_training = True"
-            )
+        acquired: list[bool] = []
         try:
+            acquired.extend(map(self._changing.acquire, (False,)))  # one C call: an interrupt cannot lose the result
+            if not acquired[0]:
+                raise ModelInUseError(
+                    f"cannot run {doing}: the model is in use by {self._changed_by}; wait until it ends, or set "
+                    "model.stop_training = True"
+                )
             self._changed_by = f"{doing} in thread {shown(threading.current_thread().name)}"
             yield
         finally:
-            self._changing.release()
+            if acquired and acquired[0]:
+                self._changing.release()
 
     @contextmanager
     def loading(self, doing: str) -> Generator[None]:
@@ -132,7 +133,7 @@ class Trainer:
         Raises:
             ModelInUseError: while another thread changes the model; a `RuntimeError`.
         """
-        with self.alone(doing), self.interrupts.watched():
+        with self.alone(doing):
             self._end_loans()
             yield
 
@@ -157,13 +158,12 @@ class Trainer:
             raise ArgumentError(f"{shown(self._model)} has no trainable variables, so there is nothing to train")
         scaled = with_loss_scale(self._model, self.optimizer)
         if scaled is not self.optimizer:  # a layer created in the first call computes in float16
-            self.optimizer: Optimizer = scaled
-            self._training = self._compiled_step()
             self._skipped_steps = SkippedSteps(self._warn_after, scaled)
-        with self.interrupts.watched(), self.interrupts.held_back():
-            self.optimizer.build(trainable)
-            if self.distribution is not None:
-                self._place(self.distribution)
+            self._training, self._measurement = self._compiled_step(scaled)
+            self.optimizer: Optimizer = scaled  # last, so that an interrupted change is made again
+        self.optimizer.build(trainable)
+        if self.distribution is not None:
+            self._place(self.distribution)
 
     def _place(self, distribution: DataParallel) -> None:
         """Move variables and optimizer state to the devices of the distribution; `load_state` loads onto them."""
@@ -210,7 +210,8 @@ class Trainer:
             named = self._model.variables
             found = load_resumable(path, named, self.optimizer.variables, self._key)
             values, _ = fitted_values(self._model, found.model, source=str(path))
-            with self.interrupts.held_back():
+
+            def load_all() -> None:
                 load_optimizer(self.optimizer, found.optimizer)
                 for name, value in values.items():
                     named[name].assign(value)
@@ -218,6 +219,8 @@ class Trainer:
                 self.count = jnp.array(found.step, jnp.int32)
                 self.epoch, self.evaluator.seed = found.extra["epoch"], found.extra["seed"]
                 self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
+
+            _change_whole(load_all)
             return self.epoch
 
     def train(
@@ -245,38 +248,52 @@ class Trainer:
             self.distribution.check_steps(data.steps)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         failure: BaseException | None = None
-        callbacks.is_ending = False
-        with self.interrupts.watched(), self.interrupts.held_back(callbacks.holds_interrupts_back):
+
+        def end() -> None:
+            self._end_loans()
+            self._last_finite = None
+            callbacks.end_training(failure)
+
+        try:
             try:
-                self._end_loans()  # `train_on_batch` leaves its loans open
-                callbacks.call("on_train_begin")
-                self._keep_last_finite(callbacks)
-                for epoch in epochs:
-                    if should_stop():
-                        break
-                    callbacks.call("on_epoch_begin", epoch)
-                    start = time.perf_counter()
-                    _record(
-                        history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop, epochs.stop - epoch)
-                    )
-                    logs = self._logs()
-                    history.seconds.append(time.perf_counter() - start)
-                    logs |= validate(epoch)
-                    history.add(epoch, logs)
-                    self.epoch = epoch + 1
-                    known = set(logs)
-                    callbacks.call("on_epoch_end", epoch, logs)
-                    history.add_to_last({name: value for name, value in logs.items() if name not in known})
-                self._end_loans()
-                self.optimizer.finalize_variable_values()
+                self._train_epochs(data, epochs, history, shuffle, callbacks, validate, should_stop)
             except BaseException as error:
                 failure = error
                 raise
             finally:
-                callbacks.is_ending = True
-                self._end_loans()
-                self._last_finite = None
-                callbacks.end_training(failure)
+                end()
+        finally:
+            end()  # what is left to do, if an exception from a signal handler or another thread came in between
+
+    def _train_epochs(
+        self,
+        data: Data,
+        epochs: range,
+        history: History,
+        shuffle: bool,
+        callbacks: CallbackList,
+        validate: Callable[[int], Mapping[str, float]],
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._end_loans()  # `train_on_batch` leaves its loans open
+        callbacks.call("on_train_begin")
+        self._keep_last_finite(callbacks)
+        for epoch in epochs:
+            if should_stop():
+                break
+            callbacks.call("on_epoch_begin", epoch)
+            start = time.perf_counter()
+            _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop, epochs.stop - epoch))
+            logs = self._logs()
+            history.seconds.append(time.perf_counter() - start)
+            logs |= validate(epoch)
+            history.add(epoch, logs)
+            self.epoch = epoch + 1
+            known = set(logs)
+            callbacks.call("on_epoch_end", epoch, logs)
+            history.add_to_last({name: value for name, value in logs.items() if name not in known})
+        self._end_loans()
+        _change_whole(self.optimizer.finalize_variable_values)
 
     def _keep_last_finite(self, callbacks: CallbackList) -> None:
         """Keep the last finite state for the monitors that explain values that are not finite."""
@@ -293,10 +310,12 @@ class Trainer:
                 each.explain_with(self._last_finite.explain)
 
     def _end_loans(self) -> None:
-        with self.interrupts.held_back(), self._values_lock:
+        with self._values_lock:
+            self._carry.finish()
             for loan in self._loans or ():
                 loan.end()
             self._loans = None
+            self._carry.forget()
 
     def train_on_batch(self, data: Data) -> dict[str, float]:
         """Train for one epoch of data; the variables stay lent to the step until they are read.
@@ -307,18 +326,18 @@ class Trainer:
         Returns:
             The loss and the metrics.
         """
-        with self.interrupts.watched():
-            if self._loans is None:
-                self.prepare(data)
-            self._train_epoch(data, 0, False, CallbackList(), lambda: False)
-            return self._logs()
+        if self._loans is None:
+            self.prepare(data)
+        self._train_epoch(data, 0, False, CallbackList(), lambda: False)
+        return self._logs()
 
     def _state(self) -> TrainState:
         loss, metrics = self._gathered
         if self._loans is None:
             trained = self._model.trainable_variables
             others = {path: each for path, each in self._model.variables.items() if path not in trained}
-            self._loans = Donation(trained, self._values_lock), Donation(others, self._values_lock)
+            finish = self._carry.finish
+            self._loans = Donation(trained, self._values_lock, finish), Donation(others, self._values_lock, finish)
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
@@ -364,7 +383,8 @@ class Trainer:
             step = first + taken
             due = [each for each in monitors if each.is_due(step, count)]
 
-            def look(state: TrainState, batch: Batch) -> None:
+            def look(carry: Any, batch: Batch) -> None:
+                state = self._carry.tree(carry)
                 if last_finite is not None:
                     last_finite.keep(state, batch)
                 for each in due:
@@ -406,6 +426,15 @@ class Trainer:
             logs["loss_scale"] = float(scaling.loss_scale)
             logs["skipped_steps"] = int(scaling.num_skipped_steps) - self._skipped_before
         return logs
+
+
+def _change_whole(change: Callable[[], None]) -> None:
+    """Make a change that may be made again; if an exception interrupts it, make it before the exception goes on."""
+    try:
+        change()
+    except BaseException:
+        change()
+        raise
 
 
 def _record(history: History, log: list[Any]) -> None:

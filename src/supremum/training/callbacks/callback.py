@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import length_hint, methodcaller
 from typing import Any, NoReturn, TypeVar
 
 from supremum.errors import ArgumentError, OperandError, shown
@@ -203,19 +205,13 @@ class CallbackList:
     Args:
         callbacks: the callbacks, in the order in which they are called.
 
-    Attributes:
-        is_ending: whether Ctrl-C must wait. Set it before calling `end_training`; setting it inside would leave a gap
-            in which Ctrl-C acts.
-
     >>> class Printer(Callback):
     ...     def on_train_end(self):
     ...         print("training has ended")
     >>> callbacks = CallbackList([Printer()])
-    >>> callbacks.is_ending = True
-    >>> callbacks.holds_interrupts_back()
-    True
     >>> callbacks.end_training(None)
     training has ended
+    >>> callbacks.end_training(None)  # nobody is left
     """
 
     def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
@@ -224,8 +220,9 @@ class CallbackList:
             event: [each for each in callbacks if _overrides(each, event)]
             for event in ("on_train_batch_end", "on_test_batch_end")
         }
-        self._is_in_callback = False
-        self.is_ending = False
+        # C code takes a callback and calls it at once, so that no exception from a signal handler can come in between.
+        self._left = iter(callbacks)
+        self._endings = map(methodcaller("on_train_end"), self._left)
 
     @property
     def need_every_batch(self) -> bool:
@@ -265,12 +262,8 @@ class CallbackList:
                 getattr(callback, event)(batch, logs)
             logs.expire()
 
-    def holds_interrupts_back(self) -> bool:
-        """Whether Ctrl-C must wait: while training ends, but not while a callback runs."""
-        return self.is_ending and not self._is_in_callback
-
     def end_training(self, failure: BaseException | None) -> None:
-        """Call `on_train_end` of each callback.
+        """Call `on_train_end` of each callback that is left; a second call goes on where an interrupted one stopped.
 
         Args:
             failure: the error that ended training, if any; errors of callbacks are added to it as notes.
@@ -279,23 +272,20 @@ class CallbackList:
             BaseException: the first error of a callback, after all were called, if training itself did not fail.
         """
         first = failure
-        for callback in self._callbacks:
-            error = self._failure_of(callback)
+        while (error := self._end_until_error()) is not None:
             if first is None:
                 first = error
-            elif error is not None:
+            else:
+                callback = self._callbacks[len(self._callbacks) - length_hint(self._left) - 1]
                 first.add_note(f"{type(callback).__name__}.on_train_end failed as well: {shown(error)}")
         if first is not failure and first is not None:
             raise first
 
-    def _failure_of(self, callback: Callback) -> BaseException | None:
+    def _end_until_error(self) -> BaseException | None:
         try:
-            self._is_in_callback = True
-            callback.on_train_end()
+            deque(self._endings, maxlen=0)
         except BaseException as error:  # including Ctrl-C: call the other callbacks first
             return error
-        finally:
-            self._is_in_callback = False
         return None
 
 
