@@ -14,7 +14,7 @@ from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, interval, stores, usual_steps
-from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, weak_name
+from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, number_text, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
 from supremum.rules.missing_values import carried, filled_first, without_flags
@@ -245,7 +245,8 @@ class RuleSet(ABC):
         if verdict is None:
             verdict = self._settled(operation, operands, target)
             # A refusal may name a number, and the key stands for other numbers, too.
-            if verdict.result is not None or all(each.value is None for each in operands):
+            numbers = [number_text(each.value) for each in operands if each.value is not None]
+            if verdict.result is not None or not any(each in " ".join(verdict.reason) for each in numbers):
                 self.memory.verdicts[key] = verdict
         return verdict
 
