@@ -6,7 +6,8 @@ alone, so a change elsewhere leaves it as it is, and two versions of the code ca
 
 For each fault the fast tests run whose coverage contexts touch its line, the quickest first. The faults that these do
 not notice are planted together, and all of `make test` runs once; the tests and checks that fail then run again with
-each of those faults alone. Survivors that change nothing stand in `equivalent_faults.toml`, with the reason.
+each of those faults alone. Faults that change nothing stand in `equivalent_faults.toml`,
+with the reason, and are not planted.
 
     python tools/plant_faults.py [--count 100] [--seed 43] [--folder out/faults] [--only TEXT]
 
@@ -483,9 +484,10 @@ def main() -> int:
             clones.put(clone)
 
     with ThreadPoolExecutor(_WORKERS) as pool:
+        noticed.update(dict.fromkeys(equivalent_faults() & {fault.name for fault in faults}, ""))
         untried = [fault for fault in faults if fault.name not in noticed]
         list(pool.map(lambda fault: try_alone(fault, tests.touching(fault)), untried))
-        left = [fault for fault in faults if not noticed[fault.name]]
+        left = [fault for fault in faults if not noticed[fault.name] and fault.name not in equivalent_faults()]
         if left:
             typed, failed = run_together(first, tests, left)
             noticed.update(typed)
@@ -496,14 +498,19 @@ def main() -> int:
     return report(faults, noticed)
 
 
+def equivalent_faults() -> set[str]:
+    """Return the names of the faults that change nothing, which are not planted."""
+    listed = tomllib.loads(EQUIVALENT.read_text("utf-8")).get("equivalent", [])
+    return {each["fault"] for each in listed if each["reason"]}
+
+
 def report(faults: list[Fault], noticed: dict[str, str]) -> int:
     """Print the share of faults that were noticed, and each one that was not.
 
     Returns:
         1 if a fault that was not noticed is not listed as equivalent, else 0.
     """
-    listed = tomllib.loads(EQUIVALENT.read_text("utf-8")).get("equivalent", [])
-    equivalent = {each["fault"] for each in listed if each["reason"]}
+    equivalent = equivalent_faults()
     survivors = [fault for fault in faults if not noticed[fault.name]]
     open_ones = [fault for fault in survivors if fault.name not in equivalent]
     changing = len(faults) - len(survivors) + len(open_ones)
