@@ -61,6 +61,13 @@ MODULE = """
         return {'w': jnp.ones((8, 4), 'bfloat16'), 'b': jnp.ones(4)}, jnp.ones(8), jax.random.key(0)
 
 
+    exec("import numpy\\ndef typed(x):\\n    return x / numpy.sqrt(64)")
+
+
+    def masked(x, done):
+        return x * (1 - done)
+
+
     class Layer:
         @staticmethod
         def call(x):
@@ -116,6 +123,19 @@ def test_fail_on_sets_the_exit_code(run):
     allowed = run("mixing:mix", "--args", "bf16[8], f32[8], 0.5", "--fail-on", "promotion", "--allow", "*/mixing.py")
     assert allowed.exit_code == 0
     assert run("train.py", "--fail-on", "explicit", "--", "2").exit_code == 1
+
+
+def test_fail_on_needs_no_source(run):
+    result = run("mixing:typed", "--args", "bf16[8]", "--fail-on", "promotion")
+    assert result.exit_code == 1
+    assert "<string>:3" in result.stderr
+    assert "promotion: bfloat16 -> float32" in result.stderr
+
+
+def test_fail_on_promotion_accepts_bools_and_integers(run):
+    call = ("mixing:masked", "--args", "f32[8], bool[8]", "--fail-on")
+    assert run(*call, "promotion").exit_code == 0
+    assert run(*call, "conversion").exit_code == 1
 
 
 def test_errors_of_the_program_are_shown_as_python_does(run):
