@@ -77,7 +77,7 @@ def test_python_scalars_without_a_tensor_get_default_dtypes():
 
 def test_unmeasured_operations_are_refused():
     decision = PADDLE.decide(Operation("gcd", 2, Result.COMMON, ("integer",)), [operand("int8")] * 2)
-    assert (decision.reason, decision.fix) == (("these rules have no measurement of Paddle's gcd",), None)
+    assert (decision.reason, decision.fix) == (("gcd was not measured with paddle",), None)
 
 
 FIXED = ["add", "equal", "floor_divide", "where", "copysign", "fmax", "poisson_nll_loss"]
