@@ -78,16 +78,13 @@ def explain(
             float64 is stored in float32: the framework casts results within their kind and to higher kinds
             a value outside the range of float32 is an error
     """
-    given = [as_operand(operand, position) for position, operand in enumerate(operands)]
+    seen = tuple(as_operand(operand, position) for position, operand in enumerate(operands))
     target = None if into is None else as_operand(into)
     asked = scope_in_force().rules if rules is None else rules
     in_jax = not isinstance(asked, str) or asked not in FOLLOWING or _is_in_jax(operands)
     rule_set = get_rules(asked, in_jax=in_jax)
-    read = [rule_set.read(operand) for operand in operands]
-    seen = tuple(
-        known if value is operand else as_operand(value)
-        for known, value, operand in zip(given, read, operands, strict=True)
-    )
+    read = zip(seen, operands, map(rule_set.read, operands), strict=True)
+    seen = tuple(operand if value is given else as_operand(value) for operand, given, value in read)
     return rule_set.decide(operation, seen, target, runtime=_runtime(operands))
 
 
