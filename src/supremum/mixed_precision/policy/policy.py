@@ -292,9 +292,8 @@ class Policy:
         """
         entries = known_keys("policy's config", config, ("name", "loss_scale"))
         scale: Any = entries["loss_scale"]
-        if isinstance(scale, str) and scale == "auto":
-            return cls(entries["name"])
-        return cls(entries["name"], loss_scales.deserialize_loss_scale(scale))
+        is_open: bool = scale == "auto"
+        return cls(entries["name"], "auto" if is_open else loss_scales.deserialize_loss_scale(scale))
 
     def __repr__(self) -> str:
         usual = self == Policy(self.name)
