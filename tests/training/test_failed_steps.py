@@ -75,3 +75,14 @@ def test_reading_a_value_that_a_failed_step_has_deleted_says_how_to_restore_it()
     loan.take()["x"].delete()
     with pytest.raises(UninitializedError, match="lost its value in a failed training step"):
         _ = variable.value
+
+
+def test_a_failed_step_that_has_deleted_values_says_how_to_restore_them():
+    model = training.Sequential([nn.Dense(1)])
+    model.compile("adam", loss="mse")
+    for _ in range(3):
+        model.train_on_batch(X, Y)
+    model.compiled().count.delete()
+    with pytest.raises(RuntimeError, match="deleted") as caught:
+        model.train_on_batch(X, Y)
+    assert any("Restore them with model.load_state(path)" in note for note in caught.value.__notes__)

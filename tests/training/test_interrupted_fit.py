@@ -163,15 +163,15 @@ def test_a_signal_that_arrives_while_a_step_runs_leaves_its_results():
     def stop(*_):
         raise StoppedError
 
-    before, interrupts = signal.signal(signal.SIGALRM, stop), 0
+    before, notes = signal.signal(signal.SIGALRM, stop), []
     try:
         for delay in np.linspace(1e-4, 4e-2, 60):
             try:
                 signal.setitimer(signal.ITIMER_REAL, delay)
                 while True:
                     model.train_on_batch(x, x[:, :1])
-            except StoppedError:
-                interrupts += 1
+            except Exception as error:  # JAX and Python may replace an error inside of their own `try`
+                notes.append(" ".join(getattr(error, "__notes__", ())))
             assert not any(
                 leaf.is_deleted() for leaf in jax.tree.leaves((model.optimizer.state, model.compiled().count))
             )
@@ -179,5 +179,6 @@ def test_a_signal_that_arrives_while_a_step_runs_leaves_its_results():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert interrupts == 60
+    assert len(notes) == 60
+    assert "lost" not in str(notes)
     model.fit(x, x[:, :1], verbose=0)

@@ -40,7 +40,7 @@ class DonatedCarry:
         # The signatures that jit runs without Python, each with that of the carry it returns.
         self._warm: Bounded[Hashable, Hashable] = Bounded(64)
         self._signatures: Bounded[Hashable, object] = Bounded(64)
-        self._last: tuple[tuple[Any, ...], Hashable] = (), None
+        self._last: tuple[dict[int, list[Any]], Hashable] = {}, None
         self._begun: Any = None  # the function of a call on a copy that has not returned
 
     def step(self, run: Callable[..., tuple[Any, ...]], *args: Any) -> tuple[Any, ...]:
@@ -59,9 +59,12 @@ class DonatedCarry:
             is_warm = self._warm.get(signature) is not None and not is_debugging()
             call = run if is_warm else partial(self._run_on_copy, run, signature)
             try:
-                self._results.extend(map(call, (carry,), *((each,) for each in args)))
+                try:
+                    self._results.extend(map(call, (carry,), *((each,) for each in args)))
+                finally:
+                    self.finish()
             except Exception as error:
-                if is_warm and any(leaf.is_deleted() for leaf in jax.tree.leaves(carry)):
+                if any(leaf.is_deleted() for leaf in jax.tree.leaves(self._next()[0])):
                     error.add_note(
                         "The step failed after it took over the memory of the model's values, so they are lost. "
                         "Restore them with model.load_state(path), or with model.compile(...) and "
@@ -69,9 +72,9 @@ class DonatedCarry:
                     )
                 raise
             finally:
-                self.finish()
+                self.finish()  # what is left to do, if an exception interrupted the first call
             results = self._results[0]
-            self._last = results, self._warm.get(signature)
+            self._last = results[0], self._warm.get(signature)
             return results
 
     def show(self, look: Callable[[Any], None]) -> None:
@@ -90,18 +93,17 @@ class DonatedCarry:
     def forget(self) -> None:
         """Drop the references to the values of the last step."""
         self._results.clear()
-        self._kept = self._last = (), None
+        self._kept, self._last = ((), None), ({}, None)
 
     def _next(self) -> tuple[Any, Hashable]:
         """Return the carry, and an object that stands for its signature, which is compared faster."""
         self.finish()
         values, (results, last) = self._take(), self._kept
-        if results and all(map(_is_same, vars(values).values(), vars(last).values())):
-            carry = results[0]
-            if self._last[0] is results and self._last[1] is not None:
-                return carry, self._last[1]
-        else:
-            carry = self.plain(values)
+        is_unchanged = bool(results) and all(map(_is_same, vars(values).values(), vars(last).values()))
+        carry = results[0] if is_unchanged else self.plain(values)
+        known, signature = self._last
+        if signature is not None and (carry is known or _has_same_leaves(carry, known)):
+            return carry, signature
         return carry, self._signature_of(carry)
 
     def plain(self, tree: Any) -> dict[int, list[Any]]:
@@ -144,6 +146,11 @@ class DonatedCarry:
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two values are one object, or tuples of the same objects, since wrapped optimizers join their states."""
     return one is other or (isinstance(one, tuple) and type(one) is type(other) and all(map(is_, one, other)))
+
+
+def _has_same_leaves(one: dict[int, list[Any]], other: dict[int, list[Any]]) -> bool:
+    ((number, leaves),), ((other_number, others),) = one.items(), other.items()
+    return number == other_number and len(leaves) == len(others) and all(map(is_, leaves, others))
 
 
 def _signature(args: tuple[Any, ...]) -> Hashable:
