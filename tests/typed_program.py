@@ -80,7 +80,7 @@ assert_type(w.assign_add(1), nn.Variable)
 
 # Scaled gradients keep the parameters of the loss function
 def loss(params: dict[str, jax.Array], x: jax.Array, *, weight: float = 1.0) -> jax.Array:
-    return weight * (params["w"] * x).sum()
+    return weight * jnp.vdot(params["w"], x)
 
 
 scale = mixed_precision.DynamicLossScale()
