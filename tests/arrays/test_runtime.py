@@ -144,8 +144,10 @@ def test_64_bit_numpy_arrays_are_narrowed_only_if_the_rules_decide_so(rules):
         ):
             small, other = wrap(jnp.ones(2, dtype)), values[wide]
             for call in ((small, other), (other, small), (small, wrap(other)), (other[0], small)):
+                # NumPy makes an array of its scalar on the left of a comparison.
+                read = get_rules().read if name == "add" else lambda value: value
                 said = get_rules().decide(
-                    name, [each.key.operand if hasattr(each, "key") else as_operand(each) for each in call]
+                    name, [each.key.operand if hasattr(each, "key") else as_operand(read(each)) for each in call]
                 )
                 try:
                     with np.errstate(all="ignore"):

@@ -20,9 +20,10 @@ from slowly import for_each
 from supremum import asarray, explain, ops, result_type, use_rules
 from supremum.arrays import InPlaceError
 from supremum.decisions import ScalarOverflowError
-from supremum.formats import FORMATS, as_format
+from supremum.formats import CATEGORIES, FORMATS, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
+from supremum.operations import OPERATIONS
 from supremum.rules.array_casts import NATIVE
 from supremum.rules.torch import TORCH
 
@@ -99,7 +100,8 @@ def test_numpy_scalars_are_read_as_the_numbers_that_torch_reads(name):
             if not rows:
                 different[names, scalar] = (ours, theirs)
     assert different == {}
-    assert departing == {*departures}
+    is_of_bits = OPERATIONS[name].accepts == CATEGORIES[:2]  # and refuses complex numbers
+    assert departing == {row for row in departures if not (is_of_bits and "complex" in row.right)}
 
 
 @pytest.mark.parametrize("keyword", ["min", "max"])
