@@ -195,11 +195,9 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     which = "" if position is None else f"argument {position}"
     dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
     if not isinstance(value, str) and not isinstance(cast("object", dtype), np.dtype):
-        if is_missing_value(value):
-            return Operand("float", None, weak=True, ndim=0, value=math.nan, nullable=True)
-        column = nullable_format(value)
-        if column is not None:
-            return _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)
+        nullable = _nullable_operand(value, ndim)
+        if nullable is not None:
+            return nullable
     try:
         if dtype is not None and isinstance(ndim, int):
             target = as_format(dtype)
@@ -213,6 +211,14 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
             where = ": ".join(filter(None, (which, error.where)))
             raise UnknownDtypeError(error.what, error.name, error.choices, where, _near(value, error)) from None
         raise OperandError(_not_an_operand(value, dtype, which)) from error
+
+
+def _nullable_operand(value: object, ndim: object) -> Operand | None:
+    """The operand of `pd.NA`, or of a column or a dtype that may have missing values; None for anything else."""
+    if is_missing_value(value):
+        return replace(as_operand(math.nan), nullable=True)
+    column = nullable_format(value)
+    return None if column is None else _of_format(column, ndim if isinstance(ndim, int) else None, nullable=True)
 
 
 def _near(name: str, error: UnknownDtypeError) -> tuple[str, ...]:

@@ -289,8 +289,10 @@ class TorchRules(RuleSet):
             # torch has no pow kernel for bools, but the exponents 0 and 1 only fill and copy.
             return self._meet(operation, operands)
         verdict = super()._settle_operation(operation, operands)
-        if verdict.result is None:
-            return verdict
+        return verdict if verdict.result is None else self._rounded(operation, operands, verdict)
+
+    def _rounded(self, operation: Operation, operands: Operands, verdict: Verdict) -> Verdict:
+        """An accepted verdict with the dtypes in which torch computes and returns."""
         common = as_format(verdict.compute[0])
         if operation.name == "huber_loss":
             return _with_input_dtype(operands[0], verdict)

@@ -34,6 +34,7 @@ _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
 )
+_MAY_PROMOTE = "; its operands mix dtypes, so it may be a promotion"
 _IN_CUSTOM_RULE = "in a derivative rule of jax.custom_jvp or custom_vjp, for which JAX keeps no position"
 # Expressions that need no parentheses before a method call.
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(\([^()]*\)|\[[^\[\]]*\])*")
@@ -192,12 +193,8 @@ class CastClassifier:
         if maker is not None and maker.owner != USER:
             return "library", f"{maker.owner} casts at {maker}: {self._sources.text(maker)}"
         if origin.in_custom_rule and not intent.of_jax:
-            may_be = (
-                ""
-                if decision is None or converts(source, target)
-                else "; its operands mix dtypes, so it may be a promotion"
-            )
-            return "unknown", f"{_IN_CUSTOM_RULE}{may_be}"
+            mixes = decision is not None and not converts(source, target)
+            return "unknown", f"{_IN_CUSTOM_RULE}{_MAY_PROMOTE if mixes else ''}"
         if intent.names_dtype and (intent.dtype is None or intent.dtype in (source, target)):
             return "explicit", f"the call asks for {'a dtype' if intent.dtype is None else intent.dtype}"
         if origin.entry in EXPLICIT_ENTRIES and not intent.of_jax and intent.kind != "operator":
@@ -206,19 +203,24 @@ class CastClassifier:
             return "conversion" if converts(source, target) else "promotion", "; ".join(decision.reason)
         if origin.backward and maker is not None and maker in self._forward:
             return self._forward[maker], f"the backward pass of a cast: its gradient goes back to {target}"
-        if intent.kind == "operator":
-            if weak:
-                return "library", f"JAX passes the number as {source} and then casts it to the other operand's dtype"
-            return "unknown", "its operands do not explain it: a transformation may have inserted it"
-        if intent.kind == "index":
-            return "library", "JAX casts indices to the dtype that it indexes with"
-        if maker is None:
-            return "library", "inside JAX; none of the user's lines led there"
-        if intent.kind == "":
-            return "unknown", "the source of this line cannot be read, and its operands do not mix dtypes"
-        if intent.of_jax or origin.entry:
-            return "library", f"a step inside {intent.called or 'JAX'}, whose operands do not mix dtypes"
-        return "unknown", "the source does not tell which function is called, and its operands do not mix dtypes"
+        return _unexplained(origin, intent, weak, source)
+
+
+def _unexplained(origin: Origin, intent: SourceIntent, weak: bool, source: DType) -> tuple[CastClass, str]:
+    """The class of a cast that neither a dtype in the source nor the operands explain, and the reason."""
+    if intent.kind == "operator":
+        if weak:
+            return "library", f"JAX passes the number as {source} and then casts it to the other operand's dtype"
+        return "unknown", "its operands do not explain it: a transformation may have inserted it"
+    if intent.kind == "index":
+        return "library", "JAX casts indices to the dtype that it indexes with"
+    if origin.maker is None:
+        return "library", "inside JAX; none of the user's lines led there"
+    if intent.kind == "":
+        return "unknown", "the source of this line cannot be read, and its operands do not mix dtypes"
+    if intent.of_jax or origin.entry:
+        return "library", f"a step inside {intent.called or 'JAX'}, whose operands do not mix dtypes"
+    return "unknown", "the source does not tell which function is called, and its operands do not mix dtypes"
 
 
 def _decision(

@@ -29,7 +29,7 @@ from supremum.tracing.report import CastReport
 from supremum.tracing.sizes import largest_first
 from supremum.tracing.widening import WideningFlow
 
-_TRIALS = 8
+_TRIALS = 4
 """The number of fixes of one program that are tried; each traces the program again."""
 
 
