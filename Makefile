@@ -55,8 +55,8 @@ NEWEST_JAX_TESTS := tests/jaxprs tests/mixed_precision/autocasting tests/tracing
 	$(addprefix tests/mixed_precision/,test_all_reduce.py test_gradients_of_replicas.py test_loss_scaled.py) \
 	$(addprefix tests/nn/,test_attention.py test_configs.py test_layers.py test_precision.py test_recurrent.py \
 	test_variables.py) $(addprefix tests/optimizers/,test_algorithms.py test_minimize.py test_narrow_weights.py) \
-	$(addprefix tests/training/,test_data_and_model_axes.py test_fit.py test_pickling.py test_step.py \
-	test_what_travels.py) src/supremum/jaxprs src/supremum/jax_compat.py src/supremum/tracing
+	$(addprefix tests/training/,test_data_and_model_axes.py test_donated_carry.py test_fit.py test_interrupted_fit.py \
+	test_pickling.py test_step.py test_what_travels.py) src/supremum/jaxprs src/supremum/jax_compat.py src/supremum/tracing
 # The folders with tests marked as compiled: see tests/conftest.py.
 COMPILED := tests/mixed_precision tests/nn tests/optimizers tests/training
 

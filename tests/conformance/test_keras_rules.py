@@ -3,7 +3,7 @@
 import itertools
 
 from conformance.measured_rules import ORACLE_OF
-from supremum import promote_types
+from supremum import explain, promote_types
 
 
 def test_keras_differs_from_jax_x64_in_49_pairs_that_give_64_bits_in_jax():
@@ -18,3 +18,10 @@ def test_keras_differs_from_jax_x64_in_49_pairs_that_give_64_bits_in_jax():
     assert {str(promote_types(*pair, rules="jax-x64")) for pair in differing} == {
         "int64", "uint64", "float64", "complex128",
     }  # fmt: skip
+
+
+def test_questions_about_types_ignore_an_int_that_functions_refuse():
+    question = explain("int8", 2**40, rules="keras")
+    assert (str(question.dtype), question.number_changes) == ("int8", ())
+    assert "wraps to 44" in str(explain("int8", 300, operation="add", rules="keras"))
+    assert not explain("int8", 2**40, operation="add", rules="keras")
