@@ -39,6 +39,12 @@ def test_a_page_has_title_totals_source_path_and_fix(page):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_conversions_are_folded_into_a_line_of_their_own():
+    page = casts_page({"f": casts(lambda x, done: x * (1 - done))(jnp.ones(4), jnp.ones(4, "int32"))})
+    assert "<summary>1 cast of bools and integers, 32 bytes, on test_page.py:" in page
+    assert "<h3>Steps of libraries" not in page
+
+
 def test_a_page_of_nothing_says_so():
     assert "No jitted function was called." in casts_page({})
     page = casts_page({"f": CastReport(())})

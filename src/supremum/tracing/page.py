@@ -12,7 +12,7 @@ from supremum.argument_checks import instance, mapping, text
 from supremum.errors import shown as shown_value
 from supremum.extras import require
 from supremum.render import icon_link, page_part
-from supremum.tracing.cast import CLASSES, DELIBERATE, OR, Cast
+from supremum.tracing.cast import CLASSES, OR, Cast
 from supremum.tracing.causes import Cause, plural
 from supremum.tracing.report import CastReport, places_of
 from supremum.tracing.sizes import shown
@@ -66,13 +66,15 @@ def casts_page(reports: Mapping[str, CastReport]) -> str:
 
 def _function(name: str, report: CastReport) -> dict[str, Any]:
     places = places_of(report.casts)
-    others = report.others.casts
+    sections = {title: _rows(found, places) for title, found in report.sections.items()}
     return {
         "name": name,
         "title": report.title,
         "causes": [_cause(cause, places) for cause in report.causes],
-        "steps": _rows([cast for cast in others if cast.kind not in DELIBERATE], places),
-        "asked": _rows([cast for cast in others if cast.kind in DELIBERATE], places),
+        "steps": sections["steps of libraries"],
+        "asked": sections["asked for"],
+        "conversions": sections["conversions"],
+        "conversions_line": report.conversions,
         "lines": [(places[at], total.casts, shown(total.bytes)) for at, total in report.by_line.items()],
         "totals": [(kind, total.casts, shown(total.bytes)) for kind, total in report.by_class.items()],
     }

@@ -164,6 +164,35 @@ class CastReport:
         """The casts without a cause, which are steps of libraries and, last, the casts that the program asks for."""
         return CastReport(causes_of(self.casts)[1])
 
+    @property
+    def sections(self) -> dict[str, list[Cast]]:
+        """The casts without a cause: those of bools and integers, steps of libraries, and what the program asks for.
+
+        >>> import jax.numpy as jnp
+        >>> from supremum.tracing import casts
+        >>> report = casts(lambda x, done: x * (1 - done))(
+        ...     jnp.ones(4), jnp.ones(4, "int32")
+        ... )
+        >>> [(name, len(found)) for name, found in report.sections.items()]
+        [('conversions', 1), ('steps of libraries', 0), ('asked for', 0)]
+        """
+        found: dict[str, list[Cast]] = {"conversions": [], "steps of libraries": [], "asked for": []}
+        for cast in self.others:
+            is_conversion, is_deliberate = cast.kind == "conversion", cast.kind in DELIBERATE
+            section = "conversions" if is_conversion else "asked for" if is_deliberate else "steps of libraries"
+            found[section].append(cast)
+        return found
+
+    @property
+    def conversions(self) -> str:
+        """One line for all conversions, because programs of floats have them everywhere; empty without any."""
+        found = self.sections["conversions"]
+        if not found:
+            return ""
+        total, places = _total(found), places_of(self.casts)
+        on = lines_of(places[cast.where] for cast in found)
+        return f"{plural(total.casts, 'cast')} of bools and integers, {shown(total.bytes)} bytes, on {on}"
+
     def select(
         self, *, kinds: Iterable[str] = (), files: Iterable[str] = (), libraries: Iterable[str] = ()
     ) -> CastReport:
@@ -232,7 +261,7 @@ class CastReport:
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet; `casts_page` makes a page of reports."""
-        causes, conversions = self.causes, self._conversions()
+        causes, conversions = self.causes, self.conversions
         tables = [*([_causes_table(self.casts, causes)] if causes else []), *self._tables()]
         parts = [columns_to_html(title, lines, right=right) for title, lines, right in tables]
         parts += [f"<div>{escape(conversions)}</div>"] if conversions else []
@@ -249,7 +278,7 @@ class CastReport:
             "\n".join([title, aligned([head, *_cut(lines)], right=right)])
             for title, (head, *lines), right in self._tables(_WIDTH)
         ]
-        return "\n\n".join(filter(None, [self.title, *causes, self._conversions(), *tables]))
+        return "\n\n".join(filter(None, [self.title, *causes, self.conversions, *tables]))
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """What `rich.print` prints: the same in colour, as wide as the terminal."""
@@ -262,7 +291,7 @@ class CastReport:
             yield Text()
             for role, text in lines:
                 yield Text(text, style=_ROLES[role])
-        if conversions := self._conversions():
+        if conversions := self.conversions:
             yield Text(f"\n{conversions}")
         for title, (headings, *lines), right in self._tables() if self.casts else ():
             yield Text()
@@ -288,23 +317,14 @@ class CastReport:
             described.append([("text", f"  and {plural(len(causes) - _SHOWN_CAUSES, 'line')} more")])
         return described
 
-    def _conversions(self) -> str:
-        """One line for all conversions, because programs of floats have them everywhere."""
-        found = [cast for cast in self.others if cast.kind == "conversion"]
-        if not found:
-            return ""
-        total, places = _total(found), places_of(self.casts)
-        on = lines_of(places[cast.where] for cast in found)
-        return f"{plural(total.casts, 'cast')} of bools and integers, {shown(total.bytes)} bytes, on {on}"
-
     def _tables(self, width: int | None = None) -> list[tuple[str, list[tuple[str, ...]], frozenset[int]]]:
         """Tables of the casts without a cause and of the totals: title, rows with headings first, numeric columns."""
         tables: list[tuple[str, list[tuple[str, ...]], frozenset[int]]] = []
         places = places_of(self.casts)
         numbers = self._numbers()
-        others = [cast for cast in self.others if cast.kind != "conversion"]
-        for title, kept in (("steps of libraries", False), ("asked for", True)):
-            rows = _lines_of([cast for cast in others if (cast.kind in DELIBERATE) == kept], places, numbers, width)
+        sections = self.sections
+        for title in ("steps of libraries", "asked for"):
+            rows = _lines_of(sections[title], places, numbers, width)
             if rows:
                 tables.append((title, [_HEADINGS, *rows], frozenset({0, 1, 2})))
         by_line = {places[at]: total for at, total in self.by_line.items()}
