@@ -166,7 +166,7 @@ class CastReport:
 
     @property
     def sections(self) -> dict[str, list[Cast]]:
-        """The casts without a cause: those of bools and integers, steps of libraries, and what the program asks for.
+        """The casts without a cause, of bools and integers, of libraries, and those that the program asks for.
 
         >>> import jax.numpy as jnp
         >>> from supremum.tracing import casts
