@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import itertools
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from arrays import fixes
 from arrays.calls import RULE_SETS, function_of
 from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow
-from supremum import PromotionError, explain, get_rules, use_rules
+from supremum import PromotionError, asarray, explain, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS, InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.array import wrap
 from supremum.decisions import FixCast
@@ -283,6 +284,19 @@ def test_pickled_refusal_keeps_its_fix():
     with use_rules("jax-x64"), pytest.raises(PromotionError) as caught:
         _ = a - b
     assert str(pickle.loads(pickle.dumps(caught.value)).fix) == str(caught.value.fix)
+
+
+def test_fixes_are_tried_on_arrays_of_one_element():
+    a, b = _array("numpy", "uint64", 2**53 + 1), _array("numpy", "int64", -1)
+    a, b = (asarray(np.repeat(each.unwrap(), 10**6), library="numpy") for each in (a, b))
+    with use_rules("jax-strict"), pytest.raises(PromotionError) as caught:
+        _ = a + b
+    tracemalloc.start()
+    try:
+        assert caught.value.fix
+        assert tracemalloc.get_traced_memory()[1] < 4e6  # half of the bytes of one operand
+    finally:
+        tracemalloc.stop()
 
 
 def test_fix_of_a_refusal_under_jit_works_under_jit():

@@ -1,9 +1,10 @@
 """Train a model repeatedly and interrupt it at random moments; must run in a separate process, which gets the signals.
 
-    python interrupted_fit.py ROUNDS STEPS_PER_EXECUTION FOLDER
+    python interrupted_fit.py ROUNDS STEPS_PER_EXECUTION DEVICES FOLDER
 
-Interrupts are, in turn, Ctrl-C, two signals whose handlers raise, and an exception that another thread sets. Prints one
-line per round, with the place of the interrupt and its kind. Raises if the model is inconsistent after an interrupt.
+With several devices, the model is sharded. Interrupts are, in turn, Ctrl-C, two signals whose handlers raise, and an
+exception that another thread sets. Prints one line per round, with the place of the interrupt and its kind. Raises if
+the model is inconsistent after an interrupt.
 """
 
 import ctypes
@@ -17,6 +18,7 @@ import time
 import traceback
 from functools import partial
 
+import jax
 import numpy as np
 
 from supremum import nn, training
@@ -40,12 +42,11 @@ class BeginEndCounter(training.Callback):
         self.ended += 1
 
 
-def make_model(steps, fresh):
-    """Return a compiled model with running statistics, trained once unless fresh."""
+def make_model(steps):
+    """Return a compiled model with running statistics, sharded if there are several devices."""
     model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
-    model.compile("adam", loss="mse", steps_per_execution=steps, seed=1)
-    if not fresh:
-        fit(model, [])
+    sharded = training.FullyShardedDataParallel(smallest=1) if jax.device_count() > 1 else None
+    model.compile("adam", loss="mse", steps_per_execution=steps, seed=1, distribution=sharded)
     return model
 
 
@@ -62,8 +63,7 @@ def weights(model):
 
 def uninterrupted_weights(steps, last_count):
     """Return the weights by the step count after each dispatch, from training without interrupts."""
-    model = training.Sequential([nn.Dense(8), nn.BatchNorm(), nn.Dense(1)])
-    model.compile("adam", loss="mse", steps_per_execution=steps, seed=1)
+    model = make_model(steps)
     found = {}
 
     class KeepWeights(training.Callback):
@@ -122,24 +122,27 @@ def interrupt(call, send, delay):
 
 
 def main():
-    rounds, steps, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    rounds, steps, devices = map(int, sys.argv[1:4])
+    folder = sys.argv[4]
+    jax.config.update("jax_num_cpu_devices", devices)
     generator = random.Random(steps)
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, raise_stopped)
     start = time.perf_counter()
-    model = make_model(steps, fresh=True)
+    model = make_model(steps)
     fit(model, [])
     cold_seconds = time.perf_counter() - start
     start = time.perf_counter()
     fit(model, [])
     warm_seconds = time.perf_counter() - start
     expected = uninterrupted_weights(steps, 400)
-    model = make_model(steps, fresh=False)
     for number in range(rounds):
         kind = list(INTERRUPTS)[number % len(INTERRUPTS)]
         fresh = number // len(INTERRUPTS) % 8 == 0  # the first compilation
         if fresh or int(model.compiled().count) > 300:
-            model = make_model(steps, fresh)
+            model = make_model(steps)
+            if not fresh:
+                fit(model, [])
         counter = BeginEndCounter()
         callbacks = [counter, training.ModelCheckpoint(f"{folder}/{{epoch}}.safetensors")]
         delay = generator.random() * (cold_seconds if fresh else warm_seconds)

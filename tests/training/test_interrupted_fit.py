@@ -16,10 +16,13 @@ from supremum import nn, training
 PROGRAM = Path(__file__).with_name("interrupted_fit.py")
 
 
-@pytest.mark.parametrize(("steps", "rounds"), [slow(1, 16), exhaustive(1, 1200), exhaustive(8, 1200)])
-def test_an_interrupted_model_has_the_weights_of_its_last_finished_step(steps, rounds, tmp_path):
+@pytest.mark.parametrize(
+    ("rounds", "steps", "devices"),
+    [slow(16, 1, 1), slow(16, 8, 2), *(exhaustive(1200, steps, devices) for steps in (1, 8) for devices in (1, 2))],
+)
+def test_an_interrupted_model_has_the_weights_of_its_last_finished_step(rounds, steps, devices, tmp_path):
     finished = subprocess.run(
-        [sys.executable, str(PROGRAM), str(rounds), str(steps), str(tmp_path)],
+        [sys.executable, str(PROGRAM), *map(str, (rounds, steps, devices)), str(tmp_path)],
         capture_output=True, text=True, timeout=3600, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout[-2000:] + finished.stderr[-4000:]

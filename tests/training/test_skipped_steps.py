@@ -242,3 +242,20 @@ class TestWarning:
         model = Sequential([nn.Dense(1)], dtype=policy)
         model.compile(SGD(0.0), "mse", ["mae"])
         assert np.isfinite(model.fit(**data(*[1e5] * 12)).history["loss"][0])
+
+
+@EVERY_SIZE
+def test_a_skipped_step_changes_neither_weights_nor_running_statistics(size):
+    model = Sequential([nn.BatchNorm(), nn.Dense(1)], dtype=Policy("mixed_float16", FLOOR))
+    model.compile("adam", "mse", steps_per_execution=size)
+
+    def changed_by(*numbers):
+        arguments = data(*numbers)
+        before = {path: np.asarray(variable.value) for path, variable in model.variables.items()}
+        skipped = model.fit(**arguments | {"y": arguments["x"]}).history["skipped_steps"]
+        changed = {path for path, each in model.variables.items() if not np.array_equal(before[path], each.value)}
+        return skipped, {path.rpartition("/")[2] for path in changed}
+
+    model.fit(**data(1, 2, 3))  # makes the variables
+    assert changed_by(INF, INF, INF) == ([3], set())
+    assert changed_by(1, 2, 3) == ([0], {"beta", "moving_mean", "moving_variance", "kernel", "bias"})
