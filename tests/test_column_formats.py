@@ -71,7 +71,7 @@ def test_rules_without_the_format_refuse_it_in_every_operation(name):
     """In turn, each operation has another second operand."""
     wrong = []
     for rules in map(get_rules, rule_names()):
-        if name in rules.column_formats:
+        if name in rules.columns.formats:
             assert rules.name.startswith("polars")
             continue
         reason = (f"{rules.library or rules.name} has no {name}",)

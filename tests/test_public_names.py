@@ -66,7 +66,7 @@ def test_packages_load_when_they_are_first_used(loaded):
 def test_importing_supremum_loads_no_rule_sets(loaded):
     found = {name.removeprefix("supremum.rules.") for name in loaded["import supremum"] if "supremum.rules." in name}
     assert found == {
-        "jax_flags", "lattices", "missing_values", "names", "reductions", "rule_set", "runtimes", "scope",
+        "columns", "jax_flags", "lattices", "names", "reductions", "rule_set", "runtimes", "scope",
         "shared_cache", "verdicts",
     }  # fmt: skip
 

@@ -19,6 +19,8 @@ from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
 from supremum.rules import (
     FOLLOWING,
+    IN_JAX,
+    SCOPE,
     UNWRAPPED,
     RuleSet,
     RulesLike,
@@ -28,6 +30,8 @@ from supremum.rules import (
     question,
     scope_in_force,
 )
+
+_innermost = SCOPE.get  # looking it up in each call takes 5 % of the call
 
 
 def explain(
@@ -134,10 +138,13 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
     ... )
     (dtype('int8'), dtype('float32'))
     """
-    asked = scope_in_force().rules if rules is None else rules
     try:
+        if rules is None:
+            scope = _innermost()
+            known = (scope if IN_JAX.told is scope else scope_in_force()).memory.pairs
+        else:
+            known = memory_of(rules).pairs
         a, b = operands
-        known = memory_of(asked).pairs
         if a.__class__ is ndarray is b.__class__:
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval
@@ -145,9 +152,11 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
         return found() if found.__class__ is _Following else found
     except (ValueError, KeyError, AttributeError, TypeError):
         pass  # not two arrays of one library, not cached yet, or it depends on more than dtypes
-    decision = explain(*operands, rules=asked)
+    decision = explain(*operands, rules=rules)
     if decision and len(operands) == 2:
-        _remember(asked, *operands)
+        scope = scope_in_force()
+        pairs = scope.memory.pairs if rules is None else memory_of(rules).pairs
+        _remember(pairs, scope.rules if rules is None else rules, *operands)
     return decision.dtype
 
 
@@ -177,7 +186,7 @@ class _Following:
         return found
 
 
-def _remember(rules: RulesLike, a: Any, b: Any) -> None:
+def _remember(pairs: dict[Any, Any], rules: RulesLike, a: Any, b: Any) -> None:
     """Cache the answer for two NumPy arrays or two JAX arrays; other operands are skipped."""
     in_jax = type(a) is type(b) and _is_jax_array(a)
     key: tuple[Any, ...]
@@ -199,7 +208,7 @@ def _remember(rules: RulesLike, a: Any, b: Any) -> None:
     else:
         answer = _answer(get_rules(rules, in_jax=in_jax), left, right)
     if answer is not None:
-        memory_of(rules).pairs[key] = answer
+        pairs[key] = answer
 
 
 def _answer(rules: RuleSet, a: Operand, b: Operand) -> DType | None:

@@ -97,7 +97,8 @@ class Blocks(Generic[B]):
         self.innermost: ContextVar[B] = ContextVar(name, default=always)
         """The entry in force, without the check, for fast reads outside of tracing."""
         self._always = always
-        self._thread: _Thread[B] = _Thread(always)
+        self.thread: _Thread[B] = _Thread(always)
+        """What JAX was told in this thread, for the same."""
         self._fix = fix
         self._context: Any = None
         self._as_made: Any = None
@@ -111,7 +112,7 @@ class Blocks(Generic[B]):
             ScopeError: if JAX is tracing for a different one.
         """
         block = self.innermost.get()
-        told = self._thread.told
+        told = self.thread.told
         if told is not block and told.key != block.key and self._fix and self._context is not None and _is_tracing():
             raise ScopeError(self._fix(block))
         return block
@@ -119,14 +120,14 @@ class Blocks(Generic[B]):
     def enter_block(self, block: B) -> None:
         """Put a block in force."""
         self.innermost.set(block)
-        self._thread.open.append(block)
+        self.thread.open.append(block)
         self._tell(block)
 
     def leave(self, owner: object) -> None:
         """Remove the innermost block of an owner, and no other."""
         left = without(self.innermost.get(), owner)
         self.innermost.set(left)
-        opened = self._thread.open
+        opened = self.thread.open
         for index in reversed(range(len(opened))):
             if opened[index].owner is owner:
                 del opened[index]
@@ -145,8 +146,8 @@ class Blocks(Generic[B]):
         inside = block
         step: Callable[[], Any] = partial(awaited.send, None)
         while True:
-            outside, told = self.innermost.get(), self._thread.told
-            self._thread.open.append(block)
+            outside, told = self.innermost.get(), self.thread.told
+            self.thread.open.append(block)
             self.innermost.set(inside)
             self._tell(inside)
             try:
@@ -154,7 +155,7 @@ class Blocks(Generic[B]):
             except StopIteration as end:
                 return end.value
             finally:
-                self._thread.open.remove(block)
+                self.thread.open.remove(block)
                 inside = self.innermost.get()
                 self.innermost.set(outside)
                 self._tell(told)
@@ -171,7 +172,7 @@ class Blocks(Generic[B]):
     def _tell(self, block: B) -> None:
         if self._fix is None or not self._found_jax():
             return
-        self._thread.told = block
+        self.thread.told = block
         if block.key is None or block.outer is None:
             self._as_made.__exit__(None, None, None)
         else:

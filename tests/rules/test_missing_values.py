@@ -35,7 +35,7 @@ def flagged(names, flags):
 
 
 def test_rule_sets_of_data_frames_are_those_with_missing_values():
-    assert {name for name in HOMES if get_rules(name).never_missing is not None} == FRAMES.keys()
+    assert {name for name in HOMES if get_rules(name).columns.never_missing is not None} == FRAMES.keys()
 
 
 @pytest.mark.parametrize("every_pair", [False, slow(True)])
@@ -72,14 +72,14 @@ def only_marked(decision, plain, operation, rules, flags):
         return same and added == (f"{REMARK}{letters} first",) and decision.result == plain.result
     if not decision:
         return same and added == ()
-    never_missing = operation in get_rules(rules).never_missing
+    never_missing = operation in get_rules(rules).columns.never_missing
     return same and len(added) == 1 and decision.result.nullable != never_missing
 
 
 @pytest.mark.parametrize("rules", FRAMES)
 def test_reductions_that_skip_missing_values_are_those_that_were_measured(rules):
     measured = document(f"{FRAMES[rules]}-missing")
-    assert get_rules(rules).never_missing == {*measured["never"].split()}
+    assert get_rules(rules).columns.never_missing == {*measured["never"].split()}
     assert {*measured["never"].split(), *measured["missing"].split()} == REDUCTIONS.keys()
 
 

@@ -19,9 +19,9 @@ from supremum import RuleSet, asarray, explain, get_rules, result_type, set_defa
 from supremum.decisions import Verdict
 from supremum.formats import as_format
 from supremum.rules import TORCH, find_rules
+from supremum.rules.columns import Columns
 from supremum.rules.names import HOMES
-from supremum.rules.rule_set import RuleSet as Base
-from supremum.rules.shared_cache import _KEYS, hashable
+from supremum.rules.shared_cache import _KEYS
 
 EDGES = {
     "int*": ["int8"],
@@ -81,10 +81,9 @@ def test_rule_sets_that_differ_in_any_field_are_unequal():
         "name": "other", "summary": "other", "source": "other", "measured": frozenset({"add"}),
         "accepts": {"add": ("float",)}, "stands_in": {},
         "follows": {"clip": "add"}, "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
-        "column_formats": frozenset({"int128"}),
         "library": "other", "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
         "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",
-        "joins_defaults": True, "array_casts": TORCH.array_casts, "never_missing": frozenset(),
+        "joins_defaults": True, "array_casts": TORCH.array_casts, "columns": Columns(frozenset({"int128"})),
     }  # fmt: skip
     rules = custom_rules()
     assert different.keys() == {each.name for each in fields(rules)}
@@ -232,10 +231,3 @@ def test_rule_sets_are_freed(count):
     gc.collect()
     assert sum(each() is not None for each in alive) == 0
     assert len(_KEYS) - before <= 11  # JAX keeps those that it traced for, and the last one in force
-
-
-def test_hashable_compares_fields_by_value():
-    assert hashable({"a": {1, 2}, "b": [("c", {})]}) == hashable({"b": [("c", {})], "a": frozenset((2, 1))})
-    assert hash(hashable(TORCH._values()))
-    assert hashable(["a", "b"]) != hashable(["b", "a"])
-    assert isinstance(TORCH, Base)

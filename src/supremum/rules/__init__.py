@@ -22,6 +22,7 @@ from supremum.rules.runtimes import EVERYTHING as EVERYTHING
 from supremum.rules.runtimes import UNWRAPPED as UNWRAPPED
 from supremum.rules.runtimes import Runtime
 from supremum.rules.runtimes import is_typed as is_typed
+from supremum.rules.scope import IN_JAX as IN_JAX
 from supremum.rules.scope import SCOPE as SCOPE
 from supremum.rules.scope import RulesLike as RulesLike
 from supremum.rules.scope import Watcher as Watcher

@@ -30,12 +30,12 @@ from supremum.number_conversion import Steps, fits
 from supremum.operands import Operand, Operands, Scalar, as_operand
 from supremum.operations import ASSIGN, Family, Operation
 from supremum.rules.array_casts import NATIVE
+from supremum.rules.columns import Columns, Settle
 from supremum.rules.numpy import SHARED, NumpyRules
 from supremum.rules.numpy_casts import LOOP_ORDER, common, common_of_all
 from supremum.rules.numpy_loops import FUNCTIONS, listed
 from supremum.rules.reductions import Reduction, to
-from supremum.rules.rule_set import Target
-from supremum.rules.verdicts import Storing, objection_to_loss
+from supremum.rules.verdicts import Storing, Target, objection_to_loss
 
 _BOOL, _COMPLEX = as_format("bool"), as_format("complex128")
 _INTEGERS = [row for row in map(as_format, LOOP_ORDER) if row.category == "integer"]
@@ -75,10 +75,58 @@ _HELD_AS = {"float16": "float32"}
 _SHARED: dict[str, Any] = {
     "measured": SHARED["measured"],
     "accepts": SHARED["accepts"],
-    "never_missing": frozenset(("sum", "prod", "any", "all")),
     "stands_in": SHARED["stands_in"],
     "follows": {name: other for name, other in SHARED["follows"].items() if name not in ("concat", "diff")},
 }
+
+
+@dataclass(frozen=True)
+class PandasColumns(Columns):
+    """The columns of pandas.
+
+    Args:
+        formats, never_missing: as for all columns.
+        dtypes: the dtypes of columns.
+        have_masks: whether all columns have a mask, or only those of nullable operands. `where` and `clip` keep the
+            dtype of such a column, and `Series.diff` keeps that of integers.
+    """
+
+    never_missing: frozenset[str] | None = frozenset(("sum", "prod", "any", "all"))
+    dtypes: frozenset[str] = field(kw_only=True)
+    have_masks: bool = field(default=False, kw_only=True)
+
+    def is_nullable(self, operand: Operand) -> bool:
+        """Whether an operand is a column with a mask."""
+        return operand.dtype is not None and (self.have_masks or operand.nullable)
+
+    def seen(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
+        """The operands and the target, with their flags unless all columns have a mask."""
+        return super().seen(operands, target) if self.have_masks else (operands, target)
+
+    def verdict(self, settle: Settle, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
+        """Decide a call, whose result has a mask if an operand has one and the result can."""
+        if any(operand.is_missing_value for operand in operands):
+            return self._verdict_on_missing_value(settle, operation, operands, target)
+        verdict = super().verdict(settle, operation, operands, target)
+        if verdict.result is None or not any(each.nullable for each in (*operands, *(target or ())[:1])):
+            return verdict
+        why = _mask_is_lost(operation, operands, verdict.result.dtype, target)
+        if not why:
+            return verdict
+        reason = (*verdict.reason[:-1], why)
+        return replace(verdict, result=replace(verdict.result, nullable=False), reason=reason)
+
+    def _verdict_on_missing_value(
+        self, settle: Settle, operation: Operation, operands: Operands, target: Target | None
+    ) -> Verdict:
+        """The verdict on a call with `pd.NA`, which takes the dtype of a nullable column, or replaces values as NaN."""
+        columns = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
+        replaces = operation.name in _REPLACING or operation is ASSIGN
+        if not columns or not (replaces or self.is_nullable(columns[0])):
+            return Verdict.refuse("pd.NA gives a column of objects, unless the other column is nullable")
+        stand_in = as_operand(math.nan) if replaces else columns[0]
+        others = tuple(stand_in if each.is_missing_value else each for each in operands)
+        return self.verdict(settle, operation, others, target)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,9 +135,7 @@ class PandasRules(NumpyRules):
 
     Args:
         name, summary, source: as for every rule set.
-        columns: the dtypes of columns.
-        nullable: whether all columns have a mask, or only those of nullable operands. `where` and `clip` keep the dtype
-            of such a column, and `Series.diff` keeps that of integers.
+        columns: the columns.
 
     >>> from supremum import explain
     >>> explain("bool", "int8", operation="concat", rules="pandas").reason
@@ -103,41 +149,15 @@ class PandasRules(NumpyRules):
     'float32 (nullable)'
     """
 
-    columns: frozenset[str] = field(kw_only=True)
-    nullable: bool = field(default=False, kw_only=True)
+    columns: PandasColumns = field(kw_only=True)
 
     def _key(self, operand: Operand) -> Hashable:
         return (super()._key(operand), operand.nullable, _is_nan(operand))
-
-    def _without_flags(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
-        return super()._without_flags(operands, target) if self.nullable else (operands, target)
-
-    def _verdict_on_nullable(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
-        if any(operand.is_missing_value for operand in operands):
-            return self._verdict_on_missing_value(operation, operands, target)
-        verdict = super()._verdict_on_nullable(operation, operands, target)
-        if verdict.result is None or not (why := _mask_is_lost(operation, operands, verdict.result.dtype, target)):
-            return verdict
-        reason = (*verdict.reason[:-1], why)
-        return replace(verdict, result=replace(verdict.result, nullable=False), reason=reason)
-
-    def _verdict_on_missing_value(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
-        """The verdict on a call with `pd.NA`, which takes the dtype of a nullable column, or replaces values as NaN."""
-        columns = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
-        replaces = operation.name in _REPLACING or operation is ASSIGN
-        if not columns or not (replaces or self._is_nullable(columns[0])):
-            return Verdict.refuse("pd.NA gives a column of objects, unless the other column is nullable")
-        seen = as_operand(math.nan) if replaces else columns[0]
-        return self._verdict(operation, tuple(seen if each.is_missing_value else each for each in operands), target)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         if _is_nan(operands[position]) and not target.is_inexact:
             return ()  # it becomes a missing value
         return super()._number_steps(operation, operands, position, target)
-
-    def _is_nullable(self, operand: Operand) -> bool:
-        """Whether an operand is a column with a mask."""
-        return operand.dtype is not None and (self.nullable or operand.nullable)
 
     def _absent(self, names: Sequence[str], *, nullable: bool) -> str:
         """What refusals say of dtypes without columns."""
@@ -145,14 +165,14 @@ class PandasRules(NumpyRules):
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         name, arrays = operation.name, [operand for operand in operands if operand.dtype is not None]
-        for nullable, columns in ((True, _NULLABLE), (False, self.columns)):
-            alike = (operand.name for operand in arrays if self._is_nullable(operand) is nullable)
-            if absent := [each for each in alike if each not in columns]:
+        for nullable, dtypes in ((True, _NULLABLE), (False, self.columns.dtypes)):
+            alike = (operand.name for operand in arrays if self.columns.is_nullable(operand) is nullable)
+            if absent := [each for each in alike if each not in dtypes]:
                 return Verdict.refuse(self._absent(absent, nullable=nullable))
         are_bools = {operand.category == _BOOL.category for operand in operands}
         if name in _WITHOUT_BOOLS and are_bools == {True}:
             return Verdict.refuse(f"pandas has no {name} of bools")
-        keeps = name in _REPLACING and any(map(self._is_nullable, arrays[:1]))
+        keeps = name in _REPLACING and any(map(self.columns.is_nullable, arrays[:1]))
         if name in (*_JOINING, *_REPLACING) and not keeps and len(are_bools) > 1:
             return Verdict.refuse(f"{name} of bools and numbers gives a column of objects")
         if name in _KEEPING_BOOLS and arrays and are_bools == {True}:
@@ -170,8 +190,8 @@ class PandasRules(NumpyRules):
 
     def _held(self, operation: Operation, operands: Operands, verdict: Verdict) -> Verdict:
         """The verdict, with a result that columns have."""
-        columns = _NULLABLE if any(map(self._is_nullable, operands)) else self.columns
-        if verdict.result is None or (own := str(verdict.result.dtype)) in columns:
+        dtypes = _NULLABLE if any(map(self.columns.is_nullable, operands)) else self.columns.dtypes
+        if verdict.result is None or (own := str(verdict.result.dtype)) in dtypes:
             return verdict
         name, category = operation.name, as_format(own).category
         is_complex = any(each.category == category == _COMPLEX.category and each.dtype is not None for each in operands)
@@ -184,7 +204,7 @@ class PandasRules(NumpyRules):
 
     def _difference(self, column: Operand) -> Verdict:
         """The verdict on `Series.diff`, whose first value is missing."""
-        row, nullable = column.format, self._is_nullable(column)
+        row, nullable = column.format, self.columns.is_nullable(column)
         if row is _BOOL and not nullable:
             return Verdict.refuse("Series.diff of bools gives a column of objects")
         gives = as_format(row.name if nullable else _DIFFERENCES.get(row.name, row.name))
@@ -197,10 +217,10 @@ class PandasRules(NumpyRules):
         """The verdict on a logical operator of bools and integers, whose result pandas converts to bool."""
         if verdict.result is None:
             return verdict
-        if any(map(self._is_nullable, operands)) and any(operand.name == "int*" for operand in operands):
+        if any(map(self.columns.is_nullable, operands)) and any(operand.name == "int*" for operand in operands):
             return Verdict.refuse("the logical operators of nullable bool columns do not accept a Python int")
         first = operands[0]
-        if self._is_nullable(first) and first.category == _BOOL.category and not first.is_python_scalar:
+        if self.columns.is_nullable(first) and first.category == _BOOL.category and not first.is_python_scalar:
             return Verdict.accept(
                 _BOOL.dtype, 2, "the logical operators of nullable bool columns convert integers to bool"
             )
@@ -217,7 +237,7 @@ class PandasRules(NumpyRules):
         ]
         column = next(operand for operand in operands if operand.dtype is not None)
         others = [operand for operand in (first, *kept) if operand is not column]
-        if self._is_nullable(column):
+        if self.columns.is_nullable(column):
             return _kept(column, others, len(operands))
         typed = [column.name, *(_typed(other, column) for other in others)]
         found = common_of_all(typed) if all(typed) else None
@@ -227,7 +247,7 @@ class PandasRules(NumpyRules):
         return self._held(operation, operands, Verdict.accept(as_format(found).dtype, len(operands), why))
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
-        if _is_nan(value) and self._is_nullable(into):
+        if _is_nan(value) and self.columns.is_nullable(into):
             return Verdict.accept(into.format.dtype, 1, f"a column of {into.dtype} holds NaN as a missing value")
         if _BOOL.category in (value.category, into.category) and value.category != into.category:
             return Verdict.refuse(f"pandas does not store {value} in a column of {into.dtype}")
@@ -299,7 +319,7 @@ PANDAS = PandasRules(
     name="pandas",
     summary="pandas 3, columns of NumPy dtypes: NumPy's rules, but bools do not mix with numbers in concat and where",
     source="pandas 3.1.1, pandas/core/ops/array_ops.py and pandas/core/dtypes/cast.py",
-    columns=NATIVE,
+    columns=PandasColumns(dtypes=NATIVE),
     library="pandas",
     reductions=_REDUCTIONS
     | {"sum": _giving("sum", float16="float64"), "mean": _giving("mean", float16="float64", complex64="complex128")},
@@ -310,8 +330,7 @@ PANDAS_NULLABLE = PandasRules(
     name="pandas-nullable",
     summary="pandas 3, nullable columns such as Int8: NumPy's rules without float16 and complex numbers",
     source="pandas 3.1.1, pandas/core/arrays/masked.py",
-    columns=_NULLABLE,
-    nullable=True,
+    columns=PandasColumns(dtypes=_NULLABLE, have_masks=True),
     library=_NULLABLE_LIBRARY,
     reductions=_REDUCTIONS,
     array_casts=replace(_CASTS, formats=_NULLABLE),

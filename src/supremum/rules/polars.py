@@ -24,6 +24,7 @@ from supremum.number_conversion import Steps, fits, is_beyond_integers
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
 from supremum.operations import ASSIGN, Operation, Result
 from supremum.rules.array_casts import ArrayCasts, through_float32
+from supremum.rules.columns import Columns
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
@@ -324,6 +325,7 @@ _CASTS = ArrayCasts(
     raises=is_beyond_integers,  # a cast that is not strict gives null
 )
 _LITERAL = _row(_DEFAULT_FLOAT)
+_COLUMNS = Columns(frozenset(_COLUMN_NAMES), never_missing=frozenset(("sum", "prod", "any", "all")))
 POLARS = PolarsRules(
     name="polars",
     summary="Polars 2: supertypes of columns, and Python ints in the narrowest type that holds them",
@@ -333,9 +335,8 @@ POLARS = PolarsRules(
     stands_in=_STAND_INS,
     lacks={"negative": tuple(row.name for row in (*_UNSIGNED_ROWS, *COLUMN_FORMATS))},
     reductions=_REDUCTIONS,
-    column_formats=frozenset(_COLUMN_NAMES),
+    columns=_COLUMNS,
     item=Storing.CAST,  # except with a mask; what does not fit becomes null
-    never_missing=frozenset(("sum", "prod", "any", "all")),
     library="Polars",
     array_casts=_CASTS,
 )
@@ -351,7 +352,7 @@ POLARS_1 = replace(
     reductions=dict(_REDUCTIONS) | to(Reduction(CATEGORIES[:1]), "any all"),
     integers=Lattice({**_INTEGERS, "uint64": (_DEFAULT_FLOAT,), "int64": (_DEFAULT_FLOAT,)}),
     floats=_FLOAT_OF_1,
-    column_formats=frozenset((_WIDEST.name,)),
+    columns=replace(_COLUMNS, formats=frozenset((_WIDEST.name,))),
     literal_columns=frozenset(("maximum", "minimum")),
     masks_integers=True,
     compares_in_int128=False,

@@ -21,6 +21,7 @@ from supremum.number_conversion import fits
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, Family, Operation
 from supremum.rules.array_casts import C_ROUTES, ArrayCasts
+from supremum.rules.columns import Columns
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
@@ -214,7 +215,7 @@ PYARROW = PyArrowRules(
     lacks=to(_HALF, (name for name in OPERATIONS if name not in _OF_HALF.split())),
     item=Storing.CAST,  # as in `fill_null`, which casts numbers; arrays are immutable
     reductions=_REDUCTIONS,
-    never_missing=frozenset(),
+    columns=Columns(never_missing=frozenset()),
     library="pyarrow",
     array_casts=_CASTS,
 )

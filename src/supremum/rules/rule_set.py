@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import ArgumentError
@@ -16,14 +15,15 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, interval, stores, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, number_text, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
+from supremum.rules.columns import Columns
 from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
-from supremum.rules.missing_values import carried, filled_first, without_flags
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
 from supremum.rules.verdicts import (
     LOSSES_AS_DIVISION,
     Storing,
+    Target,
     climb,
     disagreement,
     given,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from supremum.rules.array_casts import ArrayCasts
 
 _REAL = as_operation("real")
-_NULLABLE = attrgetter("nullable")
-Target: TypeAlias = tuple[Operand, Storing]
-"""An array that a result is written into, and what may be stored in it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,13 +58,11 @@ class RuleSet(ABC):
         agreeing: functions that need arrays of one dtype.
         lacks: for each operation, the formats without a kernel on any device. No fix casts to them.
         reductions: the dtypes in which reductions accumulate and the dtypes of their results.
-        column_formats: those of `COLUMN_FORMATS` that the framework has.
         library: the name of the library in explanations.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
         array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
-        never_missing: for columns of data frames, the operations whose result is never missing; None for arrays, which
-            have no missing values.
+        columns: the formats that only columns of data frames have, and what becomes of missing values.
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
@@ -96,12 +91,11 @@ class RuleSet(ABC):
     agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
-    column_formats: frozenset[str] = field(default=frozenset(), kw_only=True)
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
     array_casts: ArrayCasts | None = field(default=None, kw_only=True)
-    never_missing: frozenset[str] | None = field(default=None, kw_only=True)
+    columns: Columns = field(default=Columns(), kw_only=True)
 
     @cached_property
     def memory(self) -> Memory:
@@ -217,23 +211,7 @@ class RuleSet(ABC):
 
     def _verdict(self, operation: Operation, operands: Operands, target: Target | None = None) -> Verdict:
         """The verdict on a call whose result is new, or is written into an array."""
-        if any(map(_NULLABLE, operands)) or (target is not None and target[0].nullable):
-            return self._verdict_on_nullable(operation, operands, target)
-        return self._cached(operation, operands, target)
-
-    def _verdict_on_nullable(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
-        """The verdict on a call with operands that may have missing values, which change no dtype."""
-        if any(operand.is_missing_value for operand in operands):
-            return Verdict.refuse("only nullable columns of pandas hold pd.NA")
-        into = None if target is None else target[0]
-        verdict = self._cached(operation, *self._without_flags(operands, target))
-        if self.never_missing is None:
-            return filled_first(verdict, operands, into)
-        return carried(verdict, operation, operands, into, self.never_missing)
-
-    def _without_flags(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
-        """The operands and the target as these rules see them."""
-        return without_flags(operands), target and (without_flags(target[:1])[0], target[1])
+        return self.columns.verdict(self._cached, operation, operands, target)
 
     def _cached(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The cached verdict on operands as these rules see them."""
@@ -253,8 +231,8 @@ class RuleSet(ABC):
     def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The verdict on a call, with the steps in which its Python numbers are converted."""
         arrays = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
-        columns = [each.name for each in arrays if not each.format.is_of_arrays]
-        if absent := [name for name in columns if name not in self.column_formats]:
+        names = [each.name for each in arrays if not each.format.is_of_arrays]
+        if absent := [name for name in names if name not in self.columns.formats]:
             return Verdict.refuse(f"{self.library or self.name} has no {' and '.join(dict.fromkeys(absent))}")
         verdict = self._settle_into(operation, operands, *target) if target else self._settle(operation, operands)
         if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
@@ -459,7 +437,7 @@ class RuleSet(ABC):
 
         if not self._is_measured(operation) or any(operand.is_missing_value for operand in operands):
             return None  # no cast changes that
-        operands, target = self._without_flags(operands, target)
+        operands, target = self.columns.seen(operands, target)
         settle, into = partial(self._verdict, operation, target=target), target and target[0]
         call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)
         return find_fix(call, self._targets(operands)) if into is None else find_fix_into(call, into)

@@ -107,6 +107,8 @@ _PROCESS = Scope(FOLLOWS_JAX, None)
 _scopes = Blocks("rules", _PROCESS, _fix)
 SCOPE: ContextVar[Scope] = _scopes.innermost
 """The scope in force, for code that JAX does not trace."""
+IN_JAX = _scopes.thread
+"""Its `told` is the scope in JAX's cache key in this thread; a scope in force that is also told needs no check."""
 scope_in_force: Callable[[], Scope] = _scopes.current
 
 

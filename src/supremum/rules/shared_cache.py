@@ -7,11 +7,10 @@ equal rule sets and does not reference them.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass
+from collections.abc import Hashable, Mapping
 from threading import Lock
-from typing import Any, cast
-from weakref import WeakValueDictionary
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Verdict
@@ -21,12 +20,31 @@ _MOST = 16_384
 
 
 class RulesKey:
-    """A key for all equal rule sets, for caches that outlive them."""
+    """A key for all equal rule sets, for caches that outlive them.
 
-    __slots__ = ("__weakref__", "memory")
+    Args:
+        kind: the class of the rule sets.
+        values: their attributes, by name.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("__weakref__", "kind", "memory", "values")
+
+    def __init__(self, kind: type, values: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self.values = values
         self.memory: weakref.ref[Memory] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the rule sets are equal; those with an attribute that does not compare, such as an array, are not."""
+        if self is other or not isinstance(other, RulesKey):
+            return self is other
+        try:
+            return self.kind is other.kind and self.values == other.values
+        except ValueError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.values["name"]))
 
 
 class Memory:
@@ -54,7 +72,7 @@ class Memory:
         """Like `prepared`, for calls with other arguments than arrays, by the values of those."""
 
 
-_KEYS: WeakValueDictionary[Hashable, RulesKey] = WeakValueDictionary()
+_KEYS: WeakKeyDictionary[RulesKey, weakref.ref[RulesKey]] = WeakKeyDictionary()
 _lock = Lock()
 
 
@@ -63,37 +81,13 @@ def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
 
     Args:
         kind: the class of the rule sets.
-        values: their attributes, by name. Rule sets with an unhashable value, such as a NumPy array, share nothing.
+        values: their attributes, by name.
     """
-    try:
-        value = kind, hashable(values)
-        hash(value)
-    except TypeError:
-        return Memory(RulesKey())
+    made = RulesKey(kind, values)
     with _lock:  # two threads may make equal rule sets at the same time
-        key = _KEYS.setdefault(value, RulesKey())
+        key = _KEYS.setdefault(made, weakref.ref(made))() or made
         memory = key.memory and key.memory()
         if memory is None:
             memory = Memory(key)
             key.memory = weakref.ref(memory)
         return memory
-
-
-def hashable(value: Any) -> Hashable:
-    """Convert a value to a hashable one that is equal for equal values.
-
-    Args:
-        value: strings, numbers, enumerations, and mappings, sets, sequences and frozen dataclasses of these.
-
-    >>> hashable({"a": ["b"], "c": []}) == hashable({"c": [], "a": ["b"]})
-    True
-    """
-    if isinstance(value, Mapping):
-        return frozenset((key, hashable(each)) for key, each in cast("Mapping[Any, Any]", value).items())
-    if isinstance(value, Set):
-        return frozenset(map(hashable, cast("Set[Any]", value)))
-    if isinstance(value, (list, tuple)):
-        return tuple(map(hashable, cast("Sequence[Any]", value)))
-    if is_dataclass(value) and not isinstance(value, type):
-        return (type(value), *(hashable(getattr(value, each.name)) for each in fields(value)))
-    return value

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from supremum.decisions import Verdict, letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.number_conversion import converts, fits
-from supremum.operands import Operands
+from supremum.operands import Operand, Operands
 from supremum.operations import Operation, Result
 
 _BOOL = as_format("bool").dtype
@@ -119,6 +120,9 @@ class Storing(enum.Enum):
     SAME_KIND = "the framework casts results within their kind and to higher kinds"
     CAST = "the framework casts every stored value"
 
+
+Target: TypeAlias = tuple[Operand, Storing]
+"""An array that a result is written into, and what may be stored in it."""
 
 _LOST = {"integer": "everything except whether it is zero", "float": "the fraction", "complex": "the imaginary part"}
 
