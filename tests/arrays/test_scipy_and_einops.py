@@ -90,4 +90,5 @@ def test_functions_that_work_with_bare_arrays_work_with_an_array(library):
     assert sorted(call.partition("(")[0] for call in writing) == (sorted(WRITING) if library == "jax" else [])
     # It multiplies complex64 in place by complex128, which the rules do not store.
     assert {call.partition("(")[0] for call in errors.keys() - writing} == ({"fft.fht"} if library == "jax" else set())
-    assert list(found.values()).count("same") > 100
+    results = list(found.values())
+    assert results.count("same") > results.count("bare fails") > 0
