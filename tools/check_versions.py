@@ -4,7 +4,7 @@ The oldest versions are the floors in pyproject.toml; where a package has no whe
 oldest version that has one. The newest versions are those of the package index. Words choose among the environments,
 each by its versions, its Python or both.
 
-    python tools/check_versions.py [oldest | newest | 3.12 | oldest-3.12 ...] [-- PYTEST ARGUMENTS]
+    python tools/check_versions.py [oldest | newest | 3.12 | oldest-3.12 ...]
 """
 
 from __future__ import annotations
@@ -123,13 +123,12 @@ def make(environment: Environment, folder: Path) -> dict[str, str]:
     return {canonicalize_name(each["name"]): each["version"] for each in json.loads(listed)}
 
 
-def check(environment: Environment, oldest: Mapping[str, str], arguments: Sequence[str], *, exact: bool) -> str:
+def check(environment: Environment, oldest: Mapping[str, str], *, exact: bool) -> str:
     """Run the fast tests in an environment, and return what is wrong; nothing if all is well.
 
     Args:
         environment: the environment.
         oldest: the floors.
-        arguments: more arguments for pytest.
         exact: whether the floors themselves must be installed.
     """
     folder = ROOT / "out/versions" / environment.name
@@ -142,12 +141,12 @@ def check(environment: Environment, oldest: Mapping[str, str], arguments: Sequen
     # An old version may use what its own dependencies deprecated since.
     lenient = ["-W", "default::DeprecationWarning"] if environment.versions == "oldest" else []
     command = [folder / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist=worksteal", "-m", "not slow"]
-    if subprocess.run([*command, *lenient, *arguments], cwd=ROOT, env=VARIABLES).returncode:
+    if subprocess.run([*command, *lenient], cwd=ROOT, env=VARIABLES).returncode:
         return "some tests failed"
     return f"raise the floors of {', '.join(above)}, which cannot be installed" if exact and above else ""
 
 
-def main(words: Sequence[str], arguments: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run the wanted environments, or all, and return 1 if any fails, else 0."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     oldest, supported = floors(pyproject), pyproject["project"]["requires-python"]
@@ -159,13 +158,11 @@ def main(words: Sequence[str], arguments: Sequence[str]) -> int:
         print(error)
         return 2
     # Old versions have no wheels for newer interpreters than the oldest one.
-    wrong = {each.name: check(each, oldest, arguments, exact=f">={each.minor}" == supported) for each in wanted}
+    wrong = {each.name: check(each, oldest, exact=f">={each.minor}" == supported) for each in wanted}
     for name, fault in wrong.items():
         print(f"{name}: {fault or 'passed'}")
     return any(wrong.values())
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    end = words.index("--") if "--" in words else len(words)
-    sys.exit(main(words[:end], words[end + 1 :]))
+    sys.exit(main(sys.argv[1:]))

@@ -24,7 +24,6 @@ A distance is the l2 norm of the difference, divided by the norm of the exact me
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from itertools import pairwise, product
@@ -215,12 +214,9 @@ def _draw_panel(axis: Any, sizes: Sequence[int], found: dict[str, Any]) -> None:
 
 def main() -> None:
     """Write the document and the picture."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=TARGET, help="the folder for both files")
-    folder = parser.parse_args().folder
     found = document(SIZES)
-    (folder / "reduction_error.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    draw(folder / "reduction_error.svg", found)
+    (TARGET / "reduction_error.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    draw(TARGET / "reduction_error.svg", found)
 
 
 if __name__ == "__main__":
