@@ -60,6 +60,14 @@ def assign_in(method: str) -> Write:
     return write
 
 
+IN_VARIABLE = {
+    "add variable": assign_in("assign_add"),
+    "subtract variable": assign_in("assign_sub"),
+    "assign variable": assign_in("assign"),
+}
+"""The methods of a variable of Keras and of TensorFlow."""
+
+
 def set_at(index: Any) -> Write:
     """Return a function that assigns to the elements at an index."""
 

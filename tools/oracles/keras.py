@@ -23,7 +23,7 @@ import numpy as np
 
 from oracles import tables
 from oracles.arrays import REDUCTIONS, arrays_document, functions_of_two
-from oracles.assignments import Store, assign_in
+from oracles.assignments import IN_VARIABLE, Store
 
 CODES = tables.codes(f"{tables.INTEGERS} bf f2 f4 f8 c8 c16 e4m3fn e5m2")
 NARROWED = ("u8", "i8", "f8", "c16")
@@ -119,11 +119,9 @@ def assignment_keras() -> dict[str, Any]:
         value=lambda key: KERAS.one(f"{key}[]"),
         element=lambda variable: variable.value.item(),
     )
-    methods = {"add": "assign_add", "subtract": "assign_sub", "assign": "assign"}
-    writes = {f"{name} variable": assign_in(method) for name, method in methods.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return store.document(store.cells(writes), store.numbers(writes))
+        return store.document(store.cells(IN_VARIABLE), store.numbers(IN_VARIABLE))
 
 
 X = [-30, -3.5, -2, -1, -0.75, -0.25, 0, 0.25, 0.5, 1, 2.5, 4, 7, 30]

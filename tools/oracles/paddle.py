@@ -11,6 +11,7 @@ import itertools
 import operator
 import os
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -93,11 +94,8 @@ PADDLE = tables.Framework(
     make,
     name_of,
     numbers_in,
-    reductions={
-        **tables.named(pd, "sum prod mean var std any all min max"),
-        "cumulative_sum": lambda a: pd.cumsum(a, 0),
-        "cumulative_prod": lambda a: pd.cumprod(a, 0),
-    },
+    reductions=tables.named(pd, "sum prod mean var std any all min max cumulative_sum:cumsum")
+    | {"cumulative_prod": lambda a: pd.cumprod(a, 0)},
     several={
         **functions_of_two(pd, "matmul vecdot outer cross concat stack diff tensordot"),
         # The bounds must be numbers or tensors with one element.
@@ -128,21 +126,6 @@ def cell(call: tables.Call, *arguments: Any, meeting: str | None = None) -> str:
         return tables.sign_of(error, REFUSALS)
 
 
-def takes_scalars(table: tables.Table) -> bool:
-    """Return whether any call with a Python scalar got as far as a result type."""
-    cells = (cell for left, row in table.items() for right, cell in row.items() if {left, right} & {*tables.SCALARS})
-    return any(len(cell.strip("()")) > 1 for cell in cells)  # signs of refusals have one character
-
-
-def without_scalars(table: tables.Table) -> tables.Table:
-    """Return the table without the rows and columns of Python scalars."""
-    return {
-        left: {right: cell for right, cell in row.items() if right not in tables.SCALARS}
-        for left, row in table.items()
-        if left not in tables.SCALARS
-    }
-
-
 def binary_calls() -> dict[str, dict[str, tables.Call]]:
     """Return the calls with two operands, by form."""
     losses = tables.named(pd.nn.functional, LOSSES)
@@ -155,20 +138,31 @@ def binary_calls() -> dict[str, dict[str, tables.Call]]:
     return {"function": functions, "operator": tables.OPERATORS}
 
 
+def binary_cell(operands: Mapping[str, Any], name: str, call: tables.Call, left: str, right: str) -> str:
+    """Return the cell of a call with two operands, from its name and the keys of the operands."""
+    same = left.removesuffix("[]") == right.removesuffix("[]")
+    meeting = "none" if name in UNPROMOTED and not same else MEETING.get(name)
+    return cell(call, operands[left], operands[right], meeting=meeting)
+
+
 def paddle() -> dict[str, Any]:
     """Measure functions and operators, eager and static."""
     binary = binary_calls()
     operands = {key: operand(key) for key in KEYS}
     tensors = {key: tensor for key, tensor in operands.items() if key not in tables.SCALARS}
+    of_tensors = [pair for pair in tables.pairs(KEYS) if not {*pair} & tables.SCALARS.keys()]
+    with_scalars = [pair for pair in tables.pairs(KEYS) if {*pair} & tables.SCALARS.keys()]
     cells: dict[str, tables.Table] = {}
     for form, calls in binary.items():
         for name, call in calls.items():
-            table: tables.Table = {}
-            for left, right in tables.pairs(KEYS):
-                same = left.removesuffix("[]") == right.removesuffix("[]")
-                meeting = "none" if name in UNPROMOTED and not same else MEETING.get(name)
-                table.setdefault(left, {})[right] = cell(call, operands[left], operands[right], meeting=meeting)
-            cells[f"{name} {form}"] = table if takes_scalars(table) else without_scalars(table)
+            measure = partial(binary_cell, operands, name)
+            every = {key: key for key in KEYS}
+            table = cells[f"{name} {form}"] = tables.grid(measure, call, every, of_tensors)
+            rows = tables.grid(measure, call, every, with_scalars)
+            # Signs of refusals have one character: rows without any result type are left out.
+            if any(len(cell.strip("()")) > 1 for row in rows.values() for cell in row.values()):
+                for left, row in rows.items():
+                    table[left] = table.get(left, {}) | row
     # A missing kernel names the operand's type here, not the type of the result.
     unary_cell = partial(cell, meeting="none")
     cells["unary function"] = tables.unary_cells(unary_cell, tables.named(pd, UNARY), operands)

@@ -152,16 +152,14 @@ def polars() -> dict[str, Any]:
         chosen = bare if {left, right} - tables.SCALARS.keys() else literals
         return chosen[left], chosen[right]
 
-    def has_expressions(left: str, right: str) -> bool:
-        return bool({left, right} - tables.SCALARS.keys()) or "complex*" not in (left, right)
-
     readings: dict[str, Callable[..., str]] = {
         "expression": lambda call, *keys: cell(ran, call, *operands(*keys)),
         "schema": lambda call, *keys: cell(promised, call, *operands(*keys)),
         "literal": lambda call, *keys: cell(ran, call, *map(literals.get, keys)),
     }
     every = {key: key for key in bare}
-    asked = [pair for pair in itertools.product(bare, repeat=2) if has_expressions(*pair)]
+    every_pair = itertools.product(bare, repeat=2)
+    asked = [pair for pair in every_pair if {*pair} - tables.SCALARS.keys() or "complex*" not in pair]
     measured = {
         reading: tables.grids(read, "expression", functions, every, asked)
         | tables.grids(read, "expression", of_column, every, itertools.product(CODES, bare))

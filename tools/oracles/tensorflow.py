@@ -29,7 +29,7 @@ from tensorflow.python.framework.weak_tensor import WeakTensor
 
 from oracles import tables
 from oracles.arrays import arrays_document, foreign, functions_of_two
-from oracles.assignments import Store, assign_in
+from oracles.assignments import IN_VARIABLE, Store
 from oracles.casts import OWN, casts_document
 
 MODES = ("off", "all", "safe")
@@ -214,10 +214,8 @@ def measure_assignments(mode: str) -> dict[str, Any]:
         more=arrays,
     )
     tensors = variables._replace(target=TENSORFLOW.one)
-    methods = {"add": "assign_add", "subtract": "assign_sub", "assign": "assign"}
-    writes = {f"{name} variable": assign_in(method) for name, method in methods.items()}
-    cells = variables.cells(writes, CODES) | tensors.cells({"assign item": set_first}, CODES)
-    return variables.document(cells, variables.numbers(writes))
+    cells = variables.cells(IN_VARIABLE, CODES) | tensors.cells({"assign item": set_first}, CODES)
+    return variables.document(cells, variables.numbers(IN_VARIABLE))
 
 
 DTYPES = ("uint8", "int8", "int16", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64")

@@ -123,17 +123,9 @@ TINYGRAD = tables.Framework(
     make,
     name_of=lambda result: name_of(defined(result)),
     numbers=numbers_in,
-    reductions={
-        **tables.named(Tensor, "sum prod mean var std any all min max"),
-        "cumulative_sum": lambda a: a.cumsum(0),
-        "cumulative_prod": lambda a: a.cumprod(0),
-    },
-    several={
-        "matmul": Tensor.matmul,
-        "concat": Tensor.cat,
-        "stack": lambda a, b: Tensor.stack(a, b),
-        "clip": lambda a, b: a.clip(b, b),
-    },
+    reductions=tables.named(Tensor, "sum prod mean var std any all min max cumulative_sum:cumsum")
+    | {"cumulative_prod": lambda a: a.cumprod(0)},
+    several=tables.named(Tensor, "matmul concat:cat stack") | {"clip": lambda a, b: a.clip(b, b)},
 )
 
 
