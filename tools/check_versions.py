@@ -4,17 +4,14 @@ The oldest versions are the floors in pyproject.toml; where a package has no whe
 oldest version that has one. The newest versions are those of the package index. Words choose among the environments,
 each by its versions, its Python or both.
 
-    python tools/check_versions.py [oldest | newest | 3.12 | oldest-3.12 ...] [-- PYTEST ARGUMENTS]
+    python tools/check_versions.py [oldest | newest | 3.12 | oldest-3.12 ...]
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -26,10 +23,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from environments import UV, VARIABLES, install, make_environment
 from newest_python import candidates, version_of
 
 ROOT = Path(__file__).parents[1]
-UV = (sys.executable, "-m", "uv")
 EXTRA, GROUP = "all", "test"
 # How uv chooses the versions of the dependencies that pyproject.toml names; their own dependencies are the newest.
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
@@ -116,77 +113,40 @@ def chosen(environments: Sequence[Environment], words: Iterable[str]) -> Iterato
     yield from (each for each in environments if not wanted or wanted & {each.versions, each.minor, each.name})
 
 
-def counts(lines: Iterable[str]) -> str:
-    """What pytest's last line says about the tests, such as `"7 failed, 90 passed, 3 skipped"`.
-
-    Args:
-        lines: the output of pytest.
-    """
-    found = [re.findall(r"\d+ (?:failed|passed|skipped|xfailed|xpassed|errors?)\b", line) for line in lines]
-    return ", ".join(next((each for each in reversed(found) if each), ["no tests"]))
-
-
-def install(environment: Environment, folder: Path) -> dict[str, str]:
+def make(environment: Environment, folder: Path) -> dict[str, str]:
     """Make an environment in a folder, and return the versions of all packages in it by their normalized names."""
-    subprocess.run([*UV, "venv", "--quiet", "--clear", "--python", environment.python, folder], check=True)
-    into = ("--quiet", "--python", folder)
+    python = make_environment(folder, environment.python)
     resolution = ("--resolution", RESOLUTIONS[environment.versions], "--only-binary", ":all:")
-    wanted = ("--requirements", "pyproject.toml", "--extra", EXTRA, "--group", GROUP)
-    subprocess.run([*UV, "pip", "install", *into, *resolution, *wanted], cwd=ROOT, check=True)
-    subprocess.run([*UV, "pip", "install", *into, "--no-deps", "--editable", "."], cwd=ROOT, check=True)
-    listed = subprocess.run([*UV, "pip", "list", *into, "--format=json"], check=True, capture_output=True, text=True)
-    return {canonicalize_name(each["name"]): each["version"] for each in json.loads(listed.stdout)}
+    install(python, *resolution, "--requirements", "pyproject.toml", "--extra", EXTRA, "--group", GROUP, folder=ROOT)
+    install(python, "--no-deps", "--editable", ".", folder=ROOT)
+    listed = subprocess.check_output([*UV, "pip", "list", "--quiet", "--python", python, "--format=json"])
+    return {canonicalize_name(each["name"]): each["version"] for each in json.loads(listed)}
 
 
-def run_tests(environment: Environment, folder: Path, arguments: Sequence[str]) -> tuple[bool, str]:
-    """Run the fast tests in an environment; return whether they passed, and how many of them.
-
-    Args:
-        environment: the environment.
-        folder: where it is.
-        arguments: more arguments for pytest.
-    """
-    # An old version may use what its own dependencies deprecated since.
-    lenient = ["-W", "default::DeprecationWarning"] if environment.versions == "oldest" else []
-    command = [folder / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist=worksteal", "-m", "not slow"]
-    # Without CI, tests of packages that are not installed, such as PyTorch, are skipped.
-    variables = {key: value for key, value in os.environ.items() if key not in ("CI", "PYTHONPATH")}
-    lines: list[str] = []
-    with subprocess.Popen(
-        [*command, *lenient, *arguments], cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line)
-    return process.returncode == 0, counts(lines)
-
-
-def check(environment: Environment, oldest: Mapping[str, str], arguments: Sequence[str], *, exact: bool) -> str:
-    """Run the tests in an environment, and return what is wrong; nothing if all is well.
+def check(environment: Environment, oldest: Mapping[str, str], *, exact: bool) -> str:
+    """Run the fast tests in an environment, and return what is wrong; nothing if all is well.
 
     Args:
         environment: the environment.
         oldest: the floors.
-        arguments: more arguments for pytest.
         exact: whether the floors themselves must be installed.
     """
-    start = time.perf_counter()
     folder = ROOT / "out/versions" / environment.name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    installed = install(environment, folder)
+    installed = make(environment, folder)
     print(f"== {environment.name}:", ", ".join(f"{name} {installed[name]}" for name in oldest), flush=True)
     above = above_floors(installed, oldest) if environment.versions == "oldest" else {}
     if above:
         print("   above their floors:", ", ".join(f"{name} ({oldest[name]})" for name in above), flush=True)
-    passed, found = run_tests(environment, folder, arguments)
-    print(f"== {environment.name}: {found}, in {time.perf_counter() - start:.0f} s", flush=True)
-    if not passed:
-        return found
+    # An old version may use what its own dependencies deprecated since.
+    lenient = ["-W", "default::DeprecationWarning"] if environment.versions == "oldest" else []
+    command = [folder / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist=worksteal", "-m", "not slow"]
+    if subprocess.run([*command, *lenient], cwd=ROOT, env=VARIABLES).returncode:
+        return "some tests failed"
     return f"raise the floors of {', '.join(above)}, which cannot be installed" if exact and above else ""
 
 
-def main(words: Sequence[str], arguments: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run the wanted environments, or all, and return 1 if any fails, else 0."""
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     oldest, supported = floors(pyproject), pyproject["project"]["requires-python"]
@@ -198,13 +158,11 @@ def main(words: Sequence[str], arguments: Sequence[str]) -> int:
         print(error)
         return 2
     # Old versions have no wheels for newer interpreters than the oldest one.
-    wrong = {each.name: check(each, oldest, arguments, exact=f">={each.minor}" == supported) for each in wanted}
+    wrong = {each.name: check(each, oldest, exact=f">={each.minor}" == supported) for each in wanted}
     for name, fault in wrong.items():
         print(f"{name}: {fault or 'passed'}")
     return any(wrong.values())
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    end = words.index("--") if "--" in words else len(words)
-    sys.exit(main(words[:end], words[end + 1 :]))
+    sys.exit(main(sys.argv[1:]))

@@ -1,20 +1,26 @@
-"""Convert the tables of two documents in docs/sources.md to JSON, for the conformance tests.
+"""Convert the tables of three documents in docs/sources.md to JSON, for the conformance tests.
 
     python tools/extract_spec_tables.py PATH/TO/jax-type-promotion.rst
     python tools/extract_spec_tables.py PATH/TO/paddle-type-promotion.md
+    python tools/extract_spec_tables.py PATH/TO/array-api-tests
 
-The program writes one of two files into tests/conformance/oracles/:
+The last one is a checkout of https://github.com/data-apis/array-api-tests. The program writes one of three files into
+tests/conformance/oracles/:
 
     jax-type-promotion-rst.json    every cell of the page, with full names, and the cells that the page marks as
                                    different from NumPy
     paddle-type-promotion-md.json  every cell of the page's two tables, misprints included; and for each function that
                                    the page lists, its rules for two tensors and for a tensor and a scalar
+    array-api-promotion.json       the commit, and the result of every pair of dtypes, in both orders, that the standard
+                                   defines; the suite has each pair in one order only
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,9 +36,9 @@ PADDLE_SCALARS = {"bool": "bool()", "int": "int*", "float": "float*", "complex":
 ORACLES = Path(__file__).parent.parent / "tests/conformance/oracles"
 
 
-def jax_page(page: str) -> dict[str, Any]:
+def jax_page(path: Path) -> dict[str, Any]:
     """Return the cells of "JAX type promotion" (JEP 9407)."""
-    lines = [line for line in page.splitlines() if line.strip().startswith("<tr>")]
+    lines = [line for line in path.read_text("utf-8").splitlines() if line.strip().startswith("<tr>")]
     columns = [CODES[code] for code in re.findall(r"<th>([^<]+)</th>", lines[0])]
     table: dict[str, dict[str, str]] = {}
     marked: list[str] = []
@@ -44,8 +50,9 @@ def jax_page(page: str) -> dict[str, Any]:
     return {"marked": marked, "table": table}
 
 
-def paddle_page(page: str) -> dict[str, Any]:
+def paddle_page(path: Path) -> dict[str, Any]:
     """Return the cells and the functions of "Paddle type promotion"."""
+    page = path.read_text("utf-8")
     blocks = re.findall(r"^\+/-/\* (.+)\n((?:\w+(?: [\w-]+)+\n)+)", page, re.MULTILINE)
     tables = [
         {
@@ -65,7 +72,28 @@ def paddle_page(page: str) -> dict[str, Any]:
     return {"tensors": tensors, "scalars": scalars, "functions": functions}
 
 
-PAGES = {"jax-type-promotion.rst": jax_page, "paddle-type-promotion.md": paddle_page}
+def array_api_suite(checkout: Path) -> dict[str, Any]:
+    """Return the cells of the promotion table in the test suite of the Python array API standard."""
+    # To import the module, a library to test would have to be installed.
+    source = (checkout / "array_api_tests/dtype_helpers.py").read_text("utf-8")
+    (pairs,) = (
+        ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_promotion_table" and node.value
+    )
+    table: dict[str, dict[str, str]] = {}
+    for (a, b), result in sorted((pairs | {(b, a): result for (a, b), result in pairs.items()}).items()):
+        table.setdefault(a, {})[b] = result
+    commit = subprocess.check_output(["git", "-C", str(checkout), "rev-parse", "HEAD"], text=True).strip()
+    return {"commit": commit, "table": table}
+
+
+DOCUMENTS = {
+    "jax-type-promotion.rst": ("jax-type-promotion-rst", jax_page),
+    "paddle-type-promotion.md": ("paddle-type-promotion-md", paddle_page),
+    "array-api-tests": ("array-api-promotion", array_api_suite),
+}
+"""The JSON document of each source, and the function that reads the source."""
 
 
 def dump(document: dict[str, Any]) -> str:
@@ -81,10 +109,11 @@ def dump(document: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Read the page that the command line names, and write the JSON."""
-    page = Path(sys.argv[1])
-    target = ORACLES / f"{page.name.replace('.', '-')}.json"
-    target.write_text(dump(PAGES[page.name](page.read_text())))
+    """Read the document that the command line names, and write the JSON."""
+    source = Path(sys.argv[1])
+    name, read = DOCUMENTS[source.name]
+    target = ORACLES / f"{name}.json"
+    target.write_text(dump(read(source)), "utf-8")
     print(target)
 
 

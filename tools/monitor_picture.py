@@ -17,7 +17,6 @@ import matplotlib as mpl
 import numpy as np
 
 from supremum import nn, training
-from supremum.atomic_files import whole_file
 from supremum.optimizers import SGD
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -39,9 +38,7 @@ def main() -> None:
     model.fit(names["readings"], names["wanted"], callbacks=monitor, **names["options"])
     # Text stays text, and the same numbers give the same file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "supremum"}):
-        figure = monitor.history.plot()
-        with whole_file(TARGET) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None})
+        monitor.history.plot().savefig(TARGET, metadata={"Date": None})
     print(f"{TARGET}: {TARGET.stat().st_size:,} bytes")
 
 

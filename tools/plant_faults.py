@@ -39,6 +39,8 @@ ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_faults.toml")
 _SECONDS = 40
 """The tests that run for one fault take about this long in the run that measures coverage."""
+_MOST = 200
+"""The most tests that run for one fault."""
 _SLOWEST = 20
 """A fault that makes tests this many times slower than expected is noticed."""
 _WORKERS = 2
@@ -360,14 +362,8 @@ class Tests:
         pytest = f"{_PYTEST[0]} -m coverage run {' '.join(_PYTEST[1:])} --numprocesses=auto --dist=worksteal"
         raw = self.folder / "raw"
         raw.mkdir(exist_ok=True)
-        clone.run(
-            "make",
-            "--ignore-errors",
-            "tests",
-            f"PYTEST={pytest}",
-            record=self.record,
-            COVERAGE_FILE=str(raw / "coverage"),
-        )
+        command = ("make", "--ignore-errors", "tests", f"PYTEST={pytest}")
+        clone.run(*command, record=self.record, COVERAGE_FILE=str(raw / "coverage"))
         combine = ("-m", "coverage", "combine", "--quiet", f"--data-file={self.folder / 'coverage'}", str(raw))
         subprocess.run([sys.executable, *combine], cwd=clone.folder, check=True)
 
@@ -389,12 +385,12 @@ class Tests:
 
         return self.within(sorted(tests - self.failing, key=rank))
 
-    def within(self, tests: list[str], limit: int = 200) -> list[str]:
-        """Return the first tests that together take about `_SECONDS`."""
+    def within(self, tests: list[str]) -> list[str]:
+        """Return the first tests, at most `_MOST`, that together take about `_SECONDS`."""
         chosen: list[str] = []
         total = 0.0
         for test in tests:
-            if total + self.seconds[test] <= _SECONDS and len(chosen) < limit:
+            if total + self.seconds[test] <= _SECONDS and len(chosen) < _MOST:
                 chosen.append(test)
                 total += self.seconds[test]
         return chosen or tests[:1]
@@ -458,44 +454,45 @@ def main() -> int:
     folder: Path = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
 
-    results = folder / "results.json"
-    noticed: dict[str, str] = json.loads(results.read_text("utf-8")) if results.exists() else {}
-
-    def keep() -> None:
-        results.write_text(json.dumps(noticed, indent=1), "utf-8")
-
     clones = Queue[Clone]()
     for index in range(_WORKERS):
         clones.put(Clone(folder / f"clone-{index}"))
     first = clones.queue[0]
-    faults = [fault for fault in choose(first.folder, arguments.count, arguments.seed) if arguments.only in fault.name]
-    (folder / "faults.json").write_text(json.dumps([asdict(fault) for fault in faults], indent=1), "utf-8")
+    chosen = [fault for fault in choose(first.folder, arguments.count, arguments.seed) if arguments.only in fault.name]
+    (folder / "faults.json").write_text(json.dumps([asdict(fault) for fault in chosen], indent=1), "utf-8")
+    equivalent = equivalent_faults()
+    faults = [fault for fault in chosen if fault.name not in equivalent]
     tests = Tests(first, folder)
+    results = folder / "results.json"
+    noticed: dict[str, str] = json.loads(results.read_text("utf-8")) if results.exists() else {}
+
+    def keep(found: dict[str, str]) -> None:
+        noticed.update(found)
+        results.write_text(json.dumps(noticed, indent=1), "utf-8")
 
     def try_alone(fault: Fault, chosen: list[str]) -> None:
         clone = clones.get()
         try:
-            noticed[fault.name] = tests.notice(clone, fault, chosen)
-            print(
-                f"{'noticed ' if noticed[fault.name] else 'survives'}  {fault.name}  {noticed[fault.name]}", flush=True
-            )
-            keep()
+            by = tests.notice(clone, fault, chosen)
+            print("noticed " if by else "survives", fault.name, by, sep="  ", flush=True)
+            keep({fault.name: by})
         finally:
             clones.put(clone)
 
     with ThreadPoolExecutor(_WORKERS) as pool:
-        noticed.update(dict.fromkeys(equivalent_faults() & {fault.name for fault in faults}, ""))
         untried = [fault for fault in faults if fault.name not in noticed]
         list(pool.map(lambda fault: try_alone(fault, tests.touching(fault)), untried))
-        left = [fault for fault in faults if not noticed[fault.name] and fault.name not in equivalent_faults()]
+        left = [fault for fault in faults if not noticed[fault.name]]
         if left:
             typed, failed = run_together(first, tests, left)
-            noticed.update(typed)
-            keep()
-            left = [fault for fault in left if not noticed[fault.name]]
+            keep(typed)
+            left = [fault for fault in left if fault.name not in typed]
             if failed:
                 list(pool.map(lambda fault: try_alone(fault, tests.within(failed)), left))
-    return report(faults, noticed)
+    survivors = [fault for fault in faults if not noticed[fault.name]]
+    report(faults, survivors)
+    print(f"\n{len(chosen) - len(faults)} others change nothing.")
+    return bool(survivors)
 
 
 def equivalent_faults() -> set[str]:
@@ -504,23 +501,15 @@ def equivalent_faults() -> set[str]:
     return {each["fault"] for each in listed if each["reason"]}
 
 
-def report(faults: list[Fault], noticed: dict[str, str]) -> int:
-    """Print the share of faults that were noticed, and each one that was not.
-
-    Returns:
-        1 if a fault that was not noticed is not listed as equivalent, else 0.
-    """
-    equivalent = equivalent_faults()
-    survivors = [fault for fault in faults if not noticed[fault.name]]
-    open_ones = [fault for fault in survivors if fault.name not in equivalent]
-    changing = len(faults) - len(survivors) + len(open_ones)
-    share = (changing - len(open_ones)) / changing
-    print(f"\n{changing - len(open_ones)} of {changing} faults that change something are noticed, {share:.1%};")
-    print(f"{len(survivors) - len(open_ones)} change nothing. Not noticed:")
-    for fault in open_ones:
+def report(faults: list[Fault], survivors: list[Fault]) -> None:
+    """Print the share of faults that were noticed, and each one that was not."""
+    count = len(faults) - len(survivors)
+    print(
+        f"\n{count} of {len(faults)} faults that change something are noticed, {count / len(faults):.1%}. Not noticed:"
+    )
+    for fault in survivors:
         print(f"\n{fault.file}:{fault.line} in {fault.where or 'the module'}\n    {fault.context}")
         print(f"    {fault.before!r} becomes {fault.after!r}")
-    return bool(open_ones)
 
 
 if __name__ == "__main__":

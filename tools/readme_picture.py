@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from supremum import demo
-from supremum.atomic_files import whole_file
 
 DOCS = Path(__file__).parent.parent / "docs"
 TARGET = DOCS / "pictures"
@@ -54,23 +53,18 @@ def document(epochs: int) -> dict[str, Any]:
     return found
 
 
-def write(name: str, text: str) -> None:
-    """Write a file of the folder of pictures completely or not at all."""
-    with whole_file(TARGET / name) as temporary:
-        temporary.write_text(text, "utf-8")
-
-
 def main() -> None:
     """Write the document and the pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draw", action="store_true", help="do not train, but draw the losses of readme.json again")
     if not parser.parse_args().draw:
-        write("readme.json", json.dumps(document(demo.CASES["underflow"].epochs), indent=1) + "\n")
+        trained = document(demo.CASES["underflow"].epochs)
+        (TARGET / "readme.json").write_text(json.dumps(trained, indent=1) + "\n", "utf-8")
     sys.path.insert(0, str(DOCS))
     from generate.readme_picture import readme_picture
 
     for theme, text in readme_picture(json.loads((TARGET / "readme.json").read_text("utf-8"))).items():
-        write(f"readme-{theme}.svg", text)
+        (TARGET / f"readme-{theme}.svg").write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ A distance is the l2 norm of the difference, divided by the norm of the exact me
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from itertools import pairwise, product
@@ -36,7 +35,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from supremum.atomic_files import whole_file
 from supremum.demo.digits import load_digits
 from supremum.formats import as_format
 from supremum.mixed_precision import DynamicLossScale, autocast
@@ -173,7 +171,7 @@ _OVERFLOW = "#D55E00"
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    """Draw errors over numbers of replicas, with a panel for each step; the SVG is written completely or not at all."""
+    """Draw errors over numbers of replicas, with a panel for each step."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -185,8 +183,8 @@ def draw(path: Path, found: dict[str, Any]) -> None:
     panels[0].set_ylabel("error of the reduced mean, relative l2 norm")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    with whole_file(path) as temporary, rc_context({"svg.hashsalt": "supremum"}):
-        figure.savefig(temporary, format="svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "supremum"}):
+        figure.savefig(path, metadata={"Date": None})
 
 
 def _draw_panel(axis: Any, sizes: Sequence[int], found: dict[str, Any]) -> None:
@@ -216,13 +214,9 @@ def _draw_panel(axis: Any, sizes: Sequence[int], found: dict[str, Any]) -> None:
 
 def main() -> None:
     """Write the document and the picture."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=TARGET, help="the folder for both files")
-    folder = parser.parse_args().folder
     found = document(SIZES)
-    with whole_file(folder / "reduction_error.json") as temporary:
-        temporary.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    draw(folder / "reduction_error.svg", found)
+    (TARGET / "reduction_error.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    draw(TARGET / "reduction_error.svg", found)
 
 
 if __name__ == "__main__":

@@ -10,20 +10,15 @@ extra alone, and all fast tests of the sdist run.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import tomllib
 import zipfile
-from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.parser import BytesParser
 from functools import partial
@@ -31,9 +26,9 @@ from pathlib import Path
 
 from check_tracked_files import tracked_files
 from documents import commands, fences, links
+from environments import UV, VARIABLES, install, make_environment
 
 ROOT = Path(__file__).parents[1]
-UV = (sys.executable, "-m", "uv")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAX_WHEEL = 1_250_000
 """A wheel must have fewer bytes. It was to have less than 10**6, which it had before numerics grew by 140,000."""
@@ -76,58 +71,24 @@ wrong: list[str] = []
 """What is wrong, one entry each."""
 
 
-@contextlib.contextmanager
-def step(name: str) -> Iterator[None]:
-    """Print the name of a step, how long it takes, and what it finds wrong."""
-    start, before = time.perf_counter(), len(wrong)
-    yield
-    print(f"{time.perf_counter() - start:6.1f} s  {name}", flush=True)
-    for entry in wrong[before:]:
-        print(f"          WRONG: {entry}", flush=True)
-
-
-def note(text: str) -> None:
-    """Print a measurement."""
-    print(f"          {text}", flush=True)
-
-
 def require(holds: object, message: str) -> None:
-    """Note what is wrong if something does not hold."""
+    """Print and note what is wrong if something does not hold."""
     if not holds:
+        print(f"WRONG: {message}", flush=True)
         wrong.append(message)
 
 
-def run(*command: str | Path, folder: Path) -> float:
-    """Run a command, note if it fails, and return how many seconds it took.
+def run(*command: str | Path, folder: Path) -> None:
+    """Run a command, and note if it fails.
 
     Args:
         command: the program and its arguments.
         folder: where it runs.
     """
-    # Without CI, tests of packages that are not installed, such as PyTorch, are skipped.
-    others = ("PYTHONPATH", "VIRTUAL_ENV", "CI")
-    environment = {name: value for name, value in os.environ.items() if name not in others}
-    start = time.perf_counter()
     shown = shlex.join(map(str, command))
-    try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        wrong.append(f"{shown}: did not finish in {_TIMEOUT:,} s")
-        return time.perf_counter() - start
-    seconds = time.perf_counter() - start
+    print(f"{folder.name}$ {shown}", flush=True)
+    done = subprocess.run(command, cwd=folder, env=VARIABLES, capture_output=True, text=True, timeout=_TIMEOUT)
     require(not done.returncode, f"{shown}: exit code {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}")
-    return seconds
-
-
-def parts_of(wheel: zipfile.ZipFile) -> dict[str, int]:
-    """The bytes of each part of a wheel: by suffix, the metadata, and the zip format."""
-    sizes = Counter[str]()
-    for each in wheel.infolist():
-        path = Path(each.filename)
-        kind = "metadata" if path.parts[0].endswith(".dist-info") else path.suffix
-        sizes[kind] += each.compress_size
-    whole = Path(wheel.filename or "").stat().st_size
-    return dict(sizes.most_common()) | {"zip format": whole - sizes.total()}
 
 
 def check_contents(sdist: Path, wheel: Path) -> None:
@@ -139,16 +100,15 @@ def check_contents(sdist: Path, wheel: Path) -> None:
     other = packed - tracked - {"PKG-INFO"}
     require(not other, f"the sdist has files that git does not track: {', '.join(sorted(other))}")
 
-    note(f"{wheel.stat().st_size:,} bytes in the wheel, {sdist.stat().st_size:,} in the sdist")
-    require(wheel.stat().st_size < MAX_WHEEL, f"the wheel must have less than {MAX_WHEEL:,} bytes")
+    size = wheel.stat().st_size
+    require(size < MAX_WHEEL, f"the wheel must have less than {MAX_WHEEL:,} bytes, it has {size:,}")
     with zipfile.ZipFile(wheel) as archive:
-        sizes = {each.filename: each.compress_size for each in archive.infolist()}
-        (folder,) = {name.partition("/")[0] for name in sizes if ".dist-info/" in name}
+        names = archive.namelist()
+        (folder,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
         described = BytesParser().parsebytes(archive.read(f"{folder}/METADATA"))
         entry_points = archive.read(f"{folder}/entry_points.txt").decode()
-        note(", ".join(f"{size:,} {part}" for part, size in parts_of(archive).items()))
     expected = {name.removeprefix("src/") for name in packed if name.startswith("src/")}
-    found = {name for name in sizes if not name.startswith(f"{folder}/")}
+    found = {name for name in names if not name.startswith(f"{folder}/")}
     require(found == expected, f"the wheel must have the files in src/, differs in {sorted(found ^ expected)}")
     require("supremum/py.typed" in found, "the wheel lacks py.typed")
     for section, entry in (("console_scripts", "supremum_command:main"), ("pytest11", "supremum_pytest")):
@@ -161,28 +121,12 @@ def check_contents(sdist: Path, wheel: Path) -> None:
 
 def check_installation(sdist: Path, wheel: Path, extra: str, folder: Path) -> Path:
     """Install sdist and wheel with an extra into an empty environment, import what it is for, and return its Python."""
-    run(*UV, "venv", "--quiet", "--python", sys.executable, folder, folder=ROOT)
-    python = folder / "bin/python"
+    python = make_environment(folder)
     for package in (sdist, wheel):
         wanted = f"supremum[{extra}] @ {package.as_uri()}" if extra else f"supremum @ {package.as_uri()}"
-        install(python, "--reinstall-package", "supremum", wanted)
+        install(python, "--reinstall-package", "supremum", wanted, folder=ROOT)
         run(python, "-c", IMPORTS[extra], folder=folder)
     return python
-
-
-def install(python: Path, *packages: str, folder: Path = ROOT) -> None:
-    """Install packages into an environment."""
-    run(*UV, "pip", "install", "--quiet", "--python", python, *packages, folder=folder)
-
-
-def note_first_answers(base: Path, scratch: Path) -> None:
-    """Print how long the first answer takes."""
-
-    def median(*line: str | Path) -> float:
-        return statistics.median(run(*line, folder=scratch) for _ in range(3))
-
-    ask = "import supremum; print(supremum.explain('int32', 'float16'))"
-    note(f"{median(base, '-c', ask):.2f} s to the first explain, {median(base, '-c', ''):.2f} s for Python alone")
 
 
 def check_readme_code(python: Path, scratch: Path) -> None:
@@ -204,8 +148,7 @@ def check_commands(command: Path, unpacked: Path, folder: Path) -> None:
     for line in lines:
         program, *arguments = shlex.split(line)
         if program == "supremum":
-            seconds = run(command, *arguments, folder=folder)
-            note(f"{seconds:.0f} s for {line}")
+            run(command, *arguments, folder=folder)
             if "-o" in arguments:
                 written = folder / arguments[arguments.index("-o") + 1]
                 require(written.is_file() and written.stat().st_size > 100, f"{line}: wrote no {written.name}")
@@ -215,7 +158,7 @@ def check_commands(command: Path, unpacked: Path, folder: Path) -> None:
         elif program == "pip":
             run(*UV, *shlex.split(line), "--quiet", "--python", command.parent / "python", folder=unpacked)
         else:
-            wrong.append(f"the README has a command that this check does not know: {line}")
+            require(False, f"the README has a command that this check does not know: {line}")
 
 
 def check_tests(python: Path, unpacked: Path, *, full: bool) -> None:
@@ -236,33 +179,24 @@ def main(*, full: bool) -> int:
     Args:
         full: whether to install with each extra alone, and to run all fast tests of the sdist.
     """
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="supremum-release-") as name, ThreadPoolExecutor(os.cpu_count()) as pool:
         folder = Path(name)
         (sdist,), (wheel,) = (ROOT / "dist").glob("*.tar.gz"), (ROOT / "dist").glob("*.whl")
-        with step("contents"):
-            check_contents(sdist, wheel)
+        check_contents(sdist, wheel)
         with tarfile.open(sdist) as archive:
             archive.extractall(folder, filter="data")
         unpacked = folder / sdist.name.removesuffix(".tar.gz")
         require(set(IMPORTS) == {"", *PROJECT["optional-dependencies"]}, "IMPORTS must have each extra")
         extras = list(IMPORTS) if full else ["", "all"]
-        with step(f"install {', '.join(f'[{extra}]' for extra in extras)}"):
-            places = [folder / f"env-{extra}" for extra in extras]
-            found = pool.map(partial(check_installation, sdist, wheel), extras, places)
-            pythons = dict(zip(extras, found, strict=True))
+        places = [folder / f"env-{extra}" for extra in extras]
+        found = pool.map(partial(check_installation, sdist, wheel), extras, places)
+        python = dict(zip(extras, found, strict=True))["all"]
         scratch = folder / "scratch"
         scratch.mkdir()
-        command = pythons["all"].parent / "supremum"
-        with step("first answers"):
-            note_first_answers(pythons[""], scratch)
-        with step("code of the README"):
-            check_readme_code(pythons["all"], scratch)
-        with step("commands of the README"):
-            check_commands(command, unpacked, scratch)
-        with step("all fast tests of the sdist" if full else "tests of the sdist"):
-            check_tests(pythons["all"], unpacked, full=full)
-    print(f"{time.perf_counter() - start:6.1f} s  in total; {len(wrong)} faults")
+        check_readme_code(python, scratch)
+        check_commands(python.parent / "supremum", unpacked, scratch)
+        check_tests(python, unpacked, full=full)
+    print(f"{len(wrong)} faults")
     return bool(wrong)
 
 

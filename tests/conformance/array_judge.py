@@ -14,6 +14,7 @@ import numpy as np
 
 from conformance.measured import cells, document
 from oracles import arrays as oracle
+from oracles.tables import Framework
 from rules.test_jax_flags import flags
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
@@ -38,13 +39,15 @@ def _functions(module, linalg, cat="concatenate"):
 
 
 def numpy_asked():
-    return oracle.Framework(
+    return Framework(
+        name="numpy",
+        version=np.__version__,
         codes={row.name: row.name for row in FORMATS},
         reductions={name: getattr(np, _CUMULATIVE.get(name, name)) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(np, np.linalg) | {"cross": np.cross, "clip": lambda a, b: np.clip(a, b, b)},
         make=lambda value, name: np.asarray(value).astype(np.dtype(getattr(ml_dtypes, name, name))),
-        dtype_of=lambda result: np.asarray(result).dtype.name,
-        floats=lambda result: np.asarray(result).astype("float64").tolist(),
+        name_of=lambda result: np.asarray(result).dtype.name,
+        numbers=lambda result: np.asarray(result).astype("float64").tolist(),
     )
 
 
@@ -53,15 +56,17 @@ def torch_asked():
 
     names = [row.name for row in FORMATS if isinstance(getattr(torch, row.name, None), torch.dtype)]
     shell = ("uint1", "uint2", "uint4", "int1", "int2", "int4")
-    return oracle.Framework(
+    return Framework(
+        name="torch",
+        version=torch.__version__,
         codes={name: name for name in names if name not in (*shell, "float4_e2m1fn_x2")},
         reductions={name: getattr(torch, {"min": "amin", "max": "amax"}.get(name, name)) for name in _REDUCTIONS}
         | {name: lambda a, theirs=theirs: getattr(torch, theirs)(a, 0) for name, theirs in _CUMULATIVE.items()},
         several=_functions(torch, torch.linalg, "cat")
         | {"cross": torch.linalg.cross, "clip": lambda a, b: torch.clamp(a, b, b)},
         make=lambda value, name: torch.tensor(value).to(getattr(torch, name)),
-        dtype_of=lambda result: str(result.dtype).removeprefix("torch."),
-        floats=lambda result: result.to(torch.float64).tolist(),
+        name_of=lambda result: str(result.dtype).removeprefix("torch."),
+        numbers=lambda result: result.to(torch.float64).tolist(),
         kernel="not implemented for|not supported for",
     )
 
@@ -78,13 +83,15 @@ def jax_asked(rules, names=None):
     wide = ("int64", "uint64", "float64", "complex128")
     known = [row.name for row in FORMATS if "complex32" not in row.name and ("x64" in rules or row.name not in wide)]
     names = [name for name in known if names is None or name in names]
-    return oracle.Framework(
+    return Framework(
+        name="jax",
+        version=jax.__version__,
         codes=dict(zip(names, names, strict=True)),
         reductions={name: getattr(jnp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(jnp, jnp.linalg) | {"cross": jnp.cross, "clip": lambda a, b: jnp.clip(a, b, b)},
         make=lambda value, name: jnp.asarray(value).astype(name),
-        dtype_of=lambda result: result.dtype.name + "*" * jax.typeof(result).weak_type,
-        floats=lambda result: np.asarray(result).astype("float64").tolist(),
+        name_of=lambda result: result.dtype.name + "*" * jax.typeof(result).weak_type,
+        numbers=lambda result: np.asarray(result).astype("float64").tolist(),
         # JAX 0.10 raises this error only when it compiles.
         kernel="lu does not accept dtype",
     )
@@ -95,15 +102,17 @@ def strict_asked():
 
     integers = [f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)]
     names = ["bool", *integers, "float32", "float64", "complex64", "complex128"]
-    return oracle.Framework(
+    return Framework(
+        name="array-api-strict",
+        version=xp.__version__,
         codes=dict(zip(names, names, strict=True)),
         reductions={name: getattr(xp, name) for name in (*_REDUCTIONS, *_CUMULATIVE)},
         several=_functions(xp, xp.linalg, "concat")
         | {"cross": xp.linalg.cross, "outer": xp.linalg.outer, "tensordot": lambda a, b: xp.tensordot(a, b, axes=1)}
         | {"clip": lambda a, b: xp.clip(a, b, b)},
         make=lambda value, name: xp.astype(xp.asarray(value), getattr(xp, name)),
-        dtype_of=lambda result: str(result.dtype).removeprefix("array_api_strict."),
-        floats=lambda result: np.asarray(result).tolist(),
+        name_of=lambda result: str(result.dtype).removeprefix("array_api_strict."),
+        numbers=lambda result: np.asarray(result).tolist(),
     )
 
 
@@ -126,9 +135,9 @@ def live_jax(rules):
     """Ask JAX the same. One trace gives all dtypes; only the dtypes of accumulation need values."""
     asked, answers = jax_asked(rules), {}
     with flags(*JAX_FLAGS[rules]):
-        traced = asked._replace(floats=lambda _: 0.0)
+        traced = asked._replace(numbers=lambda _: 0.0)
         jax.eval_shape(lambda: answers.update(live(traced)[0]))
-        accumulates = {name: oracle.accumulations(asked, name) for name in oracle.PROBED_AS}
+        accumulates = oracle.accumulations(asked)
     return answers, accumulates
 
 

@@ -129,13 +129,14 @@ def test_dtypes_agree_with_installed_jax_except_departures(rules):
 @pytest.mark.parametrize("rules", judge.JAX_FLAGS)
 def test_reduced_dtypes_agree_with_installed_jax_and_are_never_weak(rules):
     asked, compared = judge.jax_asked(rules), 0
+    cell = judge.oracle.cell_of(asked)
     weak = {f"{np.dtype(type(number))}*": number for number in (1, 1.0, 1j)}
 
     def ask():
         nonlocal compared
         arrays = {name: asked.make([1, 1, 1], name) for name in asked.codes}
         for (operation, call), (name, array) in itertools.product(asked.reductions.items(), arrays.items()):
-            theirs = judge._answer(asked.cell(call, array), asked.codes)
+            theirs = judge._answer(cell(call, array), asked.codes)
             if (found := judge.ours(rules, operation, name, "")) != theirs:
                 departs = [row for row in ARRAY_DEPARTURES if row.covers(operation, "array", name, "", found, theirs)]
                 assert departs, (operation, name, found, theirs)

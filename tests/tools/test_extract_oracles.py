@@ -77,3 +77,27 @@ def test_operations_with_the_same_cells_share_a_table():
         {"measured": ["add function", "multiply function"], "rows": {"i4": "i4 .", "f4": "- f4"}},
         {"measured": ["less function"], "rows": {"i4": "b1 ."}},
     ]
+
+
+def test_only_cells_that_differ_are_listed_and_operations_with_the_same_ones_share_an_entry():
+    before = {f"{name} operator": {"i4": {"i4": "i4", "f4": "f4"}} for name in ("add", "multiply", "pow")}
+    after = {f"{name} operator": {"i4": {"i4": "i4", "f4": "-"}} for name in ("add", "multiply")}
+    after["pow operator"] = before["pow operator"]
+    assert tables.differing(before, after, "operator") == {"add multiply": {"i4": "f4=-"}}
+    assert tables.differing(before, after, "function") == {}
+
+
+def test_numbers_out_of_range_have_a_type_and_a_value_or_a_refusal():
+    framework = tables.Framework(
+        name="python",
+        version="3",
+        codes={"i": "int", "f": "float"},
+        make=lambda value, name: {"int": int, "float": float}[name](value[0]),
+        name_of=lambda result: type(result).__name__,
+        numbers=lambda result: [result],
+    )
+    cell = tables.outcome({"o": ("overflow", "^OverflowError")}, framework.code_of)
+    assert framework.out_of_range(cell, ("add", "pow"), [("int", 2), ("float", 10**400)]) == {
+        "int,2": {"add": {"type": "i", "value": "3"}, "pow": {"type": "i", "value": "1"}},
+        f"float,{10**400}": {"add": {"refused": "o"}, "pow": {"refused": "o"}},
+    }

@@ -20,17 +20,20 @@ from __future__ import annotations
 
 import itertools
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from oracles.tables import SCALARS, Table, document, grid, named
+from oracles.tables import SCALARS, Framework, Table, grid, named, outcome
 
 NUMBERS: tuple[Any, ...] = (True, -1, 1000, 2**40, 1.5, 70000.0, 1e300, float("inf"), 1.5j)
 """Numbers for which the value after the write is measured too."""
 TARGETS = ("bool", "uint8", "int8", "int32", "float16", "float32", "complex64")
-REFUSALS = {"x": "refused", "n": "no-kernel", "c": "aborted"}
-NO_KERNEL = re.compile(r"OpKernel|could not find|is not registered|not implemented for|not accept dtype|CPU, ", re.I)
+REFUSALS = {
+    "x": ("refused", ""),
+    "n": ("no-kernel", "(?i)OpKernel|could not find|is not registered|not implemented for|not accept dtype|CPU, "),
+    "c": ("aborted", "aborts the process"),
+}
+_IN_ORDER = {sign: REFUSALS[sign] for sign in "ncx"}
 Write = Callable[[Any, Any], Any]
 """A function that writes its second argument into its first, and returns the object that then holds the result."""
 
@@ -57,6 +60,14 @@ def assign_in(method: str) -> Write:
     return write
 
 
+IN_VARIABLE = {
+    "add variable": assign_in("assign_add"),
+    "subtract variable": assign_in("assign_sub"),
+    "assign variable": assign_in("assign"),
+}
+"""The methods of a variable of Keras and of TensorFlow."""
+
+
 def set_at(index: Any) -> Write:
     """Return a function that assigns to the elements at an index."""
 
@@ -67,45 +78,27 @@ def set_at(index: Any) -> Write:
     return write
 
 
-def written(write: Write, target: Any, value: Any) -> Any:
-    """Return the object that holds the result, or the sign of a refusal."""
-    try:
-        return write(target, value)
-    except BaseException as error:  # frameworks refuse with many kinds of exceptions, and Polars panics
-        return "n" if NO_KERNEL.search(str(error)) else "x"
-
-
 class Store(NamedTuple):
     """How a framework makes and reads what is written into.
 
     Args:
-        codes: the names of dtypes by code.
+        framework: the framework.
         target: makes a new object to write into from its key.
         value: makes a value to write from its key, where that is not a Python scalar.
-        dtype_of: returns the name of the dtype of an object that holds a result.
-        element: returns the first element of such an object.
+        element: returns the first element of an object that holds a result.
         more: the keys of other operands than one of each dtype and Python numbers.
     """
 
-    codes: Mapping[str, str]
+    framework: Framework
     target: Callable[[str], Any]
     value: Callable[[str], Any]
-    dtype_of: Callable[[Any], str]
     element: Callable[[Any], Any]
     more: Sequence[str] = ()
 
     @property
     def keys(self) -> list[str]:
         """The keys of all operands."""
-        return [*self.codes, *self.more, *SCALARS]
-
-    def cell(self, write: Write, left: str, right: str) -> str:
-        """Return the cell of a write."""
-        found = written(write, self.target(left), SCALARS[right] if right in SCALARS else self.value(right))
-        if isinstance(found, str):
-            return found
-        name = self.dtype_of(found)
-        return next((code for code, dtype in self.codes.items() if dtype == name), "x")
+        return [*self.framework.codes, *self.more, *SCALARS]
 
     def cells(self, writes: Mapping[str, Write], targets: Iterable[str] | None = None) -> dict[str, Table]:
         """Return the cells, as {OPERATION AND FORM: {INTO: {VALUE: CELL}}}.
@@ -114,9 +107,14 @@ class Store(NamedTuple):
             writes: functions that write, by operation and form.
             targets: the keys of the objects to write into; None for all keys except Python numbers.
         """
-        into = [key for key in self.keys if key not in SCALARS] if targets is None else [*targets]
-        keys = {key: key for key in self.keys}
-        return {name: grid(self.cell, write, keys, itertools.product(into, keys)) for name, write in writes.items()}
+        code_of_write = outcome(_IN_ORDER, self.framework.code_of)
+
+        def cell(write: Write, left: str, right: str) -> str:
+            return code_of_write(write, self.target(left), SCALARS[right] if right in SCALARS else self.value(right))
+
+        into = [key for key in self.keys if key not in SCALARS] if targets is None else targets
+        keys, asked = {key: key for key in self.keys}, [*itertools.product(into, self.keys)]
+        return {name: grid(cell, write, keys, asked) for name, write in writes.items()}
 
     def numbers(
         self, writes: Mapping[str, Write], names: Iterable[str] = TARGETS, numbers: Iterable[Any] = NUMBERS
@@ -128,22 +126,19 @@ class Store(NamedTuple):
             names: the names of the dtypes to write into; those that the framework lacks are left out.
             numbers: the numbers.
         """
-        key_of = {name: code for code, name in self.codes.items()}
+        key_of = {name: code for code, name in self.framework.codes.items()}
+        value = outcome(_IN_ORDER, lambda found: f"{self.framework.name_of(found)} {self.element(found)}")
 
-        def outcome(write: Write, name: str, number: Any) -> dict[str, str]:
-            found = written(write, self.target(key_of[name]), number)
-            if isinstance(found, str):
-                return {"refused": found}
-            return {"value": f"{self.dtype_of(found)} {self.element(found)}"}
+        def described(write: Write, name: str, number: Any) -> dict[str, str]:
+            found = value(write, self.target(key_of[name]), number)
+            return {"refused" if found in _IN_ORDER else "value": found}
 
         return {
-            f"{name},{number}": {what: outcome(write, name, number) for what, write in writes.items()}
+            f"{name},{number}": {what: described(write, name, number) for what, write in writes.items()}
             for name, number in itertools.product(names, numbers)
             if name in key_of
         }
 
-    def document(
-        self, framework: str, version: str, cells: Mapping[str, Table], numbers: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the document of a framework, from what `cells` and `numbers` return."""
-        return document(framework, version, self.codes, REFUSALS, self.keys, cells) | {"values": numbers}
+    def document(self, cells: Mapping[str, Table], numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the document of the framework, from what `cells` and `numbers` return."""
+        return self.framework.document(REFUSALS, self.keys, cells) | {"values": numbers}

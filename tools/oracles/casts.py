@@ -17,8 +17,11 @@ from __future__ import annotations
 import math
 import platform
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from oracles.tables import Framework
 
 # The code for a vector register and that for the rest of an array may give different results.
 LENGTHS = (1, 3, 8, 67)
@@ -85,51 +88,43 @@ def text(value: Any) -> str:
     return value.hex() if isinstance(value, float) else str(int(value))
 
 
-def measured(
-    framework: str,
-    version: str,
-    dtypes: Iterable[str],
-    source: Callable[[list[Any], str], Any],
+def casts_document(
+    framework: Framework,
     cast: Callable[[Any, str], Any],
-    values: Callable[[Any], list[Any]],
+    dtypes: Iterable[str] | None = None,
     lengths: Sequence[int] = LENGTHS,
 ) -> dict[str, Any]:
     """Measure all casts between some dtypes.
 
     Args:
-        framework: its name.
-        version: the version of the framework.
-        dtypes: the names of its dtypes.
-        source: makes an array of a list of numbers, with a dtype; it may raise.
-        cast: casts an array; it may raise.
-        values: reads an array as a list of Python numbers.
+        framework: the framework; its `make` may raise.
+        cast: casts an array to the dtype of a name; it may raise.
+        dtypes: the names of the dtypes; None for all dtypes of the framework.
         lengths: each value is cast in arrays of these lengths, which hold nothing else; if there are none, in one array
             of all values.
     """
-    names, casts = [*dtypes], dict[str, dict[str, str]]()
-    for each in names:
-        wanted = [complex(number, 2.0) if category(each) == "complex" else number for number in VALUES[category(each)]]
-        held = [number for number in wanted if _holds(number, each, source, values)]
-        arrays = [[source([number] * length, each) for number in held] for length in lengths] or [source(held, each)]
-        row = casts[each] = {}
+    names, casts = [*(framework.codes.values() if dtypes is None else dtypes)], dict[str, dict[str, str]]()
+    for source in names:
+        is_complex = category(source) == "complex"
+        wanted = [complex(number, 2.0) if is_complex else number for number in VALUES[category(source)]]
+        held = [number for number in wanted if _holds(framework, number, source)]
+        batches = [[number] * length for number in held for length in lengths] or [held]
+        arrays = [framework.make(batch, source) for batch in batches]
+        row = casts[source] = {}
         for target in names:
             try:
-                if lengths:
-                    found = [
-                        {text(x) for array in group for x in values(cast(array, target))}
-                        for group in zip(*arrays, strict=True)
-                    ]
-                else:
-                    found = [{text(x)} for x in values(cast(arrays[0], target))]
+                results = [framework.numbers(cast(array, target)) for array in arrays]
             except Exception:  # frameworks refuse with many kinds of exceptions
                 row[target] = "refused"
-            else:
-                known = dict(zip(map(_key, held), found, strict=True))
-                cells = (known.get(_key(number), {"."}) for number in wanted)
-                row[target] = " ".join("|".join(sorted(cell)) for cell in cells)
+                continue
+            found = defaultdict[str, set[str]](set)
+            for batch, numbers in zip(batches, results, strict=True):
+                for number, result in zip(batch, numbers, strict=False):
+                    found[_key(number)].add(text(result))
+            row[target] = " ".join("|".join(sorted(found.get(_key(number), {"."}))) for number in wanted)
     return {
-        "framework": framework,
-        "version": version,
+        "framework": framework.name,
+        "version": framework.version,
         "processor": platform.machine(),
         "values": {name: " ".join(map(text, numbers)) for name, numbers in VALUES.items()},
         "casts": casts,
@@ -140,11 +135,9 @@ def _key(number: Any) -> str:
     return repr(number)  # -0.0 equals 0.0, and NaN does not equal itself
 
 
-def _holds(
-    number: Any, dtype: str, source: Callable[[list[Any], str], Any], values: Callable[[Any], list[Any]]
-) -> bool:
+def _holds(framework: Framework, number: Any, dtype: str) -> bool:
     try:
-        return text(values(source([number], dtype))[0]) == text(number)
+        return text(framework.numbers(framework.make([number], dtype))[0]) == text(number)
     except (OverflowError, ValueError, TypeError, RuntimeError):
         return False
 
@@ -155,22 +148,23 @@ def torch_casts() -> dict[str, Any]:
 
     eights = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
     names = (*OWN, "bfloat16", "complex32", *eights)
+    # Each value of a narrow format is one of the widest of its category, so that these casts are exact.
+    widest = {"float": "float64", "complex": "complex128"}
 
-    def dtype_of(name: str) -> Any:
-        return getattr(torch, name)
+    def make(numbers: list[Any], name: str) -> Any:
+        wide = getattr(torch, widest.get(category(name), name))
+        return torch.tensor(numbers, dtype=wide).to(getattr(torch, name))
 
-    def source(numbers: list[Any], dtype: str) -> Any:
-        wide = {"float": "float64", "complex": "complex128"}.get(category(dtype), dtype)
-        return torch.tensor(numbers, dtype=dtype_of(wide)).to(dtype_of(dtype))
+    def name_of(tensor: Any) -> str:
+        return str(tensor.dtype).removeprefix("torch.")
 
-    def values(array: Any) -> list[Any]:
-        narrow = str(array.dtype).removeprefix("torch.")
-        wide = {"float": torch.float64, "complex": torch.complex128}.get(category(narrow), array.dtype)
-        return array.to(wide).tolist()
+    def values(tensor: Any) -> list[Any]:
+        return tensor.to(getattr(torch, widest.get(category(name_of(tensor)), name_of(tensor)))).tolist()
 
+    framework = Framework("torch", torch.__version__, {name: name for name in names}, make, name_of, values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return measured("torch", torch.__version__, names, source, lambda array, to: array.to(dtype_of(to)), values)
+        return casts_document(framework, lambda tensor, to: tensor.to(getattr(torch, to)))
 
 
 def jax_casts(dtypes: str, *, compiled: bool) -> dict[str, Any]:
@@ -184,21 +178,20 @@ def jax_casts(dtypes: str, *, compiled: bool) -> dict[str, Any]:
     import jax.numpy as jnp
     import numpy as np
 
-    def source(numbers: list[Any], dtype: str) -> Any:
+    def make(numbers: list[Any], name: str) -> Any:
         # NumPy makes float64 of a list of ints if one of them is not an int64.
-        return jnp.asarray(np.array(numbers, dtype if dtype in OWN else None).astype(dtype))
+        return jnp.asarray(np.array(numbers, name if name in OWN else None).astype(name))
 
     def cast(array: Any, to: str) -> Any:
-        def change(each: Any) -> Any:
-            return each.astype(to)
-
-        return (jax.jit(change) if compiled else change)(array)
+        return array.astype(to)
 
     def values(array: Any) -> list[Any]:
         found = np.asarray(array)
         wide = {"float": "float64", "integer": "int64" if "u" not in found.dtype.name else "uint64"}
         return found.astype(wide.get(category(found.dtype.name), found.dtype)).tolist()
 
+    codes = {name: name for name in dtypes.split()}
+    framework = Framework("jax", jax.__version__, codes, make, lambda array: array.dtype.name, values)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return measured("jax", jax.__version__, dtypes.split(), source, cast, values, ())
+        return casts_document(framework, jax.jit(cast, static_argnums=1) if compiled else cast, lengths=())

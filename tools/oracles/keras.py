@@ -22,8 +22,8 @@ import keras as k
 import numpy as np
 
 from oracles import tables
-from oracles.arrays import REDUCTIONS, Framework, arrays_document, functions_of_two
-from oracles.assignments import Store, assign_in
+from oracles.arrays import REDUCTIONS, arrays_document, functions_of_two
+from oracles.assignments import IN_VARIABLE, Store
 
 CODES = tables.codes(f"{tables.INTEGERS} bf f2 f4 f8 c8 c16 e4m3fn e5m2")
 NARROWED = ("u8", "i8", "f8", "c16")
@@ -51,6 +51,7 @@ REFUSALS = {
     "8": ("float8", "float8"),
     "s": ("python", "object has no attribute 'dtype'"),
 }
+OUT_OF_RANGE = {"!": ("out of range", "OverflowError: "), "n": ("refused", "TypeError: |ValueError: ")}
 
 NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**24 + 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, 2**63, 2**64),
@@ -58,9 +59,17 @@ NUMBERS: tuple[Any, ...] = (
 )
 
 
-def code_of(result: Any) -> str:
-    """Return the code of a result or of the name of a dtype."""
-    return tables.code_of(CODES, result if isinstance(result, str) else result.dtype)
+KERAS = tables.Framework(
+    "keras",
+    k.__version__,
+    OF_ARRAYS,
+    make=lambda value, name: jnp.asarray(value).astype(name),
+    name_of=lambda result: str(result.dtype),
+    numbers=lambda result: jnp.asarray(result, "float32").tolist(),
+    reductions=tables.named(k.ops, REDUCTIONS),
+    several=functions_of_two(k.ops, "matmul outer cross solve concat:concatenate stack tensordot clip"),
+    kernel="lu does not accept dtype|sub does not accept dtype|Unsupported dtype|Complex values have no ordering",
+)
 
 
 def keras() -> dict[str, Any]:
@@ -69,71 +78,50 @@ def keras() -> dict[str, Any]:
     The forms are "function" for `result_type`, "symbolic" for operations on symbolic tensors, and "eager" for some
     operations on arrays and Python numbers. Symbolic tensors can have 64 bits, JAX's arrays with x64 off cannot.
     """
-    cell = tables.outcome(REFUSALS, code_of)
+    with_64_bits = KERAS._replace(codes=CODES, name_of=lambda result: str(getattr(result, "dtype", result)))
+    cell = tables.outcome(REFUSALS, with_64_bits.code_of)
     kinds = CODES | {"bool()": bool, "int*": int, "float*": float, "complex*": complex}
-    symbolic = tables.operands_of(kinds, lambda key: k.KerasTensor((1,), dtype=CODES[key]))
-    arrays = tables.operands_of([*OF_ARRAYS, *tables.SCALARS], lambda key: jnp.ones((1,), CODES[key]))
+    symbolic = {code: k.KerasTensor((1,), dtype=name) for code, name in CODES.items()}
+    arrays = KERAS.ones() | tables.SCALARS
     result_type = k.backend.result_type
     calls = tables.named(k.ops, BINARY)
     calls["where"] = lambda left, right: k.ops.where(k.KerasTensor((1,), dtype="bool"), left, right)
     cells = {"result_type function": tables.grid(cell, result_type, kinds, itertools.product(kinds, repeat=2))}
-    cells |= tables.grids(cell, "symbolic", calls, symbolic)
+    cells |= tables.grids(cell, "symbolic", calls, symbolic | tables.SCALARS)
     cells |= tables.grids(cell, "eager", {name: calls[name] for name in EAGER.split()}, arrays)
     unary = tables.named(k.ops, UNARY)
-    cells["unary symbolic"] = tables.unary_cells(cell, unary, {code: symbolic[code] for code in CODES})
+    cells["unary symbolic"] = tables.unary_cells(cell, unary, symbolic)
     cells["unary eager"] = tables.unary_cells(cell, unary, arrays)
     about = {"backend": k.backend.backend(), "floatx": k.config.floatx()}
-    found = tables.document("keras", k.__version__, CODES, REFUSALS, kinds, cells, about)
     triples = tables.triples(lambda *keys: cell(result_type, *map(kinds.__getitem__, keys)), kinds)
-    return found | {"triples": triples, "numbers": " ".join(map(str, NUMBERS)), "values": number_values()}
+    return with_64_bits.document(REFUSALS, kinds, cells, about) | {"triples": triples} | number_values()
 
 
-def number_values() -> dict[str, dict[str, str]]:
+def number_values() -> dict[str, Any]:
     """Return what Python numbers become next to ones."""
     calls = tables.named(k.ops, "add multiply divide less_equal logical_and bitwise_or pow:power maximum")
     calls["where"] = lambda one, number: k.ops.where(jnp.zeros(1, bool), one, number)
-
-    def value(call: tables.Call, one: Any, number: Any) -> str:
-        try:
-            result = call(one, number)
-        except OverflowError:
-            return "!"
-        except (TypeError, ValueError):
-            return "n"
-        return f"{code_of(result)}:{result.reshape((1,)).tolist()[0]}"
-
-    ones = {code: jnp.ones((1,), name) for code, name in OF_ARRAYS.items() if "8_" not in name}
-    return tables.number_cells(value, calls, ones | {"int*": 1}, NUMBERS)
+    value = tables.outcome(OUT_OF_RANGE, lambda result: f"{KERAS.code_of(result)}:{result.reshape((1,)).tolist()[0]}")
+    ones = {code: one for code, one in KERAS.ones().items() if "8_" not in OF_ARRAYS[code]}
+    return tables.with_numbers(value, calls, ones | {"int*": 1}, NUMBERS)
 
 
 def keras_arrays() -> dict[str, Any]:
     """Measure functions of whole arrays with x64 off, where there are no arrays of 64 bits."""
-    framework = Framework(
-        codes=OF_ARRAYS,
-        reductions=tables.named(k.ops, REDUCTIONS),
-        several=functions_of_two(k.ops, "matmul outer cross solve concat:concatenate stack tensordot clip"),
-        make=lambda value, name: jnp.asarray(value).astype(name),
-        dtype_of=lambda result: str(result.dtype),
-        floats=lambda result: jnp.asarray(result, "float32").tolist(),
-        kernel="lu does not accept dtype|sub does not accept dtype|Unsupported dtype|Complex values have no ordering",
-    )
-    return arrays_document("keras", k.__version__, framework)
+    return arrays_document(KERAS)
 
 
 def assignment_keras() -> dict[str, Any]:
     """Measure Keras' variable, which narrows 64 bits to 32; tensors cannot be written into."""
     store = Store(
-        codes=OF_ARRAYS,
-        target=lambda key: k.Variable(jnp.ones((), OF_ARRAYS[key]), dtype=OF_ARRAYS[key]),
-        value=lambda key: jnp.ones((), OF_ARRAYS[key]),
-        dtype_of=lambda variable: variable.value.dtype.name,
+        KERAS._replace(name_of=lambda variable: variable.value.dtype.name),
+        target=lambda key: k.Variable(KERAS.one(f"{key}[]"), dtype=OF_ARRAYS[key]),
+        value=lambda key: KERAS.one(f"{key}[]"),
         element=lambda variable: variable.value.item(),
     )
-    methods = {"add": "assign_add", "subtract": "assign_sub", "assign": "assign"}
-    writes = {f"{name} variable": assign_in(method) for name, method in methods.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return store.document("keras", k.__version__, store.cells(writes), store.numbers(writes))
+        return store.document(store.cells(IN_VARIABLE), store.numbers(IN_VARIABLE))
 
 
 X = [-30, -3.5, -2, -1, -0.75, -0.25, 0, 0.25, 0.5, 1, 2.5, 4, 7, 30]

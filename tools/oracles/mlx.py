@@ -13,15 +13,17 @@ MLX computes when a result is evaluated, so every result is. The document has in
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 
-from oracles import casts, tables
-from oracles.arrays import REDUCTIONS, Framework, arrays_document, functions_of_two
+from oracles import tables
+from oracles.arrays import REDUCTIONS, arrays_document, functions_of_two
 from oracles.assignments import IN_PLACE, Store, in_place, set_at
+from oracles.casts import casts_document
 
 CODES = tables.codes(f"{tables.INTEGERS} bf f2 f4 f8 c8")
 BINARY = (
@@ -39,8 +41,9 @@ REFUSALS = {
     "a": ("needs-array", r"incompatible function arguments|Inputs must be arrays|has no attribute 'shape'"),
     "o": ("no-operator", "unsupported operand type|bad operand type"),
     "f": ("no-floats", "Floating point types not allowed"),
-    "-": ("refused", r"^\[\w+(::\w+)?\]"),
+    "-": ("refused", r": \[\w+(::\w+)?\]"),
 }
+OUT_OF_RANGE = {"!": ("out of range", "overflow"), "-": ("refused", "")}
 NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**24 + 1, 2**31, 2**40, 2**53 + 1, 2**60 + 2**49 + 1, 2**62, 2**63, -(2**63) - 1, 2**64),
     *(0.1, 65519.9999, 70000.0, 1e39, 1e300, 1e-8, 1e-50, 1e300j),
@@ -54,35 +57,31 @@ def dtype(name: str) -> Any:
     return getattr(mx, {"bool": "bool_"}.get(name, name))
 
 
-def ones(code: str, shape: tuple[int, ...] = (1,)) -> Any:
-    """Make an array of ones with a dtype, by its code."""
-    return mx.ones(shape, dtype=dtype(CODES[code]))
+def make(value: Any, name: str) -> Any:
+    """Make an array of a number or lists of numbers."""
+    # NumPy has no bfloat16; each of its values is a float32, so that this cast is exact.
+    wide = "float32" if name == "bfloat16" else name
+    return mx.array(np.array(value, wide), dtype=dtype(wide)).astype(dtype(name))
 
 
 def name_of(array: Any) -> str:
-    """Return the name of the dtype of an array."""
+    """Return the name of the dtype of an array, which is evaluated."""
+    mx.eval(array)
     return str(array.dtype).removeprefix("mlx.core.")
 
 
-def code_of(array: Any) -> str:
-    """Return the code of the dtype of an array, in parentheses if the array cannot be evaluated."""
-    code = tables.code_of(CODES, name_of(array))
-    try:
-        mx.eval(array)
-    except (ValueError, RuntimeError):
-        return f"({code})"
-    return code
-
-
-def evaluated(call: tables.Call) -> tables.Call:
-    """Return a function that evaluates its result."""
-
-    def compute(*arguments: Any) -> Any:
-        result = call(*arguments)
-        mx.eval(result)
-        return result
-
-    return compute
+MLX = tables.Framework(
+    "mlx",
+    mx.__version__,
+    CODES,
+    make,
+    name_of,
+    numbers=mx.array.tolist,
+    reductions=tables.named(mx, REDUCTIONS),
+    several=functions_of_two(
+        mx, "matmul vecdot outer cross:linalg.cross solve:linalg.solve concat:concatenate stack tensordot clip"
+    ),
+)
 
 
 def choose(*, left: bool) -> tables.Call:
@@ -92,99 +91,70 @@ def choose(*, left: bool) -> tables.Call:
 
 def mlx() -> dict[str, Any]:
     """Measure the functions and operators of MLX."""
-    cell = tables.outcome(REFUSALS, code_of)
-
-    def loss(name: str) -> tables.Call:
-        function = getattr(nn.losses, name)
-        return lambda left, right: function(left, right, reduction="none")
+    cell = tables.outcome(REFUSALS, MLX.code_of)
 
     def result_type(*arguments: Any) -> Any:
         return mx.zeros((1,), dtype=mx.result_type(*arguments))
 
-    keys = [*CODES, *tables.SCALARS]
-    ones_of_1d, zero_d = ({code: ones(code, shape) for code in CODES} for shape in ((1,), ()))
-    every = ones_of_1d | tables.SCALARS
-    twos = tables.operands_of(keys, lambda code: ones(code, (2,)))
-    functions = {"result_type": result_type, **tables.named(mx, BINARY), **{name: loss(name) for name in LOSSES}}
-    functions["where"] = choose(left=True)
-    cells = tables.grids(cell, "function", functions, every, itertools.product(keys, repeat=2))
+    ones, zero_d = MLX.ones(), {code: MLX.one(f"{code}[]") for code in CODES}
+    every = ones | tables.SCALARS
+    losses = {name: partial(getattr(nn.losses, name), reduction="none") for name in LOSSES}
+    broadcasting = {"result_type": result_type, **tables.named(mx, BINARY), "where": choose(left=True)}
+    functions = {"result_type": result_type, **tables.named(mx, BINARY), **losses, "where": choose(left=True)}
+    cells = tables.grids(cell, "function", functions, every, itertools.product(every, repeat=2))
     cells |= tables.grids(cell, "operator", tables.OPERATORS, every)
-    same_shape, mixed_shapes = [(zero_d, zero_d)], [(zero_d, ones_of_1d), (ones_of_1d, zero_d)]
-    broadcasting = {name: call for name, call in functions.items() if name not in LOSSES}
-    differing = {"function": 0, "operator": 0}
-    for form, calls, variants in (
-        ("function", functions, same_shape),
-        ("function", broadcasting, mixed_shapes),
-        ("operator", tables.OPERATORS, same_shape + mixed_shapes),
-    ):
-        differing[form] += tables.count_differing(cell, form, calls, cells, variants)
-    cells["unary function"] = tables.unary_cells(cell, tables.named(mx, UNARY), twos)
-    cells["unary operator"] = tables.unary_cells(cell, tables.UNARY_OPERATORS, {code: twos[code] for code in CODES})
+    same, mixed = [(zero_d, zero_d)], [(zero_d, ones), (ones, zero_d)]
+
+    twos = {code: make([1, 1], name) for code, name in CODES.items()}
+    cells["unary function"] = tables.unary_cells(cell, tables.named(mx, UNARY), twos | tables.SCALARS)
+    cells["unary operator"] = tables.unary_cells(cell, tables.UNARY_OPERATORS, twos)
 
     joins = {
         "result_type": result_type,
         "concat": lambda *arrays: mx.concatenate(arrays),
         "stack": lambda *arrays: mx.stack(arrays),
     }
-    triples = tables.triple_tables(cell, joins, ones_of_1d, ones_of_1d, ones_of_1d)
-    triples |= tables.triple_tables(cell, {"clip": mx.clip}, ones_of_1d, every, every)
-    return tables.document("mlx", mx.__version__, CODES, REFUSALS, keys, cells) | {
-        "triples": tables.as_text(triples, keys),
-        "zero_d": differing,
-        "numbers": " ".join(map(str, NUMBERS)),
-        "values": number_values(),
+    triples = tables.triple_tables(cell, joins, ones, ones, ones)
+    triples |= tables.triple_tables(cell, {"clip": mx.clip}, ones, every, every)
+    return MLX.document(REFUSALS, every, cells) | {
+        "triples": tables.as_text(triples, every),
+        "zero_d": {
+            # The losses refuse different shapes.
+            "function": tables.count_differing(cell, "function", broadcasting, cells, mixed)
+            + tables.count_differing(cell, "function", functions, cells, same),
+            "operator": tables.count_differing(cell, "operator", tables.OPERATORS, cells, same + mixed),
+        },
+        **number_values(),
     }
 
 
-def number_values() -> dict[str, dict[str, str]]:
+def number_values() -> dict[str, Any]:
     """Return what Python numbers become next to ones."""
     named = "multiply divide greater logical_and logical_or logical_xor"
     calls = tables.named(mx, named) | {"where": choose(left=False)}
+    shown = tables.outcome(OUT_OF_RANGE, lambda result: f"{MLX.code_of(result)}:{result.reshape((1,)).tolist()[0]}")
 
     def value(call: tables.Call, one: Any, number: Any) -> str:
         if isinstance(number, complex) and call is not calls["where"]:  # the product with an infinity is not a number
             return "."
-        try:
-            result = call(one, number)
-        except (ValueError, RuntimeError) as error:
-            return "!" if "overflow" in str(error) else "-"
-        return f"{code_of(result)}:{result.reshape((1,)).tolist()[0]}"
+        return shown(call, one, number)
 
-    return tables.number_cells(value, calls, {code: ones(code) for code in CODES} | {"int*": 1}, NUMBERS)
+    return tables.with_numbers(value, calls, MLX.ones() | {"int*": 1}, NUMBERS)
 
 
 def mlx_arrays() -> dict[str, Any]:
     """Measure functions of whole arrays."""
-    several = functions_of_two(
-        mx, "matmul vecdot outer cross:linalg.cross solve:linalg.solve concat:concatenate stack tensordot clip"
-    )
-    framework = Framework(
-        codes=CODES,
-        reductions={name: evaluated(call) for name, call in tables.named(mx, REDUCTIONS).items()},
-        several={name: evaluated(call) for name, call in several.items()},
-        make=lambda value, name: mx.array(value, dtype=dtype(name)),
-        dtype_of=name_of,
-        floats=lambda result: result.astype(mx.float64).tolist(),
-    )
-    return arrays_document("mlx", mx.__version__, framework)
+    return arrays_document(MLX)
 
 
 def mlx_casts() -> dict[str, Any]:
     """Measure casts of values."""
-
-    def source(numbers: list[Any], name: str) -> Any:
-        if name == "bfloat16":  # NumPy has none; each of its values is a float32, so that this cast is exact
-            return mx.array(numbers, dtype=mx.float32).astype(mx.bfloat16)
-        return mx.array(np.array(numbers, name), dtype=dtype(name))
-
-    return casts.measured(
-        "mlx", mx.__version__, CODES.values(), source, lambda array, to: array.astype(dtype(to)), mx.array.tolist
-    )
+    return casts_document(MLX, lambda array, to: array.astype(dtype(to)))
 
 
 def assignment_mlx() -> dict[str, Any]:
     """Measure writes: `a += b` and `a[...] = b` change the dtype of `a` to that of the result."""
-    store = Store(CODES, ones, ones, dtype_of=name_of, element=lambda array: array.tolist()[0])
+    store = Store(MLX, MLX.one, MLX.one, element=lambda array: array.tolist()[0])
     assignments = {
         "assign item": set_at(0),
         "assign slice": set_at(slice(None)),
@@ -193,7 +163,7 @@ def assignment_mlx() -> dict[str, Any]:
         "assign ellipsis": set_at(Ellipsis),
     }
     numbers = store.numbers({name: assignments[name] for name in ("assign item", "assign ellipsis")})
-    return store.document("mlx", mx.__version__, store.cells(in_place(IN_PLACE) | assignments), numbers)
+    return store.document(store.cells(in_place(IN_PLACE) | assignments), numbers)
 
 
 DOCUMENTS = tables.by_name(mlx, mlx_arrays, mlx_casts, assignment_mlx)

@@ -20,10 +20,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from oracles import casts, tables
-from oracles.arrays import REDUCTIONS, Framework, arrays_document, functions_of_two
+from oracles import tables
+from oracles.arrays import REDUCTIONS, arrays_document, functions_of_two
 from oracles.assignments import IN_PLACE, Store, in_place, set_at
-from oracles.casts import OWN
+from oracles.casts import OWN, casts_document
 
 CODES = tables.codes(f"{tables.INTEGERS} f2 f4 f8 c8 c16")
 FOREIGN = tables.names(
@@ -44,27 +44,48 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "b": (True, False), "u": (*INTS, 200, 300), "i": (*INTS, 200, 300), "f": FLOATS, "c": COMPLEXES
 }  # fmt: skip
 """The values of 0-d arrays by the kind of their dtype."""
-REFUSALS = {"-": "no-loop", "o": "object", "v": "value"}
+REFUSALS = {
+    "-": ("no-loop", "^(_?UFunc|TypeError|DTypePromotionError|OverflowError|AttributeError)"),
+    "o": ("object", "$^"),
+    "v": ("value", "negative integer powers"),  # this error depends on values, not on types
+}
 _IN_TRIPLES = "u1[1] u1[200] i1[-1] i8[300] f4[1.0] f8[1e+39] 1 300 -1 1.0 1e+39 1j True bf[1] e5m2[1] int4[1]"
+
+
+def make(value: Any, name: str) -> Any:
+    """Make an array of a number or lists of numbers."""
+    return np.array(value, name) if name in OWN else np.array(value).astype(name)
+
+
+def numbers_in(result: Any) -> Any:
+    """Return the numbers in a result; ml_dtypes gives its own."""
+    array = np.asarray(result)
+    return (array if array.dtype.name in OWN else array.astype("float64")).tolist()
+
+
+def name_of(result: Any) -> str:
+    """Return the name of the dtype of a result, or of a dtype."""
+    return (result if isinstance(result, np.dtype) else np.asarray(result).dtype).name
+
+
+NUMPY = tables.Framework(
+    "numpy-legacy",
+    np.__version__,
+    CODES | FOREIGN,
+    make,
+    name_of,
+    numbers_in,
+    reductions=tables.named(np, REDUCTIONS),
+    several=functions_of_two(np, "matmul outer cross concat:concatenate stack diff tensordot clip solve:linalg.solve"),
+)
+_outcome = tables.outcome(REFUSALS, lambda result: "o" if name_of(result) == "object" else NUMPY.code_of(result))
 
 
 def cell(call: tables.Call, *arguments: Any) -> str:
     """Return the cell of a call."""
     if any(np.asarray(argument).dtype.hasobject for argument in arguments):
         return "o"  # Python computes with ints beyond 64 bits, and a power of them takes forever
-    try:
-        result = call(*arguments)
-    except ValueError as error:
-        if "negative integer powers" not in str(error):  # this error depends on values, not on types
-            raise
-        return "v"
-    except (TypeError, OverflowError, AttributeError):
-        return "-"
-    dtype = result if isinstance(result, np.dtype) else np.asarray(result).dtype
-    return "o" if dtype.hasobject else code_of_name[dtype.name]
-
-
-code_of_name = {name: code for code, name in (CODES | FOREIGN).items()}
+    return _outcome(call, *arguments)
 
 
 def zero_d_arrays() -> dict[str, Any]:
@@ -82,7 +103,7 @@ def numpy_legacy() -> dict[str, Any]:
     """Measure `np.result_type` and NumPy's functions before NEP 50, on 64-bit Linux."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")  # warnings take longer than the calls
-    arrays = {code: np.ones((1,), name) for code, name in (CODES | FOREIGN).items()}
+    arrays = NUMPY.ones()
     zero_d = zero_d_arrays()
     numbers = {repr(value): value for value in (True, False, *INTS, 300, *FLOATS, *COMPLEXES)}
     one_of_kind = {"b": "True", "u": "1", "i": "1", "f": "1.0", "c": "1j"}
@@ -101,11 +122,10 @@ def numpy_legacy() -> dict[str, Any]:
     cells = tables.grids(cell, "function", functions, everything, asked)
 
     reverse: dict[str, tables.Table] = {}
-    for name, call in functions.items():
-        for left, right in asked:
-            found, before = cell(call, everything[right], everything[left]), cells[f"{name} function"][left][right]
-            if found != before and "v" not in (found, before):
-                reverse.setdefault(name, {}).setdefault(left, {})[right] = found
+    for (name, call), (left, right) in itertools.product(functions.items(), asked):
+        found = cell(call, everything[right], everything[left])
+        if "v" not in (found, cells[f"{name} function"][left][right]):
+            reverse.setdefault(f"{name} function", {}).setdefault(left, {})[right] = found
     values = {key: np.asarray(value) for key, value in everything.items()}
     cells["unary function"] = tables.unary_cells(cell, tables.named(np, tables.NUMPY_UNARY), values)
 
@@ -119,11 +139,10 @@ def numpy_legacy() -> dict[str, Any]:
         cell(np.result_type, *pair) != cell(np.result_type, *(of_dtype[np.asarray(each).dtype.name] for each in pair))
         for pair in itertools.product(alone, repeat=2)
     )
-    about = {"ml_dtypes": ml_dtypes.__version__}
-    found = tables.document("numpy-legacy", np.__version__, CODES | FOREIGN, REFUSALS, everything, cells, about)
+    found = NUMPY.document(REFUSALS, everything, cells, {"ml_dtypes": ml_dtypes.__version__})
     third = [*arrays, *_IN_TRIPLES.split()]
     return found | {
-        "reversed": tables.differing({"function": reverse})["function"],
+        "reversed": tables.differing(cells, reverse, "function"),
         "scalars_differ": differ({key: value[()] for key, value in (zero_d | foreign).items()}),
         "foreign_values_differ": differ(largest),
         "scalar_pairs_differ": pairs_differ,
@@ -137,17 +156,7 @@ def numpy_legacy_arrays() -> dict[str, Any]:
     """Measure functions of whole arrays."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    framework = Framework(
-        codes=CODES | FOREIGN,
-        reductions=tables.named(np, REDUCTIONS),
-        several=functions_of_two(
-            np, "matmul outer cross concat:concatenate stack diff tensordot clip solve:linalg.solve"
-        ),
-        make=lambda value, name: np.asarray(value).astype(name),
-        dtype_of=lambda result: np.asarray(result).dtype.name,
-        floats=lambda result: np.asarray(result).astype("float64").tolist(),
-    )
-    return arrays_document("numpy-legacy", np.__version__, framework)
+    return arrays_document(NUMPY)
 
 
 def numpy_legacy_casts(extensions: Sequence[str] = ()) -> dict[str, Any]:
@@ -156,31 +165,18 @@ def numpy_legacy_casts(extensions: Sequence[str] = ()) -> dict[str, Any]:
     Args:
         extensions: the names of formats of ml_dtypes to measure too.
     """
-
-    def source(numbers: list[Any], dtype: str) -> Any:
-        found = np.array(numbers)
-        return found.astype(dtype) if dtype in extensions else np.array(numbers, dtype)
-
-    def values(array: Any) -> list[Any]:
-        return (array.astype("float64") if array.dtype.name in extensions else array).tolist()
-
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return casts.measured("numpy", np.__version__, (*OWN, *extensions), source, np.ndarray.astype, values)
+        return casts_document(NUMPY._replace(name="numpy"), np.ndarray.astype, (*OWN, *extensions))
 
 
 def assignment_numpy_legacy() -> dict[str, Any]:
     """Measure writes; NumPy 1 warns about Python ints that are out of range and wraps them around."""
     warnings.simplefilter("ignore")
-
-    def make(key: str) -> Any:
-        return np.ones(() if key.endswith("[]") else (1,), CODES[key.removesuffix("[]")])
-
-    zero_d = [f"{code}[]" for code in CODES]
-    store = Store(CODES, make, make, lambda array: array.dtype.name, lambda array: array[0], zero_d)
+    of_own = NUMPY._replace(codes=CODES)
+    store = Store(of_own, of_own.one, of_own.one, lambda array: array[0], [f"{code}[]" for code in CODES])
     assignment = {"assign item": set_at(Ellipsis)}
-    cells = store.cells(in_place(IN_PLACE) | assignment)
-    return store.document("numpy-legacy", np.__version__, cells, store.numbers(assignment))
+    return store.document(store.cells(in_place(IN_PLACE) | assignment), store.numbers(assignment))
 
 
 DOCUMENTS = tables.by_name(numpy_legacy, numpy_legacy_arrays, numpy_legacy_casts, assignment_numpy_legacy)

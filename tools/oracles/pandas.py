@@ -30,16 +30,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oracles import casts, tables
-from oracles.arrays import Framework, arrays_document, functions_of_two
+from oracles import tables
+from oracles.arrays import arrays_document, functions_of_two
 from oracles.assignments import IN_PLACE, Store, in_place
-from oracles.casts import category, text
+from oracles.casts import casts_document, category, text
 from oracles.missing import missing_document
 
 CODES = tables.codes(f"{tables.INTEGERS} f2 f4 f8 c8 c16")
 NULLABLE_CODES = tables.codes(f"{tables.INTEGERS} f4 f8")
-REFUSALS = {"-": "refused", "o": "object-column", "p": "column-of-numpy-dtype", "!": "out-of-range"}
+NULLABLE_NAMES = {"bool": "boolean"} | {
+    name: name.replace("uint", "UInt") if name.startswith("u") else name.capitalize()
+    for name in NULLABLE_CODES.values()
+    if name != "bool"
+}
+"""pandas' names of the nullable dtypes, by NumPy's."""
+REFUSALS = {
+    "-": ("refused", ""),
+    "o": ("object-column", "$^"),
+    "p": ("column-of-numpy-dtype", "$^"),
+    "!": ("out-of-range", "^OverflowError"),
+}
 """The signs of refusals. pandas does return the columns of `o` and `p`, whose dtype is none of the document's."""
+_IN_ORDER = {sign: REFUSALS[sign] for sign in "!-"}
 NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**31, 2**40, 2**53 + 1, 2**63, -(2**63) - 1, 2**64),
     *(0.5, 0.1, 70000.0, 1e39, 1e300, 1.5j),
@@ -47,16 +59,11 @@ NUMBERS: tuple[Any, ...] = (
 MASK = pd.Series([True, False, True])
 
 
-def name_in_pandas(name: str, *, nullable: bool) -> str:
-    """Return pandas' name of a dtype: `boolean` and `UInt8` are the nullable bool and uint8."""
-    if not nullable:
-        return name
-    return {"bool": "boolean"}.get(name, f"UInt{name[4:]}" if name.startswith("u") else name.capitalize())
-
-
 def name_of(result: Any) -> str:
     """Return the name of the dtype of a result; a nullable dtype has the name of NumPy's."""
-    return getattr(result.dtype, "numpy_dtype", result.dtype).name
+    column = result[0] if isinstance(result, pd.DataFrame) else result
+    dtype = column.dtype if hasattr(column, "dtype") else np.asarray(column).dtype
+    return getattr(dtype, "numpy_dtype", dtype).name
 
 
 def concat(*columns: Any) -> Any:
@@ -75,37 +82,60 @@ class _Columns:
     """Columns of the dtypes of a document, and the cells of calls with them.
 
     Args:
-        names: pandas' names of the dtypes, by code.
-        are_nullable: whether all of them have a mask.
+        name: the name of the document.
+        codes: the names of the dtypes in the document, by code.
+        names: pandas' names of dtypes, where they differ.
         with_missing: the codes of columns that have a missing value, too, where the dtype depends on values.
     """
 
     def __init__(
-        self, names: Mapping[str, str], *, are_nullable: bool = False, with_missing: Collection[str] = ()
+        self, name: str, codes: Mapping[str, str], names: Mapping[str, str], with_missing: Collection[str] = ()
     ) -> None:
         self.names = names
         self.with_missing = with_missing
-        self.are_nullable = are_nullable
-        self.code_of = {name: code for code, name in names.items()}
+        self.codes = {self.name_in_pandas(each): code for code, each in codes.items()}
+        self.cell = tables.outcome(_IN_ORDER, self.code_of)
+        self.framework = tables.Framework(
+            name,
+            pd.__version__,
+            codes,
+            self.make,
+            name_of,
+            numbers=lambda result: ["."] if result is None else result.tolist(),
+            reductions=tables.named(
+                pd.Series, "sum prod mean var std any all min max cumulative_sum:cumsum cumulative_prod:cumprod"
+            ),
+            several={
+                "concat": concat,
+                **functions_of_two(np, "stack diff"),
+                "vecdot": lambda a, b: a @ b,
+                "matmul": lambda a, b: a.dot(b),
+                **functions_of_two(np, "outer cross tensordot solve:linalg.solve"),
+            },
+        )
 
-    def column(self, code: str, numbers: Any = (1, 1, 1)) -> Any:
-        """Return a column with some numbers."""
-        return pd.Series([*numbers], dtype=self.names[code])
+    def name_in_pandas(self, name: str) -> str:
+        """Return pandas' name of a dtype."""
+        return self.names.get(name, name)
 
-    def cell(self, call: tables.Call, *operands: Any) -> str:
-        """Return the cell of a call."""
-        try:
-            result = call(*operands)
-        except OverflowError:
-            return "!"
-        except Exception:  # pandas refuses with many kinds of exceptions
-            return "-"
+    def make(self, value: Any, name: str) -> Any:
+        """Make a column of a number or a list of numbers, or a table of lists of numbers."""
+        dtype = self.name_in_pandas(name)
+        if isinstance(value, list) and isinstance(value[0], list):
+            return pd.DataFrame(value).astype(dtype)
+        return pd.Series(value if isinstance(value, list) else [value], dtype=dtype)
+
+    def columns(self, numbers: Iterable[Any] = (1, 1, 1)) -> dict[str, Any]:
+        """Return a column of some numbers of each dtype, by code."""
+        return {code: self.make([*numbers], name) for code, name in self.framework.codes.items()}
+
+    def code_of(self, result: Any) -> str:
+        """Return the cell of a result."""
         if result.dtype == object:
             return "o"
         # NumPy's `real` and a few other functions return arrays instead of columns.
-        is_array = self.are_nullable and not isinstance(result, pd.Series)
-        name = name_in_pandas(result.dtype.name, nullable=True) if is_array else str(result.dtype)
-        return self.code_of.get(name, "p")
+        is_column = isinstance(result, pd.Series)
+        return self.codes.get(str(result.dtype) if is_column else self.name_in_pandas(result.dtype.name), "p")
 
     def binary(self, values: Mapping[str, Any], asked: Iterable[tuple[str, str]]) -> dict[str, tables.Table]:
         """Return the cells of operators and of NumPy's functions of two operands."""
@@ -115,11 +145,10 @@ class _Columns:
             self.cell, "function", functions, values, every
         )
 
-    def unary(self, values: Mapping[str, Any]) -> dict[str, tables.Table]:
+    def unary(self, columns: Mapping[str, Any]) -> dict[str, tables.Table]:
         """Return the cells of operators, functions and methods of one column."""
         forms = {"operator": tables.UNARY_OPERATORS, "function": tables.named(np, tables.NUMPY_UNARY)}
         forms["method"] = tables.named(pd.Series, "abs round diff")
-        columns = {code: values[code] for code in self.names}
         return {f"unary {form}": tables.unary_cells(self.cell, calls, columns) for form, calls in forms.items()}
 
     def replacing(self, asked: Iterable[tuple[str, str]]) -> dict[str, tables.Table]:
@@ -135,13 +164,13 @@ class _Columns:
             each = itertools.product(calls, self._fills(left), self._fills(right))
             return "|".join(sorted({self.cell(call, *values) for call, *values in each}))
 
-        every, keys = [*asked], {key: key for key in (*self.names, *tables.SCALARS)}
+        every, keys = [*asked], {key: key for key in (*self.framework.codes, *tables.SCALARS)}
         return {name: tables.grid(cells, calls, keys, every) for name, calls in methods.items()}
 
     def _fills(self, key: str) -> list[Any]:
         if key in tables.SCALARS:
             return {"float*": [1.0, 1.5], "complex*": [1.5j]}.get(key, [tables.SCALARS[key]])
-        dtype = np.dtype(name_of(self.column(key)))
+        dtype = np.dtype(name_of(self.framework.one(key)))
         if dtype.kind in "ui":
             numbers = [1, np.iinfo(dtype).min, np.iinfo(dtype).max]
             numbers += [2**24 + 1] if dtype.itemsize > 2 else []
@@ -152,195 +181,131 @@ class _Columns:
         if dtype.kind == "c":
             numbers = [1.5j, *numbers[:1]]
         missing = [[1, None, 1]] if key in self.with_missing else []
-        return [self.column(key, each) for each in (*([number] * 3 for number in numbers), *missing)]
-
-    def concat(self, *keys: str) -> str:
-        """Return the cell of `pd.concat`."""
-        return self.cell(concat, *map(self.column, keys))
+        columns = [*([number] * 3 for number in numbers), *missing]
+        return [self.make(each, self.framework.codes[key]) for each in columns]
 
 
-def pandas(*, nullable: bool = False) -> dict[str, Any]:
+PANDAS = _Columns("pandas", CODES, {})
+NULLABLE = _Columns("pandas-nullable", NULLABLE_CODES, NULLABLE_NAMES)
+
+
+def pandas(kind: _Columns) -> dict[str, Any]:
     """Measure operators, functions and methods of Series."""
-    own_codes = NULLABLE_CODES if nullable else CODES
-    keys = [*own_codes, *tables.SCALARS]
-    columns = _Columns(
-        {code: name_in_pandas(name, nullable=nullable) for code, name in own_codes.items()}, are_nullable=nullable
-    )
+    codes, cell = kind.framework.codes, kind.cell
+    keys = [*codes, *tables.SCALARS]
 
-    def cells_of(values: Mapping[str, Any]) -> dict[str, tables.Table]:
-        return columns.binary(values, tables.pairs(keys)) | columns.unary(values)
+    def cells_of(columns: Mapping[str, Any]) -> dict[str, tables.Table]:
+        return kind.binary(columns | tables.SCALARS, tables.pairs(keys)) | kind.unary(columns)
 
     def by_zero(name: str) -> dict[str, str]:
-        zeros = [columns.column(code, (0, 0, 0)) for code in own_codes]
+        zeros = kind.columns((0, 0, 0)).values()
         return {
-            code: " ".join(columns.cell(tables.OPERATORS[name], columns.column(code), zero) for zero in zeros)
-            for code in own_codes
+            code: " ".join(cell(tables.OPERATORS[name], column, zero) for zero in zeros)
+            for code, column in ones.items()
         }
 
-    def value(call: tables.Call, left: Any, number: Any) -> str:
-        sign = columns.cell(call, left, number)
-        return sign if sign in REFUSALS else f"{sign}:{call(left, number).tolist()[1]}".replace(" ", "")
+    def value_of(result: Any) -> str:
+        code = kind.code_of(result)
+        return code if code in REFUSALS else f"{code}:{result.tolist()[1]}".replace(" ", "")
 
     with _quiet():
-        cells = cells_of(tables.operands_of(keys, columns.column))
-        cells |= columns.replacing(itertools.product(own_codes, keys))
-        ones = {code: columns.column(code) for code in own_codes}
-        cells["concat function"] = tables.grid(columns.cell, concat, ones)
-        framework = "pandas-nullable" if nullable else "pandas"
-        about = {"numpy": np.__version__}
-        found = tables.document(framework, pd.__version__, own_codes, REFUSALS, keys, cells, about)
-        found["triples"] = tables.triples(columns.concat, own_codes)
+        ones = kind.columns()
+        cells = cells_of(ones) | kind.replacing(itertools.product(codes, keys))
+        cells["concat function"] = tables.grid(cell, concat, ones)
+        found = kind.framework.document(REFUSALS, keys, cells, {"numpy": np.__version__})
+        found["triples"] = tables.triples(lambda *asked: cell(concat, *map(ones.get, asked)), codes)
         found["by_zero"] = {name: by_zero(name) for name in ("divide", "floor_divide", "remainder")}
-        if nullable:
-            missing = cells_of(tables.operands_of(keys, lambda code: columns.column(code, (1, None, 1))))
-            found["masked"] = tables.differing(changed(cells, missing))
+        if kind is NULLABLE:
+            missing = cells_of(kind.columns((1, None, 1)))
+            masked = {form: tables.differing(cells, missing, form) for form in ("operator", "function", "method")}
+            found["masked"] = {form: rows for form, rows in masked.items() if rows}
         calls = {name: tables.OPERATORS[name] for name in ("add", "subtract", "multiply", "greater_than")}
         calls["where"] = lambda left, right: left.where(MASK, right)
-        found["numbers"] = " ".join(map(str, NUMBERS))
-        found["values"] = tables.number_cells(value, calls, ones, NUMBERS)
-    return found
-
-
-def changed(
-    before: Mapping[str, tables.Table], after: Mapping[str, tables.Table]
-) -> dict[str, dict[str, tables.Table]]:
-    """Return the cells that differ from those before, by form and operation."""
-    found: dict[str, dict[str, tables.Table]] = {}
-    for measured, table in after.items():
-        name, form = measured.split()
-        for left, row in table.items():
-            for right, cell in row.items():
-                if cell != before[measured][left][right]:
-                    found.setdefault(form, {}).setdefault(name, {}).setdefault(left, {})[right] = cell
-    return found
+        return found | tables.with_numbers(tables.outcome(_IN_ORDER, value_of), calls, ones, NUMBERS)
 
 
 def pandas_mixed() -> dict[str, Any]:
     """Measure nullable columns with columns of NumPy's dtypes."""
-    nullable = {code.upper(): name_in_pandas(name, nullable=True) for code, name in NULLABLE_CODES.items()}
-    columns = _Columns(CODES | nullable, with_missing=nullable)
+    nullable = {code.upper(): NULLABLE_NAMES[name] for code, name in NULLABLE_CODES.items()}
+    kind = _Columns("pandas-mixed", CODES | nullable, {}, with_missing=nullable)
 
     def is_mixed(*asked: str) -> bool:
         return 0 < sum(code in nullable for code in asked) < len(asked)
 
-    mixed = [pair for pair in itertools.product(columns.names, repeat=2) if is_mixed(*pair)]
     with _quiet():
-        made = {code: columns.column(code) for code in columns.names}
-        cells = columns.binary(made, mixed) | columns.replacing(mixed)
-        cells["concat function"] = tables.grid(columns.cell, concat, made, mixed)
-        about = {"numpy": np.__version__}
-        found = tables.document("pandas-mixed", pd.__version__, columns.names, REFUSALS, made, cells, about)
+        made = kind.columns()
+        mixed = [pair for pair in itertools.product(made, repeat=2) if is_mixed(*pair)]
+        cells = kind.binary(made, mixed) | kind.replacing(mixed)
+        cells["concat function"] = tables.grid(kind.cell, concat, made, mixed)
+        found = kind.framework.document(REFUSALS, made, cells, {"numpy": np.__version__})
+
+        def joined(*asked: str) -> str:
+            return kind.cell(concat, *map(made.get, asked)) if is_mixed(*asked) else "."
+
         rest = {key: found.pop(key) for key in ("refusals", "columns", "tables")}
-        return (
-            found
-            | {"formats": {code: name_of(made[code]) for code in nullable}}
-            | rest
-            | {"triples": tables.triples(lambda *keys: columns.concat(*keys) if is_mixed(*keys) else ".", made)}
-        )
+        formats = {code: name_of(made[code]) for code in nullable}
+        return found | {"formats": formats} | rest | {"triples": tables.triples(joined, made)}
 
 
-def pandas_arrays(*, nullable: bool = False) -> dict[str, Any]:
+def pandas_arrays(kind: _Columns) -> dict[str, Any]:
     """Measure reductions, and functions of several Series."""
-
-    def make(value: Any, name: str) -> Any:
-        dtype = name_in_pandas(name, nullable=nullable)
-        if isinstance(value, list) and isinstance(value[0], list):
-            return pd.DataFrame(value).astype(dtype)
-        return pd.Series(value if isinstance(value, list) else [value], dtype=dtype)
-
-    def dtype_of(result: Any) -> str:
-        if isinstance(result, pd.DataFrame):
-            result = result[0]
-        return name_of(result if hasattr(result, "dtype") else np.asarray(result))
-
-    framework = Framework(
-        codes=NULLABLE_CODES if nullable else CODES,
-        reductions=tables.named(
-            pd.Series, "sum prod mean var std any all min max cumulative_sum:cumsum cumulative_prod:cumprod"
-        ),
-        several={
-            **functions_of_two(pd, "concat"),
-            **functions_of_two(np, "stack diff"),
-            "vecdot": lambda a, b: a @ b,
-            "matmul": lambda a, b: a.dot(b),
-            **functions_of_two(np, "outer cross tensordot solve:linalg.solve"),
-        },
-        make=make,
-        dtype_of=dtype_of,
-        floats=lambda result: np.asarray(result, "float64").tolist(),
-    )
     with _quiet():
-        return arrays_document("pandas-nullable" if nullable else "pandas", pd.__version__, framework, {})
+        return arrays_document(kind.framework, {})
 
 
-def pandas_casts(*, nullable: bool = False) -> dict[str, Any]:
+def pandas_casts(kind: _Columns) -> dict[str, Any]:
     """Measure `astype`; a cast that raises has `.` as its cell, and `raising` has the numbers for which it raises."""
     raising: dict[str, set[str]] = {}
 
-    def source(numbers: list[Any], name: str) -> Any:
-        return pd.Series(np.array(numbers, name)).astype(name_in_pandas(name, nullable=nullable))
-
     def cast(series: Any, to: str) -> Any:
         try:
-            return series.astype(name_in_pandas(to, nullable=nullable))
+            return series.astype(kind.name_in_pandas(to))
         except ValueError:  # raised for some values only
             raising.setdefault(f"{category(name_of(series))} {to}", set()).add(text(series.tolist()[0]))
             return None
 
-    def values(series: Any) -> list[Any]:
-        return ["."] if series is None else series.tolist()
+    def make(numbers: list[Any], name: str) -> Any:
+        # A list with NaN would become a column with a missing value.
+        return pd.Series(np.array(numbers, name)).astype(kind.name_in_pandas(name))
 
-    framework = "pandas-nullable" if nullable else "pandas"
-    names = (NULLABLE_CODES if nullable else CODES).values()
     with _quiet():
-        found = casts.measured(framework, pd.__version__, names, source, cast, values)
+        found = casts_document(kind.framework._replace(make=make), cast)
     return found | {"raising": {pair: " ".join(sorted(each)) for pair, each in sorted(raising.items())}}
 
 
 def pandas_missing() -> dict[str, Any]:
     """Measure missing values of nullable columns."""
-
-    def is_missing(method: str, series: Any) -> bool:
-        return pd.Series(getattr(series, method)()).isna().any()
-
-    names = {name: name_in_pandas(name, nullable=True) for name in NULLABLE_CODES.values()}
-    dtypes = {name: pd.array([None], theirs).dtype for name, theirs in names.items()}
-    own = "cumulative_sum:cumsum cumulative_prod:cumprod"
+    dtypes = {name: pd.array([None], theirs).dtype for name, theirs in NULLABLE_NAMES.items()}
     return missing_document(
-        "pandas", pd.__version__, is_missing, own, dtypes, lambda dtype: pd.Series([None], dtype=dtype)
+        NULLABLE.framework._replace(name="pandas"),
+        lambda method, series: pd.Series(method(series)).isna().any(),
+        dtypes,
+        lambda dtype: pd.Series([None], dtype=dtype),
     )
 
 
-def assignment_pandas(*, nullable: bool = False) -> dict[str, Any]:
+def assignment_pandas(kind: _Columns) -> dict[str, Any]:
     """Measure writes; `a += b` gives the name `a` to a new column if the dtype changes."""
-    own_codes = NULLABLE_CODES if nullable else CODES
 
     def make(code: str) -> Any:
-        return pd.Series([1, 1], dtype=name_in_pandas(own_codes[code], nullable=nullable))
+        return kind.make([1, 1], kind.framework.codes[code])
 
     def set_all(target: Any, value: Any) -> Any:
         target.iloc[:] = value
         return target
 
-    store = Store(own_codes, make, make, name_of, lambda series: series.iloc[0])
+    store = Store(kind.framework, make, make, lambda series: series.iloc[0])
     # pandas has no operator for shifts.
     with _quiet():
         cells = store.cells(in_place(IN_PLACE, "bitwise_left_shift") | {"assign item": set_all})
-        numbers = store.numbers({"assign item": set_all})
-    return store.document("pandas-nullable" if nullable else "pandas", pd.__version__, cells, numbers)
+        return store.document(cells, store.numbers({"assign item": set_all}))
 
 
-DOCUMENTS = {
-    "pandas-mixed": pandas_mixed,
-    "pandas-missing": pandas_missing,
-    **{
-        f"{prefix}pandas{kind}{suffix}": partial(measure, nullable=bool(kind))
-        for kind in ("", "-nullable")
-        for prefix, measure, suffix in (
-            ("", pandas, ""),
-            ("", pandas_arrays, "-arrays"),
-            ("", pandas_casts, "-casts"),
-            ("assignment-", assignment_pandas, ""),
-        )
-    },
-}
+DOCUMENTS = tables.by_name(pandas_mixed, pandas_missing)
+for _kind in (PANDAS, NULLABLE):
+    DOCUMENTS |= {
+        _kind.framework.name: partial(pandas, _kind),
+        f"{_kind.framework.name}-arrays": partial(pandas_arrays, _kind),
+        f"{_kind.framework.name}-casts": partial(pandas_casts, _kind),
+        f"assignment-{_kind.framework.name}": partial(assignment_pandas, _kind),
+    }

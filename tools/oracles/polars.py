@@ -25,10 +25,10 @@ from typing import Any
 
 import polars as pl
 
-from oracles import casts, tables
-from oracles.arrays import PROBED_AS, Framework, accumulations
+from oracles import tables
+from oracles.arrays import accumulations
 from oracles.assignments import IN_PLACE, MORE_IN_PLACE, NUMBERS, TARGETS, Store, in_place, set_at
-from oracles.casts import OWN, category
+from oracles.casts import OWN, casts_document, category
 from oracles.missing import missing_document
 
 _BITS = (8, 16, 32, 64, 128)
@@ -42,17 +42,17 @@ _TYPES = tables.names(
 DTYPES = {name: getattr(pl, theirs) for name, theirs in _TYPES.items() if hasattr(pl, theirs)}
 CODES = {"b1" if name == "bool" else f"{name[0]}{int(name.lstrip('uintfloa')) // 8}": name for name in DTYPES}
 REFUSALS = {
-    "i": ("invalid-operation", "InvalidOperationError"),
-    "c": ("compute", "ComputeError"),
-    "s": ("schema", "SchemaError"),
-    "h": ("shape", "ShapeError"),
-    "t": ("python-type", "TypeError"),
-    "o": ("overflow", "OverflowError"),
-    "v": ("python-value", "ValueError"),
-    "a": ("python-attribute", "AttributeError"),
-    "n": ("not-implemented", "NotImplementedError"),
-    "p": ("panic", "PanicException"),
-    "?": ("unknown-dtype", ""),
+    "i": ("invalid-operation", "^InvalidOperationError"),
+    "c": ("compute", "^ComputeError"),
+    "s": ("schema", "^SchemaError"),
+    "h": ("shape", "^ShapeError"),
+    "t": ("python-type", "^TypeError"),
+    "o": ("overflow", "^OverflowError"),
+    "v": ("python-value", "^ValueError"),
+    "a": ("python-attribute", "^AttributeError"),
+    "n": ("not-implemented", "^NotImplementedError"),
+    "p": ("panic", "^PanicException"),
+    "?": ("unknown-dtype", "^KeyError"),
 }
 """Each sign with its reason and the name of the exception."""
 UNARY = (
@@ -77,14 +77,13 @@ VALUES = sorted(
 )
 
 
-def one(code: str) -> Any:
-    """Make a Series of one 1, whose name is its code."""
-    return pl.Series(code, [1]).cast(DTYPES[CODES[code]])
-
-
-def name_of(series: Any) -> str:
-    """Return our name of the dtype of a Series."""
-    return next(name for name, dtype in DTYPES.items() if dtype == series.dtype)
+def make(value: Any, name: str) -> Any:
+    """Make a Series of a list of numbers."""
+    wide = {"integer": pl.Int128, "float": pl.Float64}.get(category(name))
+    try:
+        return pl.Series("c", value, wide).cast(DTYPES[name])
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from error
 
 
 def shown(series: Any) -> Any:
@@ -92,17 +91,24 @@ def shown(series: Any) -> Any:
     return "null" if series[0] is None else series[0]
 
 
-def cell(call: tables.Call, *arguments: Any) -> str:
-    """Return the cell of a call: the code of the dtype that it returns, or the sign of the exception."""
-    try:
-        found = call(*arguments)
-    except BaseException as error:  # Polars panics with exceptions that are not of class Exception
-        classes = {base.__name__ for base in type(error).__mro__}
-        return next(sign for sign, (_, name) in REFUSALS.items() if name in classes)
-    return next((code for code, name in CODES.items() if DTYPES[name] == found), "?")
+def _alone(call: Callable[[Any], Any], series: Any) -> Any:
+    """Return the Series that an expression makes of another one."""
+    return series.to_frame().select(r=call(pl.col(series.name)))["r"]
 
 
-FRAME = pl.DataFrame([one(code) for code in CODES]).lazy()
+_METHODS = {ours: method for ours, method in tables.names(UNARY).items() if hasattr(pl.Expr, method)}
+UNARY_CALLS = {name: operator.methodcaller(method) for name, method in _METHODS.items()} | UNARY_OPERATORS
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+POLARS = tables.Framework(
+    "polars",
+    pl.__version__,
+    CODES,
+    make,
+    name_of=lambda series: _NAMES[series.dtype],
+    numbers=pl.Series.to_list,
+    reductions={name: partial(_alone, call) for name, call in UNARY_CALLS.items()},
+)
+FRAME = pl.DataFrame(POLARS.ones()).lazy()
 
 
 def ran(call: tables.Call, *operands: Any) -> Any:
@@ -110,30 +116,21 @@ def ran(call: tables.Call, *operands: Any) -> Any:
     return FRAME.select(r=call(*operands)).collect()["r"]
 
 
-def dtype_ran(call: tables.Call, *operands: Any) -> Any:
-    """Return the dtype of that Series."""
-    return ran(call, *operands).dtype
+def promised(call: tables.Call, *operands: Any) -> Any:
+    """Return an empty Series of the dtype that the schema promises."""
+    return pl.Series([], dtype=FRAME.select(r=call(*operands)).collect_schema()["r"])
 
 
-def dtype_promised(call: tables.Call, *operands: Any) -> Any:
-    """Return the dtype that the schema promises."""
-    return FRAME.select(r=call(*operands)).collect_schema()["r"]
-
-
-def dtype_of_series(call: tables.Call, *operands: Any) -> Any:
-    """Return the dtype of what a function of Series returns."""
-    return call(*operands).dtype
-
-
-def concatenated(*operands: Any) -> Any:
-    """Return the dtype of concatenated columns."""
+def concat(*operands: Any) -> Any:
+    """Return concatenated columns."""
     frames = [FRAME.select(r=each).collect() for each in operands]
-    return pl.concat(frames, how="vertical_relaxed")["r"].dtype
+    return pl.concat(frames, how="vertical_relaxed")["r"]
 
 
 def polars() -> dict[str, Any]:
     """Measure expressions and Series."""
-    series = {code: one(code) for code in CODES}
+    cell = tables.outcome(REFUSALS, POLARS.code_of)
+    series = POLARS.ones()
     columns = {code: pl.col(code) for code in CODES}
     bare = columns | tables.SCALARS
     # Polars makes no literal of a complex number.
@@ -145,63 +142,53 @@ def polars() -> dict[str, Any]:
         "atan2": pl.arctan2,
         "where": lambda left, right: pl.when(pl.lit(True)).then(left).otherwise(right),
     }
-    of_columns: dict[str, tables.Call] = {
+    of_column: dict[str, tables.Call] = {
         "clip": lambda left, right: left.clip(right, right),
         "vecdot": lambda left, right: left.dot(right),
-        "stack": lambda left, right: pl.concat_list(left, right).list.first(),
     }
-    methods = {ours: method for ours, method in tables.names(UNARY).items() if hasattr(pl.Expr, method)}
-    unary = {name: operator.methodcaller(method) for name, method in methods.items()} | UNARY_OPERATORS
+    of_columns = {"stack": lambda left, right: pl.concat_list(left, right).list.first()}
 
-    cells: dict[str, tables.Table] = {}
-    promised: dict[str, tables.Table] = {}
-    of_literals: dict[str, tables.Table] = {}
+    def operands(left: str, right: str) -> tuple[Any, Any]:
+        chosen = bare if {left, right} - tables.SCALARS.keys() else literals
+        return chosen[left], chosen[right]
 
-    def compare(other: dict[str, tables.Table], name: str, row: str, key: str, found: str, expected: str) -> None:
-        if found != expected:
-            other.setdefault(name, {}).setdefault(row, {})[key] = found
-
-    for (name, call), left, right in itertools.product((functions | of_columns).items(), bare, bare):
-        numbers = {left, right} & tables.SCALARS.keys()
-        only_numbers = numbers == {left, right}
-        if name in of_columns and (left in tables.SCALARS or (name == "stack" and numbers)):
-            continue
-        if only_numbers and "complex*" in numbers:
-            continue
-        chosen = literals if only_numbers else bare
-        answer = cell(dtype_ran, call, chosen[left], chosen[right])
-        cells.setdefault(f"{name} expression", {}).setdefault(left, {})[right] = answer
-        promise = cell(dtype_promised, call, chosen[left], chosen[right])
-        compare(promised, name, left, right, promise, answer)
-        compare(of_literals, name, left, right, cell(dtype_ran, call, literals[left], literals[right]), answer)
-    cells["concat expression"] = tables.grid(cell, concatenated, columns)
-    cells["unary expression"] = tables.unary_cells(partial(cell, dtype_ran), unary, literals)
-    for (name, call), key in itertools.product(unary.items(), CODES):
-        promise = cell(dtype_promised, call, columns[key])
-        compare(promised, name, "unary", key, promise, cells["unary expression"][name][key])
-    of_series = partial(cell, dtype_of_series)
-    cells |= tables.grids(of_series, "series", tables.WITHOUT_SHIFTS, series | tables.SCALARS)
-    returning_series = {name: call for name, call in unary.items() if name not in TO_PYTHON}
-    cells["unary series"] = tables.unary_cells(of_series, returning_series, series)
+    readings: dict[str, Callable[..., str]] = {
+        "expression": lambda call, *keys: cell(ran, call, *operands(*keys)),
+        "schema": lambda call, *keys: cell(promised, call, *operands(*keys)),
+        "literal": lambda call, *keys: cell(ran, call, *map(literals.get, keys)),
+    }
+    every = {key: key for key in bare}
+    every_pair = itertools.product(bare, repeat=2)
+    asked = [pair for pair in every_pair if {*pair} - tables.SCALARS.keys() or "complex*" not in pair]
+    measured = {
+        reading: tables.grids(read, "expression", functions, every, asked)
+        | tables.grids(read, "expression", of_column, every, itertools.product(CODES, bare))
+        | tables.grids(read, "expression", of_columns, every, itertools.product(CODES, repeat=2))
+        for reading, read in readings.items()
+    }
+    alone = tables.unary_cells(partial(cell, ran), UNARY_CALLS, literals)
+    alone_promised = tables.unary_cells(partial(cell, promised), UNARY_CALLS, columns)
+    cells = measured["expression"] | {
+        "concat expression": tables.grid(cell, concat, columns),
+        "unary expression": alone,
+        **tables.grids(cell, "series", tables.WITHOUT_SHIFTS, series | tables.SCALARS),
+    }
+    returning_series = {name: call for name, call in UNARY_CALLS.items() if name not in TO_PYTHON}
+    cells["unary series"] = tables.unary_cells(cell, returning_series, series)
+    before = measured["expression"] | {f"{name} expression": {"unary": row} for name, row in alone.items()}
+    schema = measured["schema"] | {f"{name} expression": {"unary": row} for name, row in alone_promised.items()}
 
     chained: dict[str, tables.Call] = {
-        "maximum": partial(dtype_ran, pl.max_horizontal),
-        "where": partial(
-            dtype_ran, lambda a, b, c: pl.when(pl.lit(True)).then(a).when(pl.lit(True)).then(b).otherwise(c)
-        ),
-        "concat": concatenated,
+        "maximum": partial(ran, pl.max_horizontal),
+        "where": partial(ran, lambda a, b, c: pl.when(pl.lit(True)).then(a).when(pl.lit(True)).then(b).otherwise(c)),
+        "concat": concat,
     }
     with_numbers = [key for key in bare if key != "complex*"]
-    framework = Framework(
-        codes=CODES,
-        reductions={name: partial(_alone, call) for name, call in unary.items()},
-        several={},
-        make=lambda value, name: pl.Series("c", value).cast(DTYPES[name]),
-        dtype_of=name_of,
-        floats=lambda result: result.to_list(),
-    )
-    return tables.document("polars", pl.__version__, CODES, REFUSALS, bare, cells) | {
-        "differing": tables.differing({"schema": promised, "literal": of_literals}),
+    return POLARS.document(REFUSALS, bare, cells) | {
+        "differing": {
+            "schema": tables.differing(before, schema, "expression"),
+            "literal": tables.differing(before, measured["literal"], "expression"),
+        },
         "triples": {
             name: tables.triples(
                 lambda *keys, call=call: cell(call, *map(literals.get, keys)),
@@ -209,76 +196,51 @@ def polars() -> dict[str, Any]:
             )
             for name, call in chained.items()
         },
-        "accumulates": {name: found for name in PROBED_AS if (found := accumulations(framework, name))},
-        "numbers": " ".join(map(str, VALUES)),
-        "values": number_values(functions, of_columns["clip"]),
+        "accumulates": accumulations(POLARS),
+        **number_values(functions | of_column),
     }
 
 
-def _alone(call: Callable[[Any], Any], series: Any) -> Any:
-    """Return the Series that an expression makes of another one."""
-    return series.to_frame().select(r=call(pl.col(series.name)))["r"]
-
-
-def number_values(functions: dict[str, tables.Call], clip: tables.Call) -> dict[str, dict[str, str]]:
+def number_values(functions: dict[str, tables.Call]) -> dict[str, Any]:
     """Return what columns and Series of ones give with Python ints."""
     numbered: dict[str, tables.Call] = {
         **{name: functions[name] for name in ("add", "pow", "less_than", "bitwise_and", "maximum")},
         "where": lambda column, number: pl.when(pl.lit(False)).then(column).otherwise(number),
         "reversed add": lambda column, number: number + column,
         "reversed pow": lambda column, number: pl.lit(number) ** column,
-        "clip": clip,
+        "clip": functions["clip"],
     }
-    calls: dict[str, tables.Call] = {name: partial(_ran_on, call) for name, call in numbered.items()}
-    calls["series add"] = lambda code, number: one(code) + number
-
-    def value(call: tables.Call, code: str, number: int) -> str:
-        answer = cell(dtype_of_series, call, code, number)
-        return f"{answer}={shown(call(code, number))}" if answer in CODES else answer
-
-    return tables.number_cells(value, calls, {name: code for code, name in CODES.items()}, VALUES)
-
-
-def _ran_on(call: tables.Call, code: str, number: int) -> Any:
-    return ran(call, pl.col(code), number)
+    calls: dict[str, tables.Call] = {name: partial(ran, call) for name, call in numbered.items()}
+    calls["series add"] = lambda column, number: POLARS.one(column.meta.output_name()) + number
+    value = tables.outcome(REFUSALS, lambda series: f"{POLARS.code_of(series)}={shown(series)}")
+    return tables.with_numbers(value, calls, {name: pl.col(code) for code, name in CODES.items()}, VALUES)
 
 
 def polars_casts() -> dict[str, Any]:
     """Measure casts: one that is not strict makes null of a value, and a strict one raises an error, or neither."""
-    dtypes = {name: DTYPES[name] for name in (*OWN, "int128", "uint128") if name in DTYPES}
-    wide = {"bool": pl.Boolean, "integer": pl.Int128, "float": pl.Float64}
-
-    def source(numbers: list[Any], name: str) -> Any:
-        try:
-            return pl.Series(numbers, dtype=wide[category(name)]).cast(dtypes[name])
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(str(error)) from error
 
     def cast(series: Any, to: str) -> Any:
-        found = series.cast(dtypes[to], strict=False)
+        found = series.cast(DTYPES[to], strict=False)
         try:
-            series.cast(dtypes[to])
+            series.cast(DTYPES[to])
         except pl.exceptions.InvalidOperationError:
             assert found.null_count() == len(found)
         else:
             assert found.null_count() == 0
         return found
 
-    return casts.measured("polars", pl.__version__, dtypes, source, cast, pl.Series.to_list)
+    return casts_document(POLARS, cast, [name for name in (*OWN, "int128", "uint128") if name in DTYPES])
 
 
 def polars_missing() -> dict[str, Any]:
     """Measure missing values of columns of numbers; `any` and `all` take Boolean columns."""
 
-    def is_missing(method: str, series: Any) -> bool:
-        frame = pl.DataFrame({"a": series.cast(pl.Boolean) if method in ("any", "all") else series})
-        return frame.select(getattr(pl.col("a"), method)())["a"].null_count() > 0
+    def is_missing(call: tables.Call, series: Any) -> bool:
+        is_logical = call in (POLARS.reductions["any"], POLARS.reductions["all"])
+        return call(series.cast(pl.Boolean) if is_logical else series).null_count() > 0
 
     dtypes = {name: pl.Series([None], dtype=dtype).dtype for name, dtype in DTYPES.items()}
-    own = "prod:product cumulative_sum:cum_sum cumulative_prod:cum_prod"
-    return missing_document(
-        "polars", pl.__version__, is_missing, own, dtypes, lambda dtype: pl.Series([None], dtype=dtype)
-    )
+    return missing_document(POLARS, is_missing, dtypes, lambda dtype: pl.Series("c", [None], dtype=dtype))
 
 
 def assignment_polars() -> dict[str, Any]:
@@ -295,7 +257,7 @@ def assignment_polars() -> dict[str, Any]:
         "assign mask": set_at(pl.Series([True])),
         "assign frame": set_in_frame,
     }
-    store = Store(CODES, one, one, name_of, shown)
+    store = Store(POLARS, POLARS.one, POLARS.one, shown)
     # A Series has no operators for shifts.
     cells = store.cells(in_place(IN_PLACE | MORE_IN_PLACE, "bitwise_left_shift") | assignments)
     numbers = store.numbers(
@@ -303,7 +265,7 @@ def assignment_polars() -> dict[str, Any]:
         (*TARGETS, "float64"),
         (*NUMBERS, 2**100, 2**127, 2**128),  # Polars has integers of 128 bits
     )
-    return store.document("polars", pl.__version__, cells, numbers)
+    return store.document(cells, numbers)
 
 
 DOCUMENTS = tables.by_name(polars, polars_casts, polars_missing, assignment_polars)

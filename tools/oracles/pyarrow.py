@@ -17,7 +17,7 @@ In addition to what the shared modules describe, the documents have:
 from __future__ import annotations
 
 import itertools
-import re
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oracles import casts, tables
-from oracles.arrays import Framework, arrays_document
+from oracles import tables
+from oracles.arrays import arrays_document
 from oracles.assignments import IN_PLACE, Store, in_place
-from oracles.casts import VALUES, category, text
+from oracles.casts import VALUES, casts_document, category, text
 from oracles.missing import missing_document
 
 CODES = tables.codes(f"{tables.INTEGERS} f2 f4 f8")
@@ -42,7 +42,7 @@ _BINARY = (
 _UNARY = (
     "negative:negate abs sign round ceil floor trunc isfinite:is_finite isinf:is_inf isnan:is_nan"
     " bitwise_invert:bit_wise_not logical_not:invert exp expm1 log:ln log1p log2 log10 sqrt"
-    " sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh diff:pairwise_diff"
+    " sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 )
 _REDUCTIONS = "sum prod:product cumulative_sum cumulative_prod mean var:variance std:stddev any all min max"
 _OPERATORS = (
@@ -55,7 +55,10 @@ REFUSALS = {
     "o": ("no-operator", "unsupported operand type|bad operand type"),
     "m": ("no-merge", "Unable to merge"),
 }
-OUT_OF_RANGE = "Got unexpected argument type <class 'int'>|not in range"
+OUT_OF_RANGE = {
+    "!": ("out of range", "Got unexpected argument type <class 'int'>|not in range"),
+    "-": ("refused", ""),
+}
 QUOTIENTS = ((7, 2), (-7, 2), (7, -2), (-7, -2), (-6, 3), (2**60 + 1, 1), (-(2**60) - 1, 2))
 NUMBERS: tuple[Any, ...] = (
     *(-1, 256, 1000, 40000, 2**24, 2**24 + 1, 2**31, 2**40, 2**53, 2**53 + 1, 2**60, 2**63 - 1, 2**63),
@@ -70,23 +73,13 @@ def type_of(name: str) -> Any:
 
 def make(value: Any, name: str) -> Any:
     """Make an array of lists of numbers, which always has one dimension, or a scalar of a number."""
-    array = pa.array(np.array(value).astype(name).reshape(-1), type_of(name))
+    array = pa.array(np.array(value, name).reshape(-1), type_of(name))
     return array if isinstance(value, list) else array[0]
-
-
-def one(code: str) -> Any:
-    """Make an array of one 1."""
-    return make([1], CODES[code])
 
 
 def name_of(result: Any) -> str:
     """Return the name of the type of a result."""
     return next(name for name in CODES.values() if type_of(name) == result.type)
-
-
-def code_of(result: Any) -> str:
-    """Return the code of the type of a result."""
-    return next(code for code, name in CODES.items() if type_of(name) == result.type)
 
 
 def first(result: Any) -> Any:
@@ -104,13 +97,22 @@ def concat(*columns: Any) -> Any:
     return pa.concat_tables([pa.table({"x": each}) for each in columns], promote_options="permissive")["x"]
 
 
-cell = tables.outcome(REFUSALS, code_of)
+PYARROW = tables.Framework(
+    "pyarrow",
+    pa.__version__,
+    CODES,
+    make,
+    name_of,
+    numbers=lambda result: result.as_py() if isinstance(result, pa.Scalar) else result.to_pylist(),
+    reductions=tables.named(pc, _REDUCTIONS),
+    several={"concat": concat},
+)
 
 
 def pyarrow() -> dict[str, Any]:
     """Measure the compute functions and the operators of arrays."""
-    keys = [*CODES, *tables.SCALARS]
-    arrays = {code: one(code) for code in CODES}
+    cell = tables.outcome(REFUSALS, PYARROW.code_of)
+    arrays = PYARROW.ones()
     other_forms = {
         "scalars": {code: array[0] for code, array in arrays.items()},
         "nulls": {code: pa.nulls(1, array.type) for code, array in arrays.items()},
@@ -118,7 +120,7 @@ def pyarrow() -> dict[str, Any]:
     operands = arrays | tables.SCALARS
     functions = tables.named(pc, _BINARY) | {"where": where}
     operators = {name: tables.OPERATORS[name] for name in _OPERATORS.split()}
-    cells = tables.grids(cell, "function", functions, operands, itertools.product(keys, repeat=2))
+    cells = tables.grids(cell, "function", functions, operands, itertools.product(operands, repeat=2))
     cells |= tables.grids(cell, "operator", operators, operands)
     differing = {
         what: {
@@ -129,67 +131,41 @@ def pyarrow() -> dict[str, Any]:
         }
         for what, others in other_forms.items()
     }
-    cells["unary function"] = {
-        # `pairwise_diff` needs an array.
-        name: {key: cell(call, value) for key, value in (arrays if name == "diff" else operands).items()}
-        for name, call in tables.named(pc, _UNARY).items()
-    }
-    unary = {name: tables.UNARY_OPERATORS[name] for name in ("abs", "negative")}
-    cells["unary operator"] = tables.unary_cells(cell, unary, arrays)
+    # `pairwise_diff` needs an array.
+    unary = tables.unary_cells(cell, tables.named(pc, _UNARY), operands)
+    cells["unary function"] = unary | tables.unary_cells(cell, {"diff": pc.pairwise_diff}, arrays)
+    cells["unary operator"] = tables.unary_cells(cell, tables.named(operator, "abs negative:neg"), arrays)
     joins = tables.named(pc, "result_type:coalesce maximum:max_element_wise") | {"concat": concat}
     triples = tables.triple_tables(cell, joins, arrays, arrays, arrays)
-    return tables.document("pyarrow", pa.__version__, CODES, REFUSALS, keys, cells) | {
+    return PYARROW.document(REFUSALS, operands, cells) | {
         "triples": tables.as_text(triples, CODES),
         **differing,
         "quotients": {f"{a} {b}": first(pc.divide(make([a], "int64"), make([b], "int64"))) for a, b in QUOTIENTS},
-        "numbers": " ".join(map(str, NUMBERS)),
-        "values": number_values({code: array for code, array in arrays.items() if code not in ("b1", "f2")}),
+        **number_values({code: array for code, array in arrays.items() if code not in ("b1", "f2")}),
     }
 
 
-def number_values(arrays: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def number_values(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Return what Python numbers become next to ones."""
     calls = tables.named(pc, "multiply greater atan2") | {"where": lambda left, right: where(right, left)}
-
-    def value(call: tables.Call, left: Any, number: Any) -> str:
-        try:
-            result = call(left, number)
-        except Exception as error:  # PyArrow refuses with many kinds of exceptions
-            return "!" if re.search(OUT_OF_RANGE, str(error)) else "-"
-        return f"{code_of(result)}:{first(result)}"
-
-    return tables.number_cells(value, calls, {**arrays, "int*": 1}, NUMBERS)
+    value = tables.outcome(OUT_OF_RANGE, lambda result: f"{PYARROW.code_of(result)}:{first(result)}")
+    return tables.with_numbers(value, calls, {**arrays, "int*": 1}, NUMBERS)
 
 
 def pyarrow_arrays() -> dict[str, Any]:
     """Measure functions of whole arrays, which have one dimension, so that there are no products of matrices."""
-    framework = Framework(
-        codes=CODES,
-        reductions=tables.named(pc, _REDUCTIONS),
-        several={"concat": concat},
-        make=make,
-        dtype_of=name_of,
-        floats=lambda result: result.to_pylist() if isinstance(result, pa.Array) else result.as_py(),
-    )
-    return arrays_document("pyarrow", pa.__version__, framework)
+    return arrays_document(PYARROW)
 
 
 def pyarrow_casts() -> dict[str, Any]:
     """Measure unsafe casts, and which values safe casts accept."""
-
-    def source(numbers: list[Any], name: str) -> Any:
-        return pa.array(np.array(numbers, name), type_of(name))
-
-    def cast(array: Any, name: str) -> Any:
-        return array.cast(type_of(name), safe=False)
-
-    found = casts.measured("pyarrow", pa.__version__, CODES.values(), source, cast, pa.Array.to_pylist)
+    found = casts_document(PYARROW, lambda array, name: array.cast(type_of(name), safe=False))
 
     def safe_cell(number: Any, name: str, target: str, unsafe: str) -> str:
         if unsafe == ".":
             return "."
         try:
-            result = source([number], name).cast(type_of(target))
+            result = make([number], name).cast(type_of(target))
         except pa.ArrowInvalid:
             return "!"
         return "=" if text(first(result)) in unsafe.split("|") else "?"
@@ -210,22 +186,21 @@ def pyarrow_casts() -> dict[str, Any]:
 def pyarrow_missing() -> dict[str, Any]:
     """Measure missing values of numbers; `any` and `all` take bool arrays."""
 
-    def is_missing(function: str, array: Any) -> bool:
-        result = getattr(pc, function)(array.cast(pa.bool_()) if function in ("any", "all") else array)
+    def is_missing(function: tables.Call, array: Any) -> bool:
+        result = function(array.cast(pa.bool_()) if function in (pc.any, pc.all) else array)
         return pa.array([result.as_py()] if isinstance(result, pa.Scalar) else result).null_count > 0
 
     dtypes = {name: type_of(name) for name in CODES.values()}
-    own = "prod:product var:variance std:stddev"
-    return missing_document("pyarrow", pa.__version__, is_missing, own, dtypes, lambda dtype: pa.array([None], dtype))
+    return missing_document(PYARROW, is_missing, dtypes, lambda dtype: pa.array([None], dtype))
 
 
 def assignment_pyarrow() -> dict[str, Any]:
     """Measure writes: arrays are immutable, `a += b` makes an array, and `fill_null` replaces nulls."""
     assignment = {"assign item": lambda array, value: pc.fill_null(pa.nulls(1, array.type), value)}
-    store = Store(CODES, one, one, name_of, first)
+    store = Store(PYARROW, PYARROW.one, PYARROW.one, first)
     # There are no operators `//` and `%`.
     cells = store.cells(in_place(IN_PLACE, "floor_divide", "remainder") | assignment)
-    return store.document("pyarrow", pa.__version__, cells, store.numbers(assignment))
+    return store.document(cells, store.numbers(assignment))
 
 
 DOCUMENTS = tables.by_name(pyarrow, pyarrow_arrays, pyarrow_casts, pyarrow_missing, assignment_pyarrow)

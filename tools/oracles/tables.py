@@ -25,8 +25,8 @@ import itertools
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 Call = Callable[..., Any]
 Table = dict[str, dict[str, str]]
@@ -78,14 +78,103 @@ NUMPY_UNARY = (
 )
 
 
-def code_of(codes: Mapping[str, str], name: str) -> str:
-    """Return the code of the name of a dtype."""
-    return next(code for code, each in codes.items() if each == name)
+class Framework(NamedTuple):
+    """A framework that is measured: how to make and read its arrays, and its functions by our names.
 
+    Args:
+        name: its name.
+        version: its version.
+        codes: the names of its dtypes by code.
+        make: makes an array from a number or nested lists of numbers, and the name of a dtype.
+        name_of: returns the name of the dtype of a result, with `*` if it is weak.
+        numbers: returns the numbers of a result as Python numbers.
+        reductions: functions of one array.
+        several: functions of two arrays; `clip` takes the second array for both bounds.
+        kernel: a pattern that matches the messages of missing kernels.
+    """
 
-def operands_of(keys: Iterable[str], make: Callable[[str], Any]) -> dict[str, Any]:
-    """Return the operands of some keys: Python scalars, and what `make` makes of the other keys."""
-    return {key: SCALARS[key] if key in SCALARS else make(key) for key in keys}
+    name: str
+    version: str
+    codes: Mapping[str, str]
+    make: Callable[[Any, str], Any]
+    name_of: Callable[[Any], str]
+    numbers: Callable[[Any], Any]
+    reductions: Mapping[str, Call] = {}
+    several: Mapping[str, Call] = {}
+    kernel: str = "$^"
+
+    def one(self, key: str) -> Any:
+        """Make an array of one 1 from the code of its dtype, or a zero-dimensional 1 from `code[]`."""
+        return self.make(1 if key.endswith("[]") else [1], self.codes[key.removesuffix("[]")])
+
+    def ones(self) -> dict[str, Any]:
+        """Make an array of one 1 of each dtype, by code."""
+        return {code: self.one(code) for code in self.codes}
+
+    def code_of(self, result: Any) -> str:
+        """Return the code of the dtype of a result, with `*` if it is weak."""
+        return self.code_of_name(self.name_of(result))
+
+    def code_of_name(self, name: str) -> str:
+        """Return the code of the name of a dtype, which may have a `*`."""
+        strong = name.removesuffix("*")
+        return next(code for code, dtype in self.codes.items() if dtype == strong) + "*" * name.endswith("*")
+
+    def out_of_range(
+        self,
+        cell: Callable[..., str],
+        operations: Iterable[str],
+        numbers: Iterable[tuple[str, Any]],
+        *,
+        with_values: bool = True,
+    ) -> dict[str, dict[str, dict[str, str]]]:
+        """Return `values` of a document: what operators make of arrays and Python numbers that these cannot hold.
+
+        Args:
+            cell: returns the cell of a call.
+            operations: the names of the operators.
+            numbers: the names of dtypes, each with a number.
+            with_values: whether the outcome has the value of the result.
+        """
+
+        def described(name: str, dtype: str, number: Any) -> dict[str, str]:
+            operands = self.make([1], dtype), number
+            found = cell(OPERATORS[name], *operands)
+            if found.rstrip("*") not in self.codes:
+                return {"refused": found}
+            value = {"value": str(self.numbers(OPERATORS[name](*operands))[0])} if with_values else {}
+            return {"type": found} | value
+
+        return {
+            f"{dtype},{number}": {name: described(name, dtype, number) for name in operations}
+            for dtype, number in numbers
+        }
+
+    def document(
+        self,
+        refusals: Mapping[str, tuple[str, str]],
+        columns: Iterable[str],
+        measured: Mapping[str, Table],
+        about: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the document that the docstring of this module describes.
+
+        Args:
+            refusals: for each sign the reason and a pattern, as in `outcome`.
+            columns: the operands, in the order of the cells.
+            measured: the cells, by operation and form.
+            about: what else was installed.
+        """
+        keys = [*columns]
+        return {
+            "framework": self.name,
+            "version": self.version,
+            **(about or {}),
+            "codes": self.codes,
+            "refusals": {sign: reason for sign, (reason, _) in refusals.items()},
+            "columns": " ".join(keys),
+            "tables": as_text(measured, keys),
+        }
 
 
 def pairs(keys: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -93,35 +182,32 @@ def pairs(keys: Iterable[str]) -> Iterator[tuple[str, str]]:
     return ((left, right) for left, right in itertools.product([*keys], repeat=2) if {left, right} - SCALARS.keys())
 
 
-def sign_of(error: BaseException, refusals: Mapping[str, tuple[str, str]]) -> str:
-    """Return the sign of a refusal.
-
-    Args:
-        error: what the framework raised.
-        refusals: for each sign the reason, and a pattern for the message; the first pattern that matches counts.
-    """
-    for sign, (_, pattern) in refusals.items():
-        if re.search(pattern, str(error)):
-            return sign
-    raise ValueError(f"no pattern of a refusal matches {str(error)!r}") from error
-
-
 def outcome(refusals: Mapping[str, tuple[str, str]], code_of: Callable[[Any], str]) -> Callable[..., str]:
     """Return a function that calls a function, and returns the cell of the result.
 
     Args:
-        refusals: as in `sign_of`.
-        code_of: returns the cell of a result.
+        refusals: for each sign of a refusal the reason, and a pattern for the class and the message of the exception;
+            the first pattern that matches counts.
+        code_of: returns the cell of a result; it may raise, too.
     """
 
     def cell(call: Call, *arguments: Any) -> str:
         try:
-            result = call(*arguments)
-        except Exception as error:  # frameworks refuse with many kinds of exceptions
+            return code_of(call(*arguments))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # frameworks refuse with many kinds of exceptions, and Polars panics
             return sign_of(error, refusals)
-        return code_of(result)
 
     return cell
+
+
+def sign_of(error: BaseException, refusals: Mapping[str, tuple[str, str]]) -> str:
+    """Return the sign of a refusal; the arguments are the exception, and those of `outcome`."""
+    for sign, (_, pattern) in refusals.items():
+        if re.search(pattern, f"{type(error).__name__}: {error}"):
+            return sign
+    raise ValueError(f"no pattern of a refusal matches {str(error)!r}") from error
 
 
 def grid(
@@ -197,14 +283,15 @@ def count_differing(
     )
 
 
-def number_cells(
-    cell: Callable[[Call, Any, Any], str], calls: Mapping[str, Call], lefts: Mapping[str, Any], numbers: Iterable[Any]
-) -> dict[str, dict[str, str]]:
-    """Return {LEFT: {OPERATION: cells}}, with a cell for each number as the right operand."""
-    return {
+def with_numbers(
+    cell: Callable[[Call, Any, Any], str], calls: Mapping[str, Call], lefts: Mapping[str, Any], numbers: Sequence[Any]
+) -> dict[str, Any]:
+    """Return `numbers`, and as `values` {LEFT: {OPERATION: cells}}, with a cell for each number as right operand."""
+    values = {
         key: {name: " ".join(cell(call, left, number) for number in numbers) for name, call in calls.items()}
         for key, left in lefts.items()
     }
+    return {"numbers": " ".join(map(str, numbers)), "values": values}
 
 
 def together(rows_of: Mapping[str, Mapping[str, str]]) -> list[tuple[list[str], dict[str, str]]]:
@@ -225,53 +312,22 @@ def as_text(measured: Mapping[str, Table], columns: Iterable[str]) -> list[dict[
     return [{"measured": measured, "rows": rows} for measured, rows in together(rows)]
 
 
-def differing(measured: Mapping[str, Mapping[str, Table]]) -> dict[str, dict[str, dict[str, str]]]:
-    """Return {FORM: {OPERATION: cells}} as text, operations with the same cells together."""
-    document: dict[str, dict[str, dict[str, str]]] = {}
-    for form, operations in measured.items():
-        rows = {
-            name: {left: " ".join(f"{right}={cell}" for right, cell in row.items()) for left, row in table.items()}
-            for name, table in operations.items()
-        }
-        document[form] = {" ".join(named): rows for named, rows in together(rows)}
-    return document
-
-
-def reasons(refusals: Mapping[str, str | tuple[str, str]]) -> dict[str, str]:
-    """Return {SIGN: REASON}, without the patterns."""
-    return {sign: each if isinstance(each, str) else each[0] for sign, each in refusals.items()}
-
-
-def document(
-    framework: str,
-    version: str,
-    codes: Mapping[str, str],
-    refusals: Mapping[str, str | tuple[str, str]],
-    columns: Iterable[str],
-    measured: Mapping[str, Table],
-    about: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return the document that the docstring of this module describes.
+def differing(before: Mapping[str, Table], after: Mapping[str, Table], form: str) -> dict[str, dict[str, str]]:
+    """Return the cells of a form that differ, as text: {OPERATIONS: {LEFT: "RIGHT=CELL ..."}}.
 
     Args:
-        framework: its name.
-        version: its version.
-        codes: the name of each dtype, by its code.
-        refusals: for each sign the reason, alone or with a pattern.
-        columns: the operands, in the order of the cells.
-        measured: the cells, by operation and form.
-        about: what else was installed.
+        before: the cells, by operation and form.
+        after: other cells of some of these operations and operands.
+        form: the form.
     """
-    keys = [*columns]
-    return {
-        "framework": framework,
-        "version": version,
-        **(about or {}),
-        "codes": codes,
-        "refusals": reasons(refusals),
-        "columns": " ".join(keys),
-        "tables": as_text(measured, keys),
-    }
+    rows_of: dict[str, dict[str, str]] = {}
+    for name, table in after.items():
+        if name.endswith(f" {form}"):
+            for left, row in table.items():
+                changed = [f"{right}={cell}" for right, cell in row.items() if cell != before[name][left][right]]
+                if changed:
+                    rows_of.setdefault(name.removesuffix(f" {form}"), {})[left] = " ".join(changed)
+    return {" ".join(operations): rows for operations, rows in together(rows_of)}
 
 
 def by_name(*measures: Callable[[], dict[str, Any]]) -> dict[str, Callable[[], dict[str, Any]]]:

@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -26,10 +27,10 @@ import tensorflow as tf
 from tensorflow.python.framework import flexible_dtypes
 from tensorflow.python.framework.weak_tensor import WeakTensor
 
-from oracles import casts, tables
-from oracles.arrays import Framework, arrays_document, foreign, functions_of_two
-from oracles.assignments import Store, assign_in
-from oracles.casts import OWN
+from oracles import tables
+from oracles.arrays import arrays_document, foreign, functions_of_two
+from oracles.assignments import IN_VARIABLE, Store
+from oracles.casts import OWN, casts_document
 
 MODES = ("off", "all", "safe")
 CODES = tables.codes(f"{tables.INTEGERS} bf f2 f4 f8 c8 c16")
@@ -46,6 +47,11 @@ UNARY = (
 )
 NUMPY_UNARY = "positive trunc:fix signbit log2 log10"
 """Functions that only `tf.experimental.numpy` has."""
+REDUCTIONS = (
+    "sum:reduce_sum prod:reduce_prod mean:reduce_mean any:reduce_any all:reduce_all min:reduce_min max:reduce_max"
+)
+MORE_REDUCTIONS = "cumulative_sum:cumsum cumulative_prod:cumprod var:reduce_variance std:reduce_std"
+"""Those that `tf.math` has."""
 REFUSALS = {
     "d": ("mode", r"implicit dtype promotion between|In promotion mode"),
     "n": ("no-kernel", r"Could not find device for node|No OpKernel|not supported by|could not find valid device"),
@@ -89,9 +95,9 @@ def enter(mode: str) -> None:
     tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode=mode)
 
 
-def tensor(name: str, shape: tuple[int, ...] = ()) -> Any:
-    """Make a tensor of ones."""
-    return tf.cast(tf.ones(shape, "int32"), name)
+def make(value: Any, name: str) -> Any:
+    """Make a tensor of a number or lists of numbers."""
+    return tf.constant(np.array(value, name) if name in OWN else np.array(value).astype(name))
 
 
 def name_of(result: Any) -> str:
@@ -99,38 +105,53 @@ def name_of(result: Any) -> str:
     return tf.as_dtype(result.dtype).name + "*" * isinstance(result, WeakTensor)
 
 
-def code_of(name: str) -> str:
-    """Return the code of the name of a dtype, which may have a `*`."""
-    return tables.code_of(CODES, name.removesuffix("*")) + "*" * name.endswith("*")
+def numbers_in(result: Any) -> Any:
+    """Return the numbers in a tensor; ml_dtypes gives its own."""
+    array = result.numpy()
+    if array.dtype.name not in OWN:
+        array = array.astype("int64" if "int4" in array.dtype.name else "float64")
+    return array.tolist()
+
+
+TENSORFLOW = tables.Framework(
+    "tensorflow",
+    tf.__version__,
+    CODES,
+    make,
+    name_of,
+    numbers_in,
+    reductions=tables.named(tf, REDUCTIONS) | tables.named(tf.math, MORE_REDUCTIONS),
+    several=tables.named(tf.linalg, "matmul cross solve")
+    | {"concat": lambda a, b: tf.concat([a, b], 0)}
+    | functions_of_two(tf, "stack tensordot clip:clip_by_value"),
+    kernel="|".join(REFUSALS[sign][1] for sign in "na"),
+)
 
 
 def cell_of(result: Any) -> str:
     """Return the cell of a result; `p` is Python's default `==`, which compares identities."""
-    return "p" if isinstance(result, bool) else code_of(name_of(result))
+    return "p" if isinstance(result, bool) else TENSORFLOW.code_of(result)
 
 
 def measure_promotion(mode: str) -> dict[str, Any]:
-    """Measure operators and functions in a mode."""
+    """Measure operators and functions in a mode.
+
+    The forms "operator", "function" and "numpy" are eager; "numpy" has the functions that only `tf.experimental.numpy`
+    has. `result_type` is TensorFlow's own function, on which the modes "all" and "safe" are built; it is also called
+    with every triple.
+    """
     enter(mode)
     cell = tables.outcome(REFUSALS, cell_of)
-
-    def make(key: str) -> Any:
-        made = tensor(CODES[key.removesuffix("*")], (1,))
-        return WeakTensor(made) if key.endswith("*") else made
-
-    keys = [*CODES, *(WEAK if mode != "off" else ()), *tables.SCALARS]
-    ones = tables.operands_of(keys, make)
+    strong = TENSORFLOW.ones()
+    weak = {key: WeakTensor(strong[key.removesuffix("*")]) for key in (WEAK if mode != "off" else ())}
+    tensors = strong | weak
+    ones = tensors | tables.SCALARS
     numpy = tf.experimental.numpy
     where = {"where": lambda left, right: tf.where(tf.constant([True]), left, right)}
-    forms = {
-        "operator": tables.WITHOUT_SHIFTS,
-        "function": tables.named(tf.math, FUNCTIONS) | tables.named(tf.bitwise, BITWISE) | where,
-        "numpy": tables.named(numpy, "hypot logaddexp"),
-    }
-    cells: dict[str, tables.Table] = {}
-    for form, calls in forms.items():
-        cells |= tables.grids(cell, form, calls, ones)
-    tensors = {key: value for key, value in ones.items() if key not in tables.SCALARS}
+    cells = tables.grids(cell, "operator", tables.WITHOUT_SHIFTS, ones)
+    functions = tables.named(tf.math, FUNCTIONS) | tables.named(tf.bitwise, BITWISE) | where
+    cells |= tables.grids(cell, "function", functions, ones)
+    cells |= tables.grids(cell, "numpy", tables.named(numpy, "hypot logaddexp"), ones)
     cells["unary operator"] = tables.unary_cells(cell, tables.UNARY_OPERATORS, tensors)
     unary = tables.named(tf.math, UNARY) | {"bitwise_not": tf.bitwise.invert}
     cells["unary function"] = tables.unary_cells(cell, unary, ones)
@@ -140,83 +161,34 @@ def measure_promotion(mode: str) -> dict[str, Any]:
         dtype, is_weak = flexible_dtypes.result_type(*arguments)
         return tf.as_dtype(dtype).name + "*" * is_weak
 
-    of_types = tables.outcome({"d": REFUSALS["d"]}, code_of)
-    found_triples: dict[str, str] = {}
+    of_types = tables.outcome({"d": REFUSALS["d"]}, TENSORFLOW.code_of_name)
+    triples: dict[str, str] = {}
     if mode != "off":
-        every = itertools.product(keys, repeat=2)
-        cells["result_type function"] = tables.grid(of_types, result_type, ones, every)
-        found_triples = tables.triples(lambda *asked: of_types(result_type, *map(ones.get, asked)), keys)
-    zero_d = {key: tensor(name) for key, name in CODES.items()}
-    strong = {code: ones[code] for code in CODES}
+        cells["result_type function"] = tables.grid(of_types, result_type, ones, itertools.product(ones, repeat=2))
+        triples = tables.triples(lambda *asked: of_types(result_type, *map(ones.get, asked)), ones)
+    zero_d = {code: TENSORFLOW.one(f"{code}[]") for code in CODES}
     variants = [(zero_d, strong), (strong, zero_d), (zero_d, zero_d)]
     addition = {"add": tables.OPERATORS["add"]}
-    changed = tables.count_differing(cell, "operator", addition, cells, variants)
-
-    def out_of_range(operation: str, name: str, scalar: Any) -> dict[str, str]:
-        found = cell(tables.OPERATORS[operation], ones[code_of(name)], scalar)
-        return {"refused": found} if found in REFUSALS else {"type": found}
-
-    found = tables.document("tensorflow", tf.__version__, CODES, REFUSALS | {"p": "python"}, keys, cells)
+    found = TENSORFLOW.document(REFUSALS | {"p": ("python", "$^")}, ones, cells)
     return found | {
-        "zero_dimensional": changed,
+        "zero_dimensional": tables.count_differing(cell, "operator", addition, cells, variants),
         "tables": found.pop("tables"),
-        "triples": found_triples,
-        "values": {
-            f"{name},{scalar}": {each: out_of_range(each, name, scalar) for each in ("add", "multiply", "less_than")}
-            for name, scalar in VALUES
-        },
+        "triples": triples,
+        "values": TENSORFLOW.out_of_range(cell, ("add", "multiply", "less_than"), VALUES, with_values=False),
     }
-
-
-def tensorflow() -> dict[str, Any]:
-    """Measure all modes of TensorFlow as shipped.
-
-    The forms "operator", "function" and "numpy" are eager; "numpy" has the functions that only `tf.experimental.numpy`
-    has. `result_type` is TensorFlow's own function, on which the modes "all" and "safe" are built; it is also called
-    with every triple.
-    """
-    return by_mode(measure_promotion)
 
 
 def measure_arrays(mode: str) -> dict[str, Any]:
     """Measure functions of whole arrays in a mode."""
     enter(mode)
-    reductions = "sum:reduce_sum prod:reduce_prod mean:reduce_mean any:reduce_any all:reduce_all min:reduce_min"
-    more = "cumulative_sum:cumsum cumulative_prod:cumprod var:reduce_variance std:reduce_std"
-    framework = Framework(
-        codes=CODES,
-        reductions=tables.named(tf, f"{reductions} max:reduce_max") | tables.named(tf.math, more),
-        several=tables.named(tf.linalg, "matmul cross solve")
-        | {"concat": lambda a, b: tf.concat([a, b], 0)}
-        | functions_of_two(tf, "stack tensordot clip:clip_by_value"),
-        make=lambda value, name: tf.cast(tf.constant(value, "float64"), name),
-        dtype_of=name_of,
-        floats=lambda result: tf.cast(result, "float64").numpy().tolist(),
-        kernel="|".join(REFUSALS[sign][1] for sign in "na"),
-    )
     arrays = {code: np.ones(3, getattr(ml_dtypes, name, name)) for code, name in CODES.items()}
-    return arrays_document("tensorflow", tf.__version__, framework) | foreign(framework, arrays)
-
-
-def tensorflow_arrays() -> dict[str, Any]:
-    """Measure functions of whole arrays in all modes."""
-    return by_mode(measure_arrays)
+    return arrays_document(TENSORFLOW) | foreign(TENSORFLOW, arrays)
 
 
 def tensorflow_casts() -> dict[str, Any]:
     """Measure casts of values, eager."""
     extensions = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
-
-    def source(numbers: list[Any], name: str) -> Any:
-        return tf.constant(np.array(numbers).astype(name) if name in extensions else np.array(numbers, name))
-
-    def values(result: Any) -> list[Any]:
-        array = result.numpy()
-        if array.dtype.name not in extensions:
-            return array.tolist()
-        return array.astype("int64" if "int4" in array.dtype.name else "float64").tolist()
-
-    return casts.measured("tensorflow", tf.__version__, (*OWN, *extensions), source, tf.cast, values)
+    return casts_document(TENSORFLOW, tf.cast, (*OWN, *extensions))
 
 
 def measure_assignments(mode: str) -> dict[str, Any]:
@@ -225,8 +197,7 @@ def measure_assignments(mode: str) -> dict[str, Any]:
     arrays = [f"np.{code}" for code, name in CODES.items() if name != "bfloat16"]
 
     def value(key: str) -> Any:
-        name = CODES[key.removeprefix("np.")]
-        return np.ones((), name) if key.startswith("np.") else tensor(name)
+        return np.ones((), CODES[key.removeprefix("np.")]) if key.startswith("np.") else TENSORFLOW.one(f"{key}[]")
 
     def set_first(target: Any, value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -236,26 +207,15 @@ def measure_assignments(mode: str) -> dict[str, Any]:
         return tf.tensor_scatter_nd_update(target, [[0]], vector)
 
     variables = Store(
-        codes=CODES,
-        target=lambda key: tf.Variable(tensor(CODES[key])),
+        TENSORFLOW,
+        target=lambda key: tf.Variable(TENSORFLOW.one(f"{key}[]")),
         value=value,
-        dtype_of=name_of,
         element=lambda variable: variable.numpy().item(),
         more=arrays,
     )
-    tensors = variables._replace(target=lambda key: tensor(CODES[key], (1,)))
-    writes = {
-        "add variable": assign_in("assign_add"),
-        "subtract variable": assign_in("assign_sub"),
-        "assign variable": assign_in("assign"),
-    }
-    cells = variables.cells(writes, CODES) | tensors.cells({"assign item": set_first}, CODES)
-    return variables.document("tensorflow", tf.__version__, cells, variables.numbers(writes))
-
-
-def assignment_tensorflow() -> dict[str, Any]:
-    """Measure writes in all modes."""
-    return by_mode(measure_assignments)
+    tensors = variables._replace(target=TENSORFLOW.one)
+    cells = variables.cells(IN_VARIABLE, CODES) | tensors.cells({"assign item": set_first}, CODES)
+    return variables.document(cells, variables.numbers(IN_VARIABLE))
 
 
 DTYPES = ("uint8", "int8", "int16", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
@@ -282,9 +242,10 @@ def measure_numbers(mode: str) -> dict[str, Any]:
     }
 
 
-def tensorflow_numbers() -> dict[str, Any]:
-    """Measure operators with Python numbers in all modes."""
-    return by_mode(measure_numbers)
-
-
-DOCUMENTS = tables.by_name(tensorflow, tensorflow_arrays, tensorflow_casts, tensorflow_numbers, assignment_tensorflow)
+DOCUMENTS = {
+    "tensorflow": partial(by_mode, measure_promotion),
+    "tensorflow-arrays": partial(by_mode, measure_arrays),
+    "tensorflow-casts": tensorflow_casts,
+    "tensorflow-numbers": partial(by_mode, measure_numbers),
+    "assignment-tensorflow": partial(by_mode, measure_assignments),
+}

@@ -12,6 +12,7 @@ tinygrad decides dtypes while it builds a graph, so that most cells need no comp
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import operator
 import os
 from typing import Any
@@ -24,9 +25,10 @@ from tinygrad.dtype import least_upper_dtype, strong_dtype
 from tinygrad.uop import Ops
 from tinygrad.uop.spec import spec_tensor, type_verify
 
-from oracles import casts, tables
-from oracles.arrays import PROBED_AS, Framework, arrays_document
-from oracles.assignments import IN_PLACE, MORE_IN_PLACE, Store, Write, assign_in, in_place, set_at
+from oracles import tables
+from oracles.arrays import PROBED_AS, arrays_document
+from oracles.assignments import IN_PLACE, MORE_IN_PLACE, Store, assign_in, in_place, set_at
+from oracles.casts import casts_document
 
 VERSION = importlib.metadata.version("tinygrad")
 _FNUZ = {"e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz"}
@@ -68,14 +70,12 @@ NUMBERS: list[tuple[str, Any]] = [
 
 def make(value: Any, name: str) -> Any:
     """Make a tensor of a number or of lists of numbers; a weak tensor holds one number in all places."""
-    if not name.endswith("*"):
-        return Tensor(value, dtype="float32").cast(DTYPES[name])
-    shape: list[int] = []
-    while isinstance(value, list):
-        shape.append(len(value))
-        value = value[0]
-    tensor = Tensor(int(value)).cast(DTYPES[name])
-    return tensor.expand(*shape) if shape else tensor
+    if name.endswith("*"):
+        array = np.array(value)
+        return Tensor(int(array.flat[0])).cast(DTYPES[name]).expand(array.shape)
+    # NumPy lacks the narrow floats; each of their values is a float32, so that this cast is exact.
+    wide = "float32" if name.startswith(("float8", "bfloat")) else name
+    return Tensor(np.array(value, wide)).cast(DTYPES[name]).realize()
 
 
 def two(code: str) -> Any:
@@ -93,33 +93,40 @@ def code_of_dtype(dtype: Any) -> str:
     return next(code for code, name in CODES.items() if DTYPES[name] is dtype)
 
 
-def is_defined(result: Any) -> bool:
-    """Return whether tinygrad computes a graph; its check of the graph does not depend on the device."""
-    try:
-        type_verify(result.cast(strong_dtype(result.dtype)).uop.sink(), spec_tensor)
-    except RuntimeError as error:
-        if "verification failed" not in str(error):
-            raise
-        return False
-    return True
-
-
 def defined(result: Any) -> Any:
-    """Return a result that tinygrad computes, and raise for others."""
-    if not is_defined(result):
-        raise TypeError("tinygrad does not compute this graph")
+    """Return a result that tinygrad computes, and raise for others; the check does not depend on the device."""
+    type_verify(result.cast(strong_dtype(result.dtype)).uop.sink(), spec_tensor)
     return result
 
 
 def code_of(result: Any) -> str:
     """Return the cell of a result."""
     code = code_of_dtype(result.dtype)
-    return code if is_defined(result) else f"({code})"
+    try:
+        defined(result)
+    except RuntimeError as error:
+        if "verification failed" not in str(error):
+            raise
+        return f"({code})"
+    return code
 
 
 def numbers_in(result: Any) -> Any:
     """Return the numbers in a result; if tinygrad read and computed them at once, it would leave out a rounding."""
     return result.contiguous().realize().tolist()
+
+
+TINYGRAD = tables.Framework(
+    "tinygrad",
+    VERSION,
+    CODES,
+    make,
+    name_of=lambda result: name_of(defined(result)),
+    numbers=numbers_in,
+    reductions=tables.named(Tensor, "sum prod mean var std any all min max cumulative_sum:cumsum")
+    | {"cumulative_prod": lambda a: a.cumprod(0)},
+    several=tables.named(Tensor, "matmul concat:cat stack") | {"clip": lambda a, b: a.clip(b, b)},
+)
 
 
 def tinygrad() -> dict[str, Any]:
@@ -134,40 +141,26 @@ def tinygrad() -> dict[str, Any]:
 
         return call
 
-    functions = {name: reversible(method) for name, method in tables.names(BINARY).items()}
-    for name, method in tables.names(LEFT).items():
-        functions[name] = lambda left, right, method=method: getattr(left, method)(right)
-    functions["floor_divide"] = lambda left, right: left.div(right, rounding_mode="floor")
-    functions["where"] = lambda left, right: Tensor([True, True]).where(left, right)
-    both_orders = {*tables.names(BINARY), "where"}
-    keys = [*CODES, *tables.SCALARS]
-    tensors = tables.operands_of(keys, two)
-    from_tensors = [pair for pair in tables.pairs(keys) if pair[0] not in tables.SCALARS]
-    cells = {
-        f"{name} function": tables.grid(cell, call, tensors, None if name in both_orders else from_tensors)
-        for name, call in functions.items()
+    in_either_order = {name: reversible(method) for name, method in tables.names(BINARY).items()}
+    from_tensor = tables.named(Tensor, LEFT) | {
+        "floor_divide": lambda left, right: left.div(right, rounding_mode="floor")
     }
+    where = {"where": lambda left, right: Tensor([True, True]).where(left, right)}
+    alone = {code: two(code) for code in CODES}
+    tensors = alone | tables.SCALARS
+    cells = tables.grids(cell, "function", in_either_order, tensors)
+    cells |= tables.grids(cell, "function", from_tensor, tensors, itertools.product(CODES, tensors))
+    cells |= tables.grids(cell, "function", where, tensors)
     cells |= tables.grids(cell, "operator", tables.OPERATORS, tensors)
-    alone = {code: tensors[code] for code in CODES}
     cells["unary function"] = tables.unary_cells(cell, tables.named(Tensor, UNARY), alone)
     cells["unary operator"] = tables.unary_cells(cell, tables.UNARY_OPERATORS, alone)
-
-    def out_of_range(operation: str, tensor: Any, number: Any) -> dict[str, str]:
-        found = cell(tables.OPERATORS[operation], tensor, number)
-        if found not in CODES:
-            return {"refused": found}
-        return {"type": found, "value": str(numbers_in(tables.OPERATORS[operation](tensor, number))[0])}
-
-    values: dict[str, dict[str, Any]] = {}
-    for name, number in NUMBERS:
-        tensor = make([1], name).realize()
-        asked = ("add", "multiply", "less_than", "equal", *(("pow",) if number == -1 else ()))
-        values[f"{name},{number}"] = {operation: out_of_range(operation, tensor, number) for operation in asked}
-    return tables.document("tinygrad", VERSION, CODES, REFUSALS, keys, cells) | {
+    values = TINYGRAD.out_of_range(cell, ("add", "multiply", "less_than", "equal"), NUMBERS)
+    powers = TINYGRAD.out_of_range(cell, ("pow",), [each for each in NUMBERS if each[1] == -1])
+    return TINYGRAD.document(REFUSALS, tensors, cells) | {
         "triples": tables.triples(
             lambda *asked: code_of_dtype(least_upper_dtype(*(DTYPES[CODES[code]] for code in asked))), CODES
         ),
-        "values": values,
+        "values": {key: found | powers.get(key, {}) for key, found in values.items()},
     }
 
 
@@ -179,29 +172,12 @@ def accumulator(result: Any) -> str:
 
 def tinygrad_arrays() -> dict[str, Any]:
     """Measure functions of whole tensors, which accept no Python numbers except as bounds."""
-    framework = Framework(
-        codes=CODES,
-        reductions={
-            **tables.named(Tensor, "sum prod mean var std any all min max"),
-            "cumulative_sum": lambda a: a.cumsum(0),
-            "cumulative_prod": lambda a: a.cumprod(0),
-        },
-        several={
-            "matmul": Tensor.matmul,
-            "concat": lambda a, b: Tensor.cat(a, b),
-            "stack": lambda a, b: Tensor.stack(a, b),
-            "clip": lambda a, b: a.clip(b, b),
-        },
-        make=make,
-        dtype_of=lambda result: name_of(defined(result)),
-        floats=numbers_in,
-    )
     accumulators = {
         name: {code: accumulator(call(two(code))) for code in CODES}
-        for name, call in framework.reductions.items()
+        for name, call in TINYGRAD.reductions.items()
         if name in PROBED_AS or name in ("var", "std")
     }
-    return arrays_document("tinygrad", VERSION, framework) | {
+    return arrays_document(TINYGRAD) | {
         # Values would tell what the C compiler does with 16-bit floats. The graph tells what tinygrad decides.
         "accumulates": {
             name: {code: "own" if row[code] == code else "wide" for code in ("bf", "f2")}
@@ -213,37 +189,23 @@ def tinygrad_arrays() -> dict[str, Any]:
 
 def tinygrad_casts() -> dict[str, Any]:
     """Measure casts of values on the CPU, whose C code converts as the processor does."""
-
-    def source(numbers: list[Any], name: str) -> Any:
-        if name.startswith(("float8", "bfloat")):
-            return Tensor(np.array(numbers, "float32")).cast(DTYPES[name]).realize()
-        return Tensor(np.array(numbers, name)).realize()
-
-    return casts.measured(
-        "tinygrad", VERSION, FORMATS.values(), source, lambda tensor, to: tensor.cast(DTYPES[to]), numbers_in, ()
-    )
+    return casts_document(TINYGRAD, lambda tensor, to: tensor.cast(DTYPES[to]), FORMATS.values(), ())
 
 
 def assignment_tinygrad() -> dict[str, Any]:
     """Measure writes. A row is a tensor in memory, since a weak tensor has no memory to write into."""
     set_all = set_at(slice(0, 2))
-
-    def checked(write: Write) -> Write:
-        return lambda tensor, value: defined(write(tensor, value))
-
     store = Store(
-        codes=CODES,
+        TINYGRAD,
         target=lambda code: two(code).contiguous().realize(),
         value=two,
-        dtype_of=name_of,
         element=lambda tensor: numbers_in(tensor)[0],
     )
     # `%=` makes a new tensor: there is no method for it.
     writes = in_place(IN_PLACE | MORE_IN_PLACE | {"bitwise_right_shift": operator.irshift}, "remainder")
     writes |= {"assign item": set_all, "assign variable": assign_in("assign")}
-    cells = store.cells({name: checked(write) for name, write in writes.items()}, FORMATS)
     numbers = store.numbers({"assign item": lambda tensor, value: set_all(tensor, value).realize()})
-    return store.document("tinygrad", VERSION, cells, numbers)
+    return store.document(store.cells(writes, FORMATS), numbers)
 
 
 DOCUMENTS = tables.by_name(tinygrad, tinygrad_arrays, tinygrad_casts, assignment_tinygrad)
