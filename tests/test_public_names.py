@@ -76,6 +76,7 @@ def test_importing_nn_loads_neither_sparse_arrays_nor_optax(loaded):
     assert "optax" in loaded["import optimizers"]
 
 
-def test_an_unknown_attribute_raises_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'layers'"):
-        supremum.layers  # noqa: B018
+@pytest.mark.parametrize("package", ["supremum", "supremum.mixed_precision"])
+def test_an_unknown_attribute_raises_attribute_error(package):
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'layers'"):
+        importlib.import_module(package).layers  # noqa: B018

@@ -15,7 +15,6 @@ from supremum.decisions import Decision, PromotionError, ScalarOverflowError
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.public_names import public_names
-from supremum.renamed_names import add_renamed_modules, renamed_name
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 from supremum.version import __version__ as __version__
 
@@ -91,7 +90,6 @@ _FLOORS = {
     "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "numerics",
     "operations", "ops", "optimizers", "render", "rules", "tracing", "training",
 }  # fmt: skip
-add_renamed_modules()
 
 
 def __getattr__(name: str) -> Any:
@@ -99,7 +97,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"supremum.{name}")
     if name in __all__:
         return getattr(importlib.import_module("supremum.arrays"), name)
-    return renamed_name(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
