@@ -41,9 +41,6 @@ if TYPE_CHECKING:
         explorer as explorer,
     )
     from supremum import (
-        launching as launching,
-    )
-    from supremum import (
         render as render,
     )
     from supremum.arrays import Array, ArrayVariable, asarray, count_conversions, namespace
@@ -87,8 +84,8 @@ __all__ = [
 ]
 
 _FLOORS = {
-    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "numerics",
-    "operations", "ops", "optimizers", "render", "rules", "tracing", "training",
+    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "mixed_precision", "nn", "numerics", "operations",
+    "ops", "optimizers", "render", "rules", "tracing", "training",
 }  # fmt: skip
 
 
