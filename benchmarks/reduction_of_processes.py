@@ -8,13 +8,12 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from supremum.mixed_precision import all_reduce_gradients
-from supremum.training import initialize_processes
 
 ROUNDS, PARAMETERS = 15, 2**22
 
 
 def main():
-    initialize_processes()
+    jax.distributed.initialize()
     mesh = jax.make_mesh((jax.device_count(),), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     taken = {}
     for dtype in ("float32", "float16"):

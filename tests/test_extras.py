@@ -102,7 +102,7 @@ def test_a_command_without_its_packages_names_the_extra(tmp_path, line):
 
 def test_the_core_needs_no_extra(tmp_path):
     code = (
-        "import supremum, supremum.analysis, supremum.arrays, supremum.explorer, supremum.launching, supremum.ops; "
+        "import supremum, supremum.analysis, supremum.arrays, supremum.explorer, supremum.ops; "
         "print(supremum.result_type('i8', 'u8', rules='jax-x64'), supremum.asarray([1]) + 1)"
     )
     done = run(code, [*{name.partition(".")[0] for name in EXTRAS}, "torch"], tmp_path)

@@ -131,10 +131,7 @@ def _sets(groups, few, some):
 
 
 BY_PACKAGE = {
-    package: [*names]
-    for package, names in itertools.groupby(
-        (name for name in CALLABLES if name != "training.initialize_processes"), lambda name: name.rpartition(".")[0]
-    )
+    package: [*names] for package, names in itertools.groupby(CALLABLES, lambda name: name.rpartition(".")[0])
 }
 
 

@@ -83,14 +83,6 @@ x = np.ones((8, 3), "float32")
 model.fit(x, x[:, :1], epochs=2, verbose=0, validation_data=(x, x[:, :1]))
 model.predict(x)
 """,
-    "launch": """
-import pathlib, tempfile
-from supremum.launching import launch
-with tempfile.TemporaryDirectory() as folder:
-    script = pathlib.Path(folder, "script.py")
-    script.write_text("print(1)")
-    launch(script, show=lambda *line: None, processes=1)
-""",
     "the command": """
 import supremum.cli.app as app
 from typer.testing import CliRunner

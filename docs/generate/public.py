@@ -16,8 +16,8 @@ import supremum
 
 # Internal modules, and modules whose names the package itself exports.
 _INNER = {
-    "__main__", "argument_checks", "atomic_files", "cli", "file_content", "promotion", "public_names", "renamed_names",
-    "scoped_values", "signals", "user_frame", "version",
+    "__main__", "argument_checks", "atomic_files", "cli", "file_content", "promotion", "public_names", "scoped_values",
+    "signals", "user_frame", "version",
 }  # fmt: skip
 _FOUND = sorted(each.name for each in pkgutil.iter_modules(supremum.__path__) if each.name not in _INNER)
 _PACKAGES = [name for name in _FOUND if name in supremum.__all__]

@@ -15,7 +15,6 @@ from supremum.decisions import Decision, PromotionError, ScalarOverflowError
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.public_names import public_names
-from supremum.renamed_names import add_renamed_modules, renamed_name
 from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 from supremum.version import __version__ as __version__
 
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     )
     from supremum import (
         explorer as explorer,
-    )
-    from supremum import (
-        launching as launching,
     )
     from supremum import (
         render as render,
@@ -88,10 +84,9 @@ __all__ = [
 ]
 
 _FLOORS = {
-    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "numerics",
-    "operations", "ops", "optimizers", "render", "rules", "tracing", "training",
+    "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "mixed_precision", "nn", "numerics", "operations",
+    "ops", "optimizers", "render", "rules", "tracing", "training",
 }  # fmt: skip
-add_renamed_modules()
 
 
 def __getattr__(name: str) -> Any:
@@ -99,7 +94,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"supremum.{name}")
     if name in __all__:
         return getattr(importlib.import_module("supremum.arrays"), name)
-    return renamed_name(__name__, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,6 @@ from supremum.errors import SupremumError, listed
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
 from supremum.operands import Operand, Scalar, nullable_mark, weak_name
-from supremum.renamed_names import renamed_name
 
 # The most operands that a message lists.
 _MOST_OPERANDS = 40
@@ -523,7 +522,3 @@ def letter(position: int) -> str:
     ('a', 'z', 'x26')
     """
     return chr(ord("a") + position) if position < 26 else f"x{position}"
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name)

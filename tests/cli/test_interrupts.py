@@ -15,7 +15,6 @@ COMMANDS = {
     "casts": ["casts", "program.py"],
     "demo": ["demo", "--epochs", "500"],
     "explore": ["explore"],
-    "launch": ["launch", "program.py"],
 }
 # The command handles Ctrl-C before the first of these; the next ones interrupt imports.
 SECONDS = 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 2.0, 4.0

@@ -28,14 +28,12 @@ WORK = {
     "diff": ["jax-x64", "numpy", "--types", "int8"],
     "explain": ["int8"],
     "lattice": ["--types", "int8,int16"],
-    "launch": ["program.py"],
     "attribute": ["program.py"],
     "nans": ["program.py"],
     "profile": ["program.py"],
     "rules": [],
     "table": ["--types", "int8"],
 }
-SCRIPTS = ("launch",)
 
 TEXTS = [
     "", " ", "x" * 100_000, "~nouser/x", "[red]x[/]", "a\nb", "<img src=x>", "💥", "\udcff", "-", "=", "0", ",",
@@ -57,16 +55,8 @@ def junk_for(command, parameter):
 def asked(command, parameter, junk):
     """The command line with junk for the parameter."""
     name = parameter.opts[0]
-    # The last value of an option counts; arguments after a script belong to the script.
-    return [command, junk] if not name.startswith("-") else [command, *before(command), name, junk, *after(command)]
-
-
-def before(command):
-    return [] if command in SCRIPTS else WORK[command]
-
-
-def after(command):
-    return WORK[command] if command in SCRIPTS else []
+    # The last value of an option counts.
+    return [command, junk] if not name.startswith("-") else [command, *WORK[command], name, junk]
 
 
 CASES = [

@@ -27,11 +27,10 @@ COMMANDS = {
     "explain": "explain uint8 256 --operation add --rules all",
     "lattice": "lattice --rules jax-x64 --types int8,int16",
     "casts": "casts program.py",
-    "launch": "launch -n 2 program.py",
     "help": "table -h",
     "error": "tabel",
 }
-COLOURED = ("table", "marked table", "diff", "distances", "rules", "casts", "launch")
+COLOURED = ("table", "marked table", "diff", "distances", "rules", "casts")
 ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
 START = [sys.executable, "-m", "supremum"]
 

@@ -25,7 +25,6 @@ from supremum.training import (
     ModelCheckpoint,
     Sequential,
     SparseCategoricalCrossentropy,
-    initialize_processes,
 )
 
 EXAMPLES, FEATURES, CLASSES = 96, 16, 4
@@ -55,7 +54,7 @@ class KillProcess(Callback):
 
 
 def main(folder, epochs, kind, checkpoint_format):
-    initialize_processes()
+    jax.distributed.initialize()
     rng = np.random.default_rng(0)
     x = rng.normal(size=(EXAMPLES, FEATURES)).astype("float32")
     y = rng.integers(0, CLASSES, EXAMPLES)

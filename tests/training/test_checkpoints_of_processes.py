@@ -1,15 +1,13 @@
 """Several processes save one state together, each its own part, and a different number of processes loads it."""
 
 import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from processes import run_processes
 from supremum.training import load_arrays
 from training.bits import assert_same
 from training.spread import compiled, mesh_of, put_on, spread, state_of
@@ -22,10 +20,8 @@ import sys
 from pathlib import Path
 import jax, numpy as np
 
-at, address, rank = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-jax.config.update("jax_num_cpu_devices", 2)
-jax.config.update("jax_cpu_collectives_implementation", "gloo")
-jax.distributed.initialize(address, 2, rank, initialization_timeout=300)
+jax.distributed.initialize()
+at, rank = Path(sys.argv[1]), jax.process_index()
 
 from supremum.errors import ArgumentError
 from supremum.training import CheckpointError, CheckpointFolder, Checkpoint, load_arrays, save_arrays
@@ -104,31 +100,9 @@ print("done", rank)
 
 
 def test_two_processes_save_and_load_together(tmp_path):
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-    tests_folder = str(Path(__file__).parents[1])
-    environment = {
-        **os.environ,
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join([tests_folder, os.environ.get("PYTHONPATH", "")]),
-        "PYTHONWARNINGS": "ignore",
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(tmp_path), address, str(rank)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        outputs = [process.communicate(timeout=600)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
+    (tmp_path / "script.py").write_text(SCRIPT)
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    _, outputs = run_processes(tmp_path / "script.py", tmp_path, processes=2, devices=2, PYTHONPATH=path)
     for rank, text in enumerate(outputs):
         assert f"refused {rank}" in text, text[-3000:]
         assert f"done {rank}" in text, text[-3000:]

@@ -24,6 +24,7 @@ from supremum.training import (
     TrainingWarning,
     trainer,
 )
+from supremum.training.callbacks.progress import ProgressBar
 from supremum.training.data import batches as data_module
 from training.blobs import blobs, equal, network, values
 
@@ -419,6 +420,13 @@ class TestStepsPerExecution:
         losses = model.history.loss
         assert Recording.batches == [(end - 1, pytest.approx(np.mean(losses[:end]), abs=2e-6)) for end in (3, 6, 7)]
 
+    @pytest.mark.parametrize(("options", "ends"), [({}, range(7)), ({"steps_per_execution": 3}, (2, 5, 6))])
+    def test_progress_bar_counts_the_batches_of_each_dispatch(self, options, ends, monkeypatch):
+        seen = []
+        monkeypatch.setattr(ProgressBar, "on_train_batch_end", lambda self, batch, logs: seen.append(batch))
+        compiled(**options).fit(*blobs(7 * 8), batch_size=8, verbose=1)
+        assert seen == list(ends)
+
 
 class TestModels:
     @pytest.mark.slow
@@ -562,6 +570,11 @@ class TestBadInput:
             ),
             (lambda m, x, y: m.compile("adam", "mse", [Mean(name="loss")]), ArgumentError, "two called 'loss'"),
             (lambda m, x, y: m.compile("adam", "mse", steps_per_execution=0), ArgumentError, "steps_per_execution"),
+            (
+                lambda m, x, y: m.compile("adam", "mse", steps_per_execution="auto"),
+                OperandError,
+                "steps_per_execution must be a whole number, got 'auto'",
+            ),
             (lambda m, x, y: m.compile("adam", "mse", seed=2**63), ArgumentError, "seed must be from"),
             (lambda m, x, y: m.compile("adam", {"a": "mse"}, loss_weights={"b": 1.0}), ArgumentError, "have no loss"),
         ],

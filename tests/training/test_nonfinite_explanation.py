@@ -100,7 +100,7 @@ def test_training_has_the_same_bits_and_nothing_is_said_if_all_is_finite():
 def test_several_steps_at_once_and_other_words_raise():
     model = Sequential([nn.Dense(1)])
     model.compile("sgd", "mse", steps_per_execution=4)
-    with pytest.raises(ArgumentError, match="steps_per_execution=1 or 'auto'"):
+    with pytest.raises(ArgumentError, match=r"steps_per_execution=1$"):
         model.fit(X, Y, callbacks=NumericsMonitor(on_nonfinite="explain"), verbose=0)
     with pytest.raises(UnknownNameError, match="did you mean 'explain'"):
         NumericsMonitor(on_nonfinite="explian")

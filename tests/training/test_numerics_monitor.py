@@ -158,7 +158,7 @@ def test_counts_on_several_devices_are_those_of_the_mean_gradient(kind, policy):
                 assert counts.values == other.values
 
 
-@pytest.mark.parametrize(("steps", "expected"), [slow(1, [0, 3, 6, 9]), (4, [0, 6]), ("auto", [0, 3, 6, 9])])
+@pytest.mark.parametrize(("steps", "expected"), [slow(1, [0, 3, 6, 9]), (4, [0, 6])])
 def test_the_first_step_of_a_dispatch_that_is_due_is_measured(steps, expected):
     """Six steps an epoch. Dispatches of four start at 0, 4, 5, 6, 10 and 11; those at 0 and 6 have a due step."""
     monitor = NumericsMonitor(every=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from supremum.arrays.array import Array
 from supremum.arrays.array import wrap as wrap
@@ -25,7 +25,6 @@ from supremum.arrays.errors import (
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
 from supremum.public_names import public_names
-from supremum.renamed_names import renamed_name
 
 if TYPE_CHECKING:
     from supremum.arrays.array_types import OperatorTypes as OperatorTypes
@@ -46,10 +45,6 @@ __all__ = [
     "count_conversions",
     "namespace",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,6 @@ from supremum.cli.casts import casts
 from supremum.cli.demo import demo
 from supremum.cli.examples import epilog
 from supremum.cli.exit_codes import CLOSED_PIPE, EXIT_CODES, FAILURE, INTERRUPTED, USAGE_ERROR, Interrupts
-from supremum.cli.launch import launch
 from supremum.cli.nans import nans
 from supremum.cli.profile import profile
 from supremum.cli.rule_sets import diff, explain, explore, lattice, rules, table
@@ -84,12 +83,8 @@ app: typer.Typer = typer.Typer(
 )
 _SETTINGS: dict[str, dict[str, Any]] = {
     "explain": {"ignore_unknown_options": True},  # -5 is a number, not an option
-    "launch": {
-        "ignore_unknown_options": True,
-        "allow_interspersed_args": False,
-    },  # options after the script are its own
 }
-for _command in (explain, table, diff, lattice, explore, rules, casts, profile, nans, attribute, demo, launch):
+for _command in (explain, table, diff, lattice, explore, rules, casts, profile, nans, attribute, demo):
     _name = _command.__name__
     app.command(_name, epilog=epilog(_name), context_settings=_SETTINGS.get(_name))(_command)
 

@@ -60,9 +60,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum demo",
         "supremum demo --case underflow --epochs 2 --json figures.json",
     ),
-    "launch": (
-        "supremum launch -n 2 train.py -- --epochs 1",
-    ),
 }  # fmt: skip
 """The examples by the name of the command."""
 

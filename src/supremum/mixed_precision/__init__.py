@@ -1,5 +1,6 @@
 """Mixed precision for any JAX library: pure functions of pytrees."""
 
+import importlib
 from typing import Any
 
 from supremum.extras import require
@@ -86,7 +87,6 @@ from supremum.mixed_precision.weight_storage.weights import ExtraWeights
 from supremum.mixed_precision.weight_storage.weights import is_narrow_weight as is_narrow_weight
 from supremum.mixed_precision.weight_storage.weights import storage_of_weights as storage_of_weights
 from supremum.public_names import public_names
-from supremum.renamed_names import renamed_name
 
 __all__ = [
     "AUTOCAST_OPERATIONS", "AUTOCAST_PRESETS", "AutocastFunction", "AutocastReport", "AutocastRow", "BlockScaled",
@@ -102,7 +102,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name)
+    if name == "LossScaleOptimizer":  # Keras has it here, but optimizers need this package
+        return importlib.import_module("supremum.optimizers").LossScaleOptimizer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,5 @@
 """Layers with dtype policies, on JAX."""
 
-from typing import Any
-
 from supremum.extras import require
 
 require(__name__, "jax")
@@ -56,7 +54,6 @@ from supremum.nn.variables import Shard as Shard
 from supremum.nn.weights import WeightMismatchError, export_variables, load_variables
 from supremum.nn.weights import first_lost as first_lost
 from supremum.public_names import public_names
-from supremum.renamed_names import renamed_name
 
 __all__ = [
     "ELU", "GELU", "GRU", "L1", "L1L2", "L2", "LSTM", "RNN", "Activation", "Add", "AutoCastVariable", "Average",
@@ -71,10 +68,6 @@ __all__ = [
     "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype", "random_key",
     "split_variables",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name)
 
 
 def __dir__() -> list[str]:

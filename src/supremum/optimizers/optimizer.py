@@ -35,7 +35,6 @@ from supremum.optimizers.narrow_values import NarrowValues
 from supremum.optimizers.settings import CHECKS, hashable
 from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
 from supremum.optimizers.weight_averages import assign_averages, with_average
-from supremum.renamed_names import with_renamed_arguments
 
 
 class Optimizer:
@@ -419,7 +418,6 @@ class Optimizer:
         """Return the dtypes that `apply_gradients` takes for the gradient of a variable, the usual dtype first."""
         return (variable.true_dtype,)
 
-    @with_renamed_arguments("supremum.optimizers.Optimizer.minimize")
     def minimize(self, loss_fn: Callable[..., Any], var_list: Variables, *args: Any) -> jax.Array:
         """Take a step: compute the loss and its gradients, and change the variables.
 

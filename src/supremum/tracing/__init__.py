@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from supremum.extras import require
 
 require(__name__, "jax")
 
 from supremum.jaxprs import Adapter, register_adapter
 from supremum.public_names import public_names
-from supremum.renamed_names import renamed_name
 from supremum.tracing.annotations import github_annotations as github_annotations
 from supremum.tracing.arguments import check_call as check_call
 from supremum.tracing.arguments import made_arguments as made_arguments
@@ -41,10 +38,6 @@ __all__ = [
     "ForbiddenCastError", "HiddenPromotion", "SourcePlace", "ValueType", "WeakReport", "WeakValue", "carry_mismatches",
     "casts", "casts_of", "casts_page", "forbid_casts", "register_adapter", "weak_types",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -33,7 +33,7 @@ from supremum.training.checkpoints import (
     save_weights,
 )
 from supremum.training.data import ArrayData, Batch, IterableData
-from supremum.training.distributed import DataParallel, FullyShardedDataParallel, initialize_processes
+from supremum.training.distributed import DataParallel, FullyShardedDataParallel
 from supremum.training.losses import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -72,8 +72,8 @@ __all__ = [
     "MeanSquaredError", "Metric", "MismatchError", "MissingCheckpointError", "Model", "ModelCheckpoint",
     "NumericsMonitor", "Poisson", "ReduceLROnPlateau", "Sequential", "SparseCategoricalAccuracy",
     "SparseCategoricalCrossentropy", "StepLog", "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy",
-    "TrainState", "TrainStep", "TrainingWarning", "as_loss", "as_metric", "init_state", "initialize_processes",
-    "load_arrays", "load_weights", "save_arrays", "save_weights", "train_step",
+    "TrainState", "TrainStep", "TrainingWarning", "as_loss", "as_metric", "init_state", "load_arrays", "load_weights",
+    "save_arrays", "save_weights", "train_step",
 ]  # fmt: skip
 
 

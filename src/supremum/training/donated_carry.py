@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from supremum.bounded_cache import Bounded
-from supremum.training.automatic_steps import calls_python, is_debugging
+from supremum.errors import UnsupportedJaxError
+from supremum.jaxprs import walk
 
 
 class DonatedCarry:
@@ -56,7 +57,7 @@ class DonatedCarry:
         with self._lock:
             carry, signature = self._next()
             signature = run, signature, _signature(args)
-            is_warm = self._warm.get(signature) is not None and not is_debugging()
+            is_warm = self._warm.get(signature) is not None and not _is_debugging()
             call = run if is_warm else partial(self._run_on_copy, run, signature)
             try:
                 try:
@@ -131,9 +132,9 @@ class DonatedCarry:
                 raise
             results = run(carry, *args)  # the device has no room for a copy
         self._begun = None
-        if signature not in self._warm and not is_debugging():
+        if signature not in self._warm and not _is_debugging():
             # JAX runs Python after each step that calls Python.
-            python = calls_python(run.trace(results[0], *args).jaxpr)
+            python = _calls_python(run.trace(results[0], *args).jaxpr)
             self._warm[signature] = None if python else self._signature_of(results[0])
         return results
 
@@ -141,6 +142,22 @@ class DonatedCarry:
         ((number, leaves),) = carry.items()
         described = number, *((jax.typeof(leaf), leaf.sharding, leaf.committed) for leaf in leaves)
         return self._signatures.setdefault(described, object())
+
+
+def _calls_python(jaxpr: Any) -> bool:
+    """Whether a program has effects or calls functions of Python, or may do so."""
+    if jaxpr.effects:
+        return True
+    try:
+        return any("callback" in site.equation.primitive.name for site in walk(jaxpr))
+    except UnsupportedJaxError:
+        return True
+
+
+def _is_debugging() -> bool:
+    """Whether JAX looks for NaN or inf after each operation, or runs without jit."""
+    config: Any = jax.config
+    return config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit
 
 
 def _is_same(one: Any, other: Any) -> bool:

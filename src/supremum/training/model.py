@@ -75,7 +75,7 @@ class Model(nn.Network):
         metrics: Any = (),
         *,
         loss_weights: Any = None,
-        steps_per_execution: int | str = "auto",
+        steps_per_execution: int = 1,
         seed: int = 0,
         distribution: DataParallel | None = None,
         warn_after_skipped_steps: int | None = 10,
@@ -97,13 +97,8 @@ class Model(nn.Network):
             metrics: likewise; a list for a model with one output.
             loss_weights: a number for each loss, in the same structure.
             steps_per_execution: how many steps are sent to the device at once; batch callbacks run after the last of
-                them. Steps left over at the end of an epoch are sent one by one. `"auto"` sends 16 if that is faster
-                and gives the same bits, both tried in the first steps, and otherwise 1. It sends 1 wherever more could
-                be noticed: if a callback overrides `on_train_batch_begin` or `on_train_batch_end`; if the data are not
-                arrays, or train on several devices; if the step calls Python functions, as `jax.debug.print` and
-                `jax.pure_callback` do; with `jax_debug_nans`, `jax_debug_infs` or `jax_disable_jit`; in
-                `train_on_batch`; if 16 steps take over half a second, for which Ctrl-C and `stop_training` would wait;
-                if 16 batches need over 256 MiB; and if the steps to come would not repay the compilation.
+                them, and Ctrl-C and `stop_training` wait for its end. Steps left over at the end of an epoch are sent
+                one by one.
             seed: the seed for weights, the order of examples and random numbers in layers.
             distribution: `DataParallel()` or `FullyShardedDataParallel()`, to train on several devices; None for one.
             warn_after_skipped_steps: how many steps in a row may be skipped with the loss scale at its floor before
@@ -114,7 +109,7 @@ class Model(nn.Network):
             UnknownNameError: for an unknown name; a `ValueError`.
             ArgumentError: for a number of steps below 1, and for a class with a method `train_step`, `test_step` or
                 `predict_step`, which would never be called; a `ValueError`.
-            OperandError: for any other distribution; a `TypeError`.
+            OperandError: for any other distribution, and for steps that are not a whole number; a `TypeError`.
 
         Keras RFC 293, mixed precision, "A policy's loss scale".
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,11 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.argument_checks import whole_number
-from supremum.bounded_cache import Bounded
-from supremum.errors import UnknownNameError
 from supremum.mixed_precision import keep_64_bits
 from supremum.nn.functional import MOST
-from supremum.training.automatic_steps import SEVERAL, AutomaticSteps, can_try, is_debugging
 from supremum.training.data import Batch, Data, Rows, Selection, described_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.donated_carry import DonatedCarry
@@ -80,36 +76,28 @@ class Execution:
 
     Sending several steps in one dispatch saves the cost of the other dispatches, about a seventh of a step for a small
     perceptron. But the steps run in a loop on the device, in which XLA's convolutions on CPU use only one core and take
-    5 to 24 times as long. `"auto"` therefore measures both on real steps, and keeps the faster one if both give the
-    same bits.
+    5 to 24 times as long.
 
     Args:
         step: the pure function; it returns the next carry and the results of the step to keep.
-        steps_per_execution: how many steps to send at once, or `"auto"`.
+        steps_per_execution: how many steps to send at once.
         donate: whether the memory of a carry may be reused for the next one.
         distribution: how batches are split over several devices; None for one device.
 
     Raises:
+        OperandError: if `steps_per_execution` is not a whole number; a `TypeError`.
         ArgumentError: for a number below 1; a `ValueError`.
-        UnknownNameError: for a string other than `"auto"`; a `ValueError`.
     """
 
     def __init__(
         self,
         step: Callable[[Any, Any, Batch], tuple[Any, Any]],
-        steps_per_execution: int | str = 1,
+        steps_per_execution: int = 1,
         *,
         donate: bool = False,
         distribution: DataParallel | None = None,
     ) -> None:
-        is_auto = isinstance(steps_per_execution, str)
-        if is_auto and steps_per_execution != "auto":
-            raise UnknownNameError("steps_per_execution", steps_per_execution, ["auto"])
-        self._given = None if is_auto else whole_number("steps_per_execution", steps_per_execution, 1, MOST)
-        self.most_at_once: int = SEVERAL if self._given is None else self._given
-        # A choice holds for one compiled step, given by the shapes of its data and the version of its key.
-        self._automatic: Bounded[Hashable, AutomaticSteps] = Bounded(64)
-        self._last = AutomaticSteps()
+        self.steps_per_execution: int = whole_number("steps_per_execution", steps_per_execution, 1, MOST)
         self._step = step
         self._distribution = distribution
         self._block = Rows.block if distribution is None else distribution.rows
@@ -119,16 +107,6 @@ class Execution:
         self._separate = jax.jit(self._run_separate, static_argnums=3, donate_argnums=donated)
         self._in_rows = jax.jit(self._run_rows, static_argnums=3, donate_argnums=donated)
         self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
-
-    @property
-    def chosen(self) -> int | None:
-        """How many steps are sent at once; None until `"auto"` has chosen."""
-        return self._last.chosen if self._given is None else self._given
-
-    @property
-    def sends_several(self) -> bool:
-        """Whether several steps are always sent at once."""
-        return self._given is not None and self._given > 1
 
     def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], key: Hashable) -> tuple[Any, Any]:
         if len(batches) == 1:
@@ -165,7 +143,6 @@ class Execution:
         constant: Any,
         key: Callable[[], Hashable],
         shuffler: np.random.Generator | None,
-        to_come: int = 0,
         watch: Watch | None = None,
     ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
@@ -176,7 +153,6 @@ class Execution:
             constant: values that steps do not change.
             key: called before each dispatch; returns everything else that the compiled step depends on.
             shuffler: the generator to shuffle with; None for the order of the data.
-            to_come: how many steps are left, in this epoch and later ones, if `"auto"` may send several; otherwise 0.
             watch: called before each dispatch; None for nothing.
 
         Yields:
@@ -184,7 +160,6 @@ class Execution:
         """
         waiting: list[Batch] = []
         done = 0
-        most = self._given or 1  # `"auto"` never waits for batches that arrive one by one
 
         def send(batches: list[Batch]) -> tuple[int, Any]:
             nonlocal done
@@ -198,7 +173,7 @@ class Execution:
 
         for part in data.epoch(shuffler, on_host=self._distribution is not None):
             if isinstance(part, (Selection, Rows)):
-                yield from self._over_many(part, carry, constant, key, done, to_come, watch)
+                yield from self._over_many(part, carry, constant, key, done, watch)
                 done += part.order.shape[0]
                 continue
             part = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
@@ -206,7 +181,7 @@ class Execution:
                 yield from (send([batch]) for batch in waiting)
                 waiting = []
             waiting.append(part)
-            if len(waiting) >= most:
+            if len(waiting) >= self.steps_per_execution:
                 yield send(waiting)
                 waiting = []
         yield from (send([batch]) for batch in waiting)
@@ -218,36 +193,19 @@ class Execution:
         constant: Any,
         key: Callable[[], Hashable],
         before: int,
-        to_come: int,
         watch: Watch | None,
     ) -> Iterator[tuple[int, Any]]:
         steps, done = part.order.shape[0], 0
-        shapes = part.order.shape[1], _shapes(part.data)
-        # The last batch of an epoch, which may be smaller, is compiled separately and is not measured.
-        may_try = to_come > 0 and steps > 1 and self._given is None and self._distribution is None
-        may_try = may_try and not is_debugging()
         while done < steps:
-            automatic = self._automatic_of(shapes) if may_try else None
-            if automatic is not None and automatic.should_try(steps - done, to_come - before - done):
-                self._try_several(automatic, part, done, carry, constant)
-            count = (1 if automatic is None else automatic.chosen) if self._given is None else self._given
-            count = count if count is not None and steps - done >= count else 1
-            start = time.perf_counter()
+            count = self.steps_per_execution if steps - done >= self.steps_per_execution else 1
             with _note_batches(before + done, count, part):
                 run, args = self._dispatch(part, done, count)
                 version = self._version(key())
                 if watch is not None and (look := watch(count, version)) is not None:
                     carry.show(partial(look, batch=self._first_batch(part, done)))
-                    start = time.perf_counter()
                 results = carry.step(run, constant, *args, version)
             if isinstance(part, Selection):
                 part = part._replace(position=results[1])
-            if may_try and count == 1:
-                automatic = self._automatic_of(shapes)
-                automatic.taken += 1
-                if automatic.is_measuring:
-                    jax.block_until_ready(results)
-                    automatic.add_single(time.perf_counter() - start, results[0])
             done += count
             yield count, results[-1]
 
@@ -261,32 +219,6 @@ class Execution:
         if isinstance(part, Selection):
             return _selected_batch(part)
         return jax.tree.map(itemgetter(0), keep_64_bits(self._block(part, done, 1)))
-
-    def _automatic_of(self, shapes: Hashable) -> AutomaticSteps:
-        self._last = self._automatic.setdefault((shapes, self._changes), AutomaticSteps())
-        return self._last
-
-    def _try_several(
-        self, automatic: AutomaticSteps, part: Selection | Rows, done: int, carry: Carry, constant: Any
-    ) -> None:
-        """Measure a dispatch of several steps on copies, so that the steps of the model are still to be taken."""
-        run, args = self._dispatch(part, done, SEVERAL)
-        args = constant, *args, self._changes
-
-        def trial(values: Any) -> None:
-            if not can_try(run.trace(values, *args).jaxpr, args[1] if isinstance(part, Rows) else None):
-                automatic.chosen = 1
-                return
-            jax.block_until_ready(run(_copied(values), *args))
-            copies = jax.block_until_ready(_copied(values))
-            start = time.perf_counter()
-            results = jax.block_until_ready(run(copies, *args))
-            automatic.add_trial(time.perf_counter() - start, results[0])
-
-        try:
-            carry.show(trial)
-        except jax.errors.JaxRuntimeError:  # the device has no room for several steps and copies
-            automatic.chosen = 1
 
     def _version(self, key: Hashable) -> int:
         """Return a number that stands for the key, because jit compares a number faster than the key."""
@@ -334,8 +266,3 @@ def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:
 
 def _shapes(batch: Batch) -> Hashable:
     return jax.tree.structure(batch), tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(batch))
-
-
-@jax.jit
-def _copied(values: Any) -> Any:
-    return jax.tree.map(jnp.copy, values)

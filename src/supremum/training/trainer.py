@@ -38,7 +38,7 @@ class Trainer:
     Args:
         evaluator: evaluates and predicts with the model, the loss and the metrics to train with.
         optimizer: the optimizer; it is wrapped if the model needs a loss scale.
-        steps_per_execution: how many steps are sent to the device at once, or `"auto"`, as for `Model.compile`.
+        steps_per_execution: how many steps are sent to the device at once, as for `Model.compile`.
         warn_after: how many steps in a row may be skipped with the loss scale at its floor before a warning; None for
             no warning.
 
@@ -49,7 +49,7 @@ class Trainer:
     """
 
     def __init__(
-        self, evaluator: Evaluator, optimizer: Optimizer, steps_per_execution: int | str, warn_after: int | None
+        self, evaluator: Evaluator, optimizer: Optimizer, steps_per_execution: int, warn_after: int | None
     ) -> None:
         self.evaluator = evaluator
         self.optimizer = with_loss_scale(evaluator.model, optimizer)
@@ -93,11 +93,6 @@ class Trainer:
 
         training = Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
         return training, StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
-
-    @property
-    def steps_per_execution(self) -> int | None:
-        """How many steps are sent at once; None until `"auto"` has chosen."""
-        return self._training.chosen
 
     @contextmanager
     def alone(self, doing: str) -> Generator[None]:
@@ -283,7 +278,7 @@ class Trainer:
                 break
             callbacks.call("on_epoch_begin", epoch)
             start = time.perf_counter()
-            _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop, epochs.stop - epoch))
+            _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
             logs = self._logs()
             history.seconds.append(time.perf_counter() - start)
             logs |= validate(epoch)
@@ -299,10 +294,10 @@ class Trainer:
         """Keep the last finite state for the monitors that explain values that are not finite."""
         explaining = [each for each in callbacks.of_class(NumericsMonitor) if each.explains]
         self._last_finite = None
-        if explaining and self._training.sends_several:
+        if explaining and self._training.steps_per_execution > 1:
             raise ArgumentError(
                 "NumericsMonitor(on_nonfinite='explain') looks at every step; compile the model with "
-                "steps_per_execution=1 or 'auto'"
+                "steps_per_execution=1"
             )
         if explaining:
             self._last_finite = LastFinite(self._model, self.evaluator.loss, self.optimizer)
@@ -359,11 +354,9 @@ class Trainer:
         shuffle: bool,
         callbacks: CallbackList,
         should_stop: Callable[[], bool],
-        epochs_to_come: int = 0,
     ) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
         last_finite = self._last_finite
-        to_come = 0 if callbacks.need_every_batch or last_finite is not None else epochs_to_come * (data.steps or 0)
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
@@ -393,10 +386,10 @@ class Trainer:
             return look if due or last_finite is not None else None
 
         for steps, _ in self._training.over(
-            data, self._carry, None, key_of_dispatch, shuffler, to_come, watch if monitors else None
+            data, self._carry, None, key_of_dispatch, shuffler, watch if monitors else None
         ):
             taken += steps
-            if taken - fetched + self._training.most_at_once > len(self._log.rows):
+            if taken - fetched + self._training.steps_per_execution > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
                 fetched = taken
             callbacks.call_after_batch("on_train_batch_end", taken - 1, self._logs)
@@ -416,7 +409,7 @@ class Trainer:
         return rows
 
     def _empty_log(self) -> StepLog:
-        return StepLog.empty(max(CAPACITY, 2 * self._training.most_at_once))
+        return StepLog.empty(max(CAPACITY, 2 * self._training.steps_per_execution))
 
     def _logs(self) -> dict[str, float]:
         """Return the loss, the metrics and the loss scale of the epoch so far."""

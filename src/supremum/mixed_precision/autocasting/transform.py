@@ -21,7 +21,6 @@ from supremum.mixed_precision.autocasting.reports import AutocastReport
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
 from supremum.mixed_precision.policy.policy import Policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
-from supremum.renamed_names import with_renamed_arguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -228,7 +227,6 @@ class _Autocast:
         enabled: bool = ...,
     ) -> Callable[[Callable[P, R]], AutocastFunction[P, R]]: ...
 
-    @with_renamed_arguments("supremum.mixed_precision.autocast")
     def __call__(
         self,
         function: Any = None,

@@ -1,7 +1,5 @@
 """The functions behind the layers; they compute in the result type of inputs and parameters."""
 
-from typing import Any
-
 from supremum.formats import at_least_float32
 from supremum.nn.functional.activations import elu, gelu, leaky_relu, log_softmax, relu, sigmoid, silu, softmax, tanh
 from supremum.nn.functional.attention import dot_product_attention, rotary_embedding
@@ -29,7 +27,6 @@ from supremum.nn.functional.shape_checks import MOST as MOST
 from supremum.nn.functional.shape_checks import as_axes as as_axes
 from supremum.nn.functional.shape_checks import positive_int as positive_int
 from supremum.public_names import public_names
-from supremum.renamed_names import renamed_name
 
 __all__ = [
     "add", "at_least_float32", "attend", "average", "avg_pool", "batch_norm", "combine_masks", "common_dtype",
@@ -39,10 +36,6 @@ __all__ = [
     "maximum", "min_pool", "moments", "multiply", "normalize", "promote_dtype", "relu", "rms_norm",
     "rotary_embedding", "sigmoid", "silu", "simple_rnn_step", "softmax", "subtract", "tanh",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    return renamed_name(__name__, name)
 
 
 def __dir__() -> list[str]:

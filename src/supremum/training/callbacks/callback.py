@@ -18,8 +18,6 @@ class Callback:
     step. With several steps in one dispatch, batch methods are called once, for the last step.
 
     Attributes:
-        needs_every_batch: whether `steps_per_execution="auto"` sends single steps if the class overrides
-            `on_train_batch_begin` or `on_train_batch_end`.
         model: the `Model` or `Sequential` in training; `model.stop_training = True` ends training after the batch.
 
     >>> import numpy as np
@@ -36,7 +34,6 @@ class Callback:
     """
 
     model: Any
-    needs_every_batch: bool = True
 
     def set_model(self, model: Any) -> None:
         """Set the model, before any other method is called.
@@ -223,12 +220,6 @@ class CallbackList:
         # C code takes a callback and calls it at once, so that no exception from a signal handler can come in between.
         self._left = iter(callbacks)
         self._endings = map(methodcaller("on_train_end"), self._left)
-
-    @property
-    def need_every_batch(self) -> bool:
-        """Whether any callback needs a dispatch for each batch of training."""
-        events = ("on_train_batch_begin", "on_train_batch_end")
-        return any(each.needs_every_batch and _overrides(each, event) for each in self._callbacks for event in events)
 
     def of_class(self, kind: type[C]) -> list[C]:
         """Return the callbacks of a class.

@@ -29,8 +29,6 @@ class ProgressBar(Callback):
         what: the title of the bar: `"epoch"`, which is numbered, or another word.
     """
 
-    needs_every_batch = False
-
     def __init__(self, epochs: int, steps: int | None, *, bar: bool, what: str) -> None:
         self._what, self._epochs, self._steps = what, epochs, steps
         self._console = Console(file=sys.stdout, highlight=False, soft_wrap=True)

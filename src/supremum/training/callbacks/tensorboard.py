@@ -54,7 +54,6 @@ class TensorBoard(Callback):
             self._every = 1 if update_freq == "batch" else 0
         else:
             self._every = whole_number("update_freq", update_freq, 1, MOST)
-        self.needs_every_batch = bool(self._every)
         self._writers: dict[str, Any] = {}
         self._batches = self._written = 0
         self._last_batch = -1

@@ -3,9 +3,8 @@
 from supremum.public_names import public_names
 from supremum.training.distributed.distribution import DataParallel
 from supremum.training.distributed.fully_sharded import FullyShardedDataParallel
-from supremum.training.distributed.process_init import initialize_processes
 
-__all__ = ["DataParallel", "FullyShardedDataParallel", "initialize_processes"]
+__all__ = ["DataParallel", "FullyShardedDataParallel"]
 
 
 def __dir__() -> list[str]:
