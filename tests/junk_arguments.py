@@ -18,7 +18,7 @@ import supremum
 from supremum import formats, mixed_precision, nn, operations, optimizers, rules, training
 
 # Packages that `supremum` does not offer in its `__all__` serve the command line, which checks what they are given.
-_OFFERED = sorted(supremum._FLOORS & {*supremum.__all__})
+_OFFERED = sorted(supremum._PACKAGES & {*supremum.__all__})
 PACKAGES = ["supremum", *(f"supremum.{name}" for name in _OFFERED), "supremum.nn.functional"]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import supremum
+from supremum.rules.names import HOMES
 
 PACKAGES = [
     "supremum",
-    *(f"supremum.{name}" for name in sorted(supremum._FLOORS)),
+    *(f"supremum.{name}" for name in sorted(supremum._PACKAGES)),
     "supremum.cli",
     "supremum.nn.functional",
 ]
@@ -31,7 +32,7 @@ def test_every_exported_name_exists_and_dir_shows_it(package):
 
 def test_every_package_is_an_attribute_of_supremum():
     folders = {path.parent.name for path in Path(supremum.__file__).parent.glob("*/__init__.py")}
-    assert folders - supremum._FLOORS == {"cli"}  # it is for the command only
+    assert folders - supremum._PACKAGES == {"cli"}  # it is for the command only
     assert len(folders) == 14
 
 
@@ -63,12 +64,11 @@ def test_packages_load_when_they_are_first_used(loaded):
     assert "supremum.jaxprs" in loaded["use an imported package"]
 
 
-def test_importing_supremum_loads_no_rule_sets(loaded):
-    found = {name.removeprefix("supremum.rules.") for name in loaded["import supremum"] if "supremum.rules." in name}
-    assert found == {
-        "columns", "jax_flags", "lattices", "names", "reductions", "rule_set", "runtimes", "scope",
-        "shared_cache", "verdicts",
-    }  # fmt: skip
+def test_importing_supremum_loads_nothing_and_a_question_only_the_rules_that_it_asks(loaded):
+    ours = {name for name in loaded["import supremum"] if name.partition(".")[0] in ("supremum", "numpy", "ml_dtypes")}
+    assert ours == {"supremum", "supremum.public_names", "supremum.version"}
+    modules = {f"supremum.rules.{module}" for module, _ in HOMES.values()}
+    assert modules & {*loaded["ask for a dtype"]} == {"supremum.rules.jax"}
 
 
 def test_importing_nn_loads_neither_sparse_arrays_nor_optax(loaded):

@@ -1,8 +1,8 @@
 """Supremum decides, explains, applies and trains with number formats.
 
-Importing it imports NumPy and ml_dtypes only. `supremum.arrays` and its names are loaded when they are first used, and
-so are `supremum.tracing`, `supremum.mixed_precision`, `supremum.numerics`, `supremum.nn`, `supremum.optimizers` and
-`supremum.training`, which need JAX.
+Importing it imports nothing else: each name and each package is loaded when it is first used. `supremum.arrays` loads
+the array library that it is used with; `supremum.tracing`, `supremum.mixed_precision`, `supremum.numerics`,
+`supremum.nn`, `supremum.optimizers` and `supremum.training` need JAX.
 """
 
 from __future__ import annotations
@@ -10,12 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from supremum.cast_outcome import CastOutcome, explain_cast
-from supremum.decisions import Decision, PromotionError, ScalarOverflowError
-from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
-from supremum.promotion import can_promote, explain, promote_types, result_type
 from supremum.public_names import public_names
-from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 from supremum.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -44,6 +39,11 @@ if TYPE_CHECKING:
         render as render,
     )
     from supremum.arrays import Array, ArrayVariable, asarray, count_conversions, namespace
+    from supremum.cast_outcome import CastOutcome, explain_cast
+    from supremum.decisions import Decision, PromotionError, ScalarOverflowError
+    from supremum.errors import OperandError, SupremumError, UnknownDtypeError, UnknownNameError
+    from supremum.promotion import can_promote, explain, promote_types, result_type
+    from supremum.rules import RuleSet, get_rules, set_default_rules, use_rules
 
 __all__ = [
     "Array",
@@ -83,18 +83,29 @@ __all__ = [
     "use_rules",
 ]
 
-_FLOORS = {
+_PACKAGES = {
     "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "mixed_precision", "nn", "numerics", "operations",
     "ops", "optimizers", "render", "rules", "tracing", "training",
 }  # fmt: skip
+_NAMES = {
+    "arrays": ("Array", "ArrayVariable", "asarray", "count_conversions", "namespace"),
+    "cast_outcome": ("CastOutcome", "explain_cast"),
+    "decisions": ("Decision", "PromotionError", "ScalarOverflowError"),
+    "errors": ("OperandError", "SupremumError", "UnknownDtypeError", "UnknownNameError"),
+    "promotion": ("can_promote", "explain", "promote_types", "result_type"),
+    "rules": ("RuleSet", "get_rules", "set_default_rules", "use_rules"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FLOORS:
+    if name in _PACKAGES:
         return importlib.import_module(f"supremum.{name}")
-    if name in __all__:
-        return getattr(importlib.import_module("supremum.arrays"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"supremum.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # the next use does not come here
+    return value
 
 
 def __dir__() -> list[str]:
