@@ -15,8 +15,8 @@ from supremum.argument_checks import flag
 from supremum.arrays import converted
 from supremum.errors import near_names, shown
 from supremum.formats import as_format
-from supremum.mixed_precision import is_floating, keep_64_bits
-from supremum.nn import Layer, UninitializedError, Variable, as_layer, first_lost
+from supremum.mixed_precision import described, is_floating, keep_64_bits
+from supremum.nn import Layer, Variable, built_variables, first_lost
 from supremum.nn.functional import check_held
 from supremum.optimizers import Optimizer
 from supremum.training.checkpoints.errors import CheckpointError
@@ -111,7 +111,7 @@ def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | No
     >>> bool(jnp.all(mixed.kernel.value == plain.kernel.value))
     True
     """
-    save_arrays(path, stored_values(_variables(layer)), labels(), format=format)
+    save_arrays(path, stored_values(built_variables(layer)), labels(), format=format)
 
 
 def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
@@ -144,7 +144,7 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
     >>> load_weights(mixed, path).loaded
     ('kernel', 'bias')
     """
-    named = _variables(layer)
+    named = built_variables(layer)
     like = specs({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
     arrays = load_weight_arrays(path, like)
     values, report = fitted_values(layer, arrays, strict=strict, cast=cast, source=str(path))
@@ -173,7 +173,7 @@ def fitted_values(
     Raises:
         MismatchError: for values that do not fit.
     """
-    named = _variables(layer)
+    named = built_variables(layer)
     common = [path for path in named if path in values]
     misshapen = tuple(path for path in common if np.shape(values[path]) != named[path].shape)
     report = LoadReport(
@@ -217,20 +217,13 @@ def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
     optimizer.state = jax.tree.map(place, before, optimizer.state, is_leaf=lambda each: each is None)
 
 
-def _variables(layer: Layer) -> dict[str, Variable]:
-    if not as_layer(layer).built:
-        raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
-    return layer.variables
-
-
 def _near(path: str, choices: Iterable[str]) -> str:
     near = near_names(path, choices)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _difference(variable: Variable, value: Any) -> str:
-    wanted = f"{variable.true_dtype}{list(variable.shape)}"
-    return f"is {value.dtype}{list(np.shape(value))}, but the variable is {wanted}"
+    return f"is {described(value)}, but the variable is {variable.true_dtype}{list(variable.shape)}"
 
 
 def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
