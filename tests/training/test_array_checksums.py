@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from supremum.formats import FORMATS, as_format
-from supremum.training.checkpoints.checksums import checksum
+from supremum.training.checkpoints.record import checksum
 from training.bits import any_bits
 from training.spread import mesh_of, spread
 

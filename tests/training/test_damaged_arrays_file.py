@@ -22,8 +22,7 @@ from supremum.training.checkpoints import (
     record,
     save_arrays,
 )
-from supremum.training.checkpoints.checksums import checksum
-from supremum.training.checkpoints.record import ENTRY, VERSION, signed
+from supremum.training.checkpoints.record import ENTRY, VERSION, checksum, signed
 from training.bits import assert_same
 
 

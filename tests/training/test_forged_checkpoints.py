@@ -14,8 +14,7 @@ from safetensors.numpy import save_file
 from supremum import nn
 from supremum.optimizers import Adam
 from supremum.training import Checkpoint, CheckpointError, Sequential, load_arrays, save_arrays
-from supremum.training.checkpoints.checksums import checksum
-from supremum.training.checkpoints.record import ENTRY, signed
+from supremum.training.checkpoints.record import ENTRY, checksum, signed
 
 
 def forge(path, change, arrays=None):

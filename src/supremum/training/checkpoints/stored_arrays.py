@@ -1,12 +1,12 @@
 """Save and load named arrays of every number format, in a safetensors file or in a folder with such a file.
 
 The arrays are tensors of the file under their own names, so any safetensors reader finds them. Formats without a dtype
-in the storage are stored as bytes, with one more axis. One entry of the metadata, `"supremum"`, is JSON with the format,
-shape and checksum of each array, and a checksum of itself. Loading therefore detects any flipped bit.
+in the storage are stored as bytes, with one more axis. One entry of the metadata, `"supremum"`, is a checksum and JSON
+with the format, shape and checksum of each array. Loading therefore detects any flipped bit.
 
 In a folder, orbax-checkpoint writes the JAX arrays, each process its own parts: `folder/arrays-N`, which
-`orbax.checkpoint.PyTreeCheckpointer().restore(folder)` reads. The file beside it, `folder/supremum.safetensors`, has the
-record and all other arrays. It names the folder of the arrays, so replacing the file replaces the checkpoint.
+`orbax.checkpoint.PyTreeCheckpointer().restore` reads. The file beside it, `folder/supremum.safetensors`, has the record
+and all other arrays. It names the folder of the arrays, so replacing the file replaces the checkpoint.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from supremum.atomic_files import as_path, check_writable, whole_file, writing_e
 from supremum.errors import ArgumentError, SupremumError, shown
 from supremum.extras import require
 from supremum.formats import as_format
-from supremum.training.checkpoints.checksums import is_spread
 from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
-from supremum.training.checkpoints.record import ENTRY, Row, describe, read_record, restore, write_record
+from supremum.training.checkpoints.record import ENTRY, Row, describe, is_spread, read_record, restore, write_record
 
 # The safetensors header has an entry of this name that is not a tensor.
 _RESERVED = "__metadata__"
 _FORMATS = _FILE, _FOLDER = "safetensors", "orbax"
-_RECORD = "supremum.safetensors"
+_RECORD, _ARRAYS = "supremum.safetensors", "arrays"
+_LOAD = "supremum.nn.load_variables(layer, arrays) loads its arrays"
 
 Described: TypeAlias = Mapping[str, tuple[Row, Any]]
 """The record of each array by name, and the array as it is stored."""
@@ -102,8 +102,8 @@ def load_arrays(
 
     Args:
         path: the file or folder.
-        like: JAX arrays by name, or `jax.ShapeDtypeStruct` with a sharding. A JAX array that was saved to a folder, with
-            the same name, shape and dtype, is loaded as a JAX array with that sharding, regardless of how it was
+        like: JAX arrays by name, or `jax.ShapeDtypeStruct` with a sharding. A JAX array that was saved to a folder,
+            with the same name, shape and dtype, is loaded as a JAX array with that sharding, regardless of how it was
             sharded when saved; each device reads its own part.
 
     Returns:
@@ -216,12 +216,12 @@ def _save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str
             raise ArgumentError(f'{what}; use format="orbax", with which each process writes its own part')
     is_shared = any(map(is_spread, arrays.values()))
     with together() if is_shared else nullcontext(), _writing(file):
-        if _is_first() or not is_shared:
+        if is_first() or not is_shared:
             _write(file, {name: describe(name, value, by_orbax=False) for name, value in arrays.items()}, metadata)
 
 
 def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
-    """Write arrays to a folder. Every process must make the call."""
+    """Write arrays to a folder next to the final path, then move it there. Every process must make the call."""
     orbax = _orbax()
     _check_replaceable(folder)
     split = {name for name, value in arrays.items() if _is_for_orbax(value)}
@@ -231,55 +231,44 @@ def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str,
     with _writing(folder):
         try:
             with together():
-                if _is_first():
+                if is_first():
                     shutil.rmtree(partial, ignore_errors=True)
                     partial.mkdir(parents=True)
             with together():
                 if split:
-                    orbax.PyTreeCheckpointer().save(partial / "arrays", {name: described[name][1] for name in split})
+                    orbax.PyTreeCheckpointer().save(partial / _ARRAYS, {name: described[name][1] for name in split})
             with together():
-                if _is_first():
-                    _complete(folder, described, metadata, split)
+                if is_first():
+                    _write(partial / _RECORD, described, metadata, split)
+                    _move(partial, folder)
         finally:
-            if _is_first():
+            if is_first():
                 shutil.rmtree(partial, ignore_errors=True)
 
 
-def _complete(folder: Path, described: Described, metadata: Mapping[str, str], split: Set[str]) -> None:
-    """Write the record beside what orbax wrote; a kill at any moment leaves the old or the new checkpoint.
-
-    Args:
-        folder: the final path.
-        described: the record of each array by name, and the array.
-        metadata: strings by name.
-        split: the names of the arrays that orbax wrote.
-    """
-    partial = partial_folder(folder)
-    is_new = not (folder / _RECORD).is_file()
-    root, old = (partial if is_new else folder), list(folder.glob("arrays-*"))
-    new = root / f"arrays-{time.time_ns()}"
-    try:
-        if split:
-            (partial / "arrays").rename(new)
-        _write(root / _RECORD, described, metadata, new.name, split)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    for path in old:
-        shutil.rmtree(path, ignore_errors=True)
-    if is_new:
-        partial.rename(folder)
-
-
-def _write(
-    file: Path, described: Described, metadata: Mapping[str, str], folder: str = "", split: Set[str] = frozenset()
-) -> None:
-    """Write the record of arrays, and those that orbax did not write."""
+def _write(file: Path, described: Described, metadata: Mapping[str, str], split: Set[str] = frozenset()) -> None:
+    """Write the record of arrays, and the arrays that orbax does not write."""
+    name = f"{_ARRAYS}-{time.time_ns()}" if split else None
+    record = write_record({name: row for name, (row, _) in described.items()}, metadata, name)
     tensors = {_stored_name(name): array for name, (_, array) in described.items() if name not in split}
-    record = write_record({name: row for name, (row, _) in described.items()}, metadata, folder if split else None)
     data = safetensors_numpy.save(tensors, {ENTRY: record})
+    if name is not None:
+        file.with_name(_ARRAYS).rename(file.with_name(name))
     with whole_file(file) as temporary:
         temporary.write_bytes(data)
+
+
+def _move(new: Path, folder: Path) -> None:
+    """Move a folder to its final path; a kill at any moment leaves the old or the new checkpoint there."""
+    if not (folder / _RECORD).is_file():
+        new.rename(folder)
+        return
+    old = list(folder.glob(f"{_ARRAYS}-*"))
+    for arrays in new.glob(f"{_ARRAYS}-*"):
+        arrays.rename(folder / arrays.name)
+    (new / _RECORD).replace(folder / _RECORD)
+    for arrays in old:
+        shutil.rmtree(arrays, ignore_errors=True)
 
 
 @contextmanager
@@ -321,7 +310,7 @@ def together() -> Generator[None]:
         raise CheckpointError(f"{others}, so all were stopped; see its own error")
 
 
-def _is_first() -> bool:
+def is_first() -> bool:
     """Whether this is the process that does what only one process must do."""
     return jax.process_index() == 0
 
@@ -344,11 +333,9 @@ def _opened(place: Path) -> Generator[tuple[Any, dict[str, Any]]]:
     with reading(place, "its record is invalid"):
         file = place / _RECORD if place.is_dir() else place
         if place.is_dir() and not file.is_file():
-            raise CheckpointError(
-                f"{place} is a folder, not a checkpoint: it has no supremum record; give the path of a checkpoint. If "
-                f"another program wrote it, orbax.checkpoint.PyTreeCheckpointer().restore({shown(str(place))}) reads "
-                "it, and supremum.nn.load_variables(layer, arrays) loads its arrays"
-            )
+            fix = f"orbax.checkpoint.PyTreeCheckpointer().restore({shown(str(place))}) reads one of another program"
+            what = f"{place} is a folder, not a checkpoint: it has no supremum record"
+            raise CheckpointError(f"{what}; {fix}, and {_LOAD}")
         if file.stat().st_size == 0 or not file.is_file():
             what = "empty" if file.is_file() else "not a regular file"
             raise CheckpointError(f"{file} is {what}, not a checkpoint; give the path of a checkpoint")
@@ -356,10 +343,8 @@ def _opened(place: Path) -> Generator[tuple[Any, dict[str, Any]]]:
             with file.open("rb"), safe_open(file, "numpy") as tensors:
                 metadata = tensors.metadata() or {}
                 if ENTRY not in metadata:
-                    raise CheckpointError(
-                        f"{file} was written by another program, not by supremum; safetensors.numpy.load_file("
-                        f"{shown(str(file))}) reads it, and supremum.nn.load_variables(layer, arrays) loads its arrays"
-                    )
+                    fix = f"safetensors.numpy.load_file({shown(str(file))}) reads it"
+                    raise CheckpointError(f"{file} was written by another program, not by supremum; {fix}, and {_LOAD}")
                 yield tensors, read_record(place, metadata[ENTRY])
         except SafetensorError as error:
             raise CheckpointError(f"{file} is not a complete safetensors file ({error}); {REMEDY}") from error
@@ -386,11 +371,13 @@ def _read_by_orbax(place: Path, folder: Path, wanted: Mapping[str, tuple[Row, An
         wanted: the record of each array by name, and an array to place it like, or None for a NumPy array.
     """
     orbax = _orbax()
-    form = {name: _restore_args(orbax, row, like) for name, (row, like) in wanted.items()}
+    forms = {name: _restore_args(orbax, row, like) for name, (row, like) in wanted.items()}
     item = dict.fromkeys(wanted, 0)
+    arguments = orbax.args.PyTreeRestore(item=item, restore_args=forms, partial_restore=True)
     with reading(place, "orbax cannot read it"):
         try:
-            return orbax.PyTreeCheckpointer().restore(folder, item, restore_args=form, partial_restore=True)
+            # Unlike its checkpointer, orbax's handler waits for no other process, which may fail to read its parts.
+            return orbax.PyTreeCheckpointHandler().restore(folder, args=arguments)
         except FileNotFoundError as error:
             raise damaged(place, f"a part of it is missing ({error})") from error
 

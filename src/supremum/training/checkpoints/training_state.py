@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from supremum.argument_checks import instance, whole_number
 from supremum.atomic_files import as_path, remove_leftovers
@@ -210,12 +209,11 @@ class CheckpointFolder:
         """
         instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
         step, is_first = checkpoint.step, jax.process_index() == 0
-        for later in reversed(self.paths()):
-            if _step_of(later) > step and _is_whole(later):
-                raise ArgumentError(
-                    f"{later} holds a later step than {step}, so it belongs to another run; use a separate folder for "
-                    f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
-                )
+        for later, _ in self._whole(later_than=step, warns=False):
+            raise ArgumentError(
+                f"{later} holds a later step than {step}, so it belongs to another run; use a separate folder for "
+                f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
+            )
         if is_first:
             remove_leftovers(self.folder, _NAME)
             for left in self.folder.glob(partial_folder(Path("step-*")).name):
@@ -240,16 +238,28 @@ class CheckpointFolder:
         """
         return next((checkpoint for _, checkpoint in self._whole()), None)
 
-    def _whole(self) -> Iterator[tuple[Path, Checkpoint]]:
+    def _whole(self, *, later_than: int = -1, warns: bool = True) -> Iterator[tuple[Path, Checkpoint]]:
+        """Yield the complete checkpoints of later steps, the latest first.
+
+        Args:
+            later_than: the step.
+            warns: whether to warn about damaged checkpoints, and to raise for one that cannot be read.
+        """
         for path in reversed(self.paths()):
+            if _step_of(path) <= later_than:
+                return
             try:
-                yield path, _load_named(path)
-            except MissingCheckpointError:  # another process has removed it
-                continue
-            except CheckpointFileError:
-                raise
+                checkpoint = Checkpoint.load(path)
+                if checkpoint.step != _step_of(path):
+                    raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
             except CheckpointError as error:
+                if not warns or isinstance(error, MissingCheckpointError):  # another process has removed it
+                    continue
+                if isinstance(error, CheckpointFileError):
+                    raise
                 warn_user(f"{error}; the checkpoint before it is used", CheckpointWarning)
+            else:
+                yield path, checkpoint
 
     def __repr__(self) -> str:
         return f"CheckpointFolder({str(self.folder)!r}, keep={self.keep})"
@@ -344,21 +354,6 @@ def _as_json(what: str, value: Any, *, is_optional: bool = False) -> str:
 
 def _step_of(path: Path) -> int:
     return int(path.stem.removeprefix("step-"))
-
-
-def _load_named(path: Path) -> Checkpoint:
-    checkpoint = Checkpoint.load(path)
-    if checkpoint.step != _step_of(path):
-        raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
-    return checkpoint
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        _load_named(path)
-    except CheckpointError:
-        return False
-    return True
 
 
 def _holds_state(path: Path) -> bool:

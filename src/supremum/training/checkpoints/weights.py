@@ -191,11 +191,10 @@ def fitted_values(
         }
     lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
     if lines:
-        first = [*lines[:_MOST_LINES], *([f"... and {len(lines) - _MOST_LINES} more"] * (len(lines) > _MOST_LINES))]
+        more = f"\n  ... and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
         hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
-        error = MismatchError(
-            f"{source} does not fit {shown(layer)}, which was not changed:\n  " + "\n  ".join(first) + hint
-        )
+        what = f"{source} does not fit {shown(layer)}, which was not changed"
+        error = MismatchError(f"{what}:\n  " + "\n  ".join(lines[:_MOST_LINES]) + more + hint)
         error.problems = lines
         raise error
     return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
@@ -208,13 +207,13 @@ def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
         optimizer: the optimizer.
         saved: arrays by name, to which there are no other references.
     """
-    before = specs(optimizer.state)
-    optimizer.load_variables(saved)
 
-    def place(spec: jax.ShapeDtypeStruct | None, array: jax.Array) -> jax.Array:
+    def place(array: jax.Array, spec: jax.ShapeDtypeStruct | None) -> jax.Array:
         return array if spec is None else _placed_on(array, spec.sharding)
 
-    optimizer.state = jax.tree.map(place, before, optimizer.state, is_leaf=lambda each: each is None)
+    before = specs(optimizer.state)
+    optimizer.load_variables(saved)
+    optimizer.state = jax.tree.map(place, optimizer.state, before)
 
 
 def _near(path: str, choices: Iterable[str]) -> str:
