@@ -24,12 +24,17 @@ class KilledError(BaseException):
 def kill_before(monkeypatch):
     """Return a function that makes the next save end before a call, with everything left as it is."""
 
-    def kill_before(target, name):
-        def end(*args, **kwargs):
+    def kill_before(target, name, number):
+        original, calls = getattr(target, name), []
+
+        def call(*args, **kwargs):
+            calls.append(name)
+            if len(calls) < number:
+                return original(*args, **kwargs)
             monkeypatch.setattr(stored_arrays.shutil, "rmtree", lambda *args, **kwargs: None)
             raise KilledError
 
-        monkeypatch.setattr(target, name, end)
+        monkeypatch.setattr(target, name, call)
 
     return kill_before
 
@@ -45,13 +50,15 @@ def loaded(path):
 
 
 MOMENTS = {
-    "before the record": (stored_arrays, "_write"),
-    "before the record has its name": (stored_arrays.Path, "replace"),
-    "before the arrays have their name": (stored_arrays.time, "time_ns"),
+    "before the arrays have their name": (stored_arrays.Path, "rename", 1),
+    "before the record is written": (stored_arrays, "whole_file", 1),
+    "before the record has its name": (stored_arrays.Path, "replace", 1),
+    "before the folder is moved": (stored_arrays, "_move", 1),
+    "before the folder or its arrays are moved": (stored_arrays.Path, "rename", 2),
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+@pytest.mark.parametrize("moment", [*MOMENTS.values(), (stored_arrays.Path, "replace", 2)], ids=[*MOMENTS, "and after"])
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_kill_keeps_the_old_folder_and_the_next_writer_cleans_up(tmp_path, monkeypatch, kill_before, moment, is_link):
     path = tmp_path / "state"

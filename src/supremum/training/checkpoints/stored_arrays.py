@@ -184,11 +184,12 @@ def check_savable(path: Path, format: str) -> None:  # noqa: A002
         CheckpointError: for a folder, if the path exists and is neither a checkpoint nor an empty folder.
         FileError: if the path cannot be written, as far as that can be known in advance.
     """
-    if format == _FOLDER:
-        _orbax()
-        _check_replaceable(path)
-        path /= _RECORD
-    check_writable(path)
+    with _writing(path):
+        if format == _FOLDER:
+            _orbax()
+            _check_replaceable(path)
+            path /= _RECORD
+        check_writable(path)
 
 
 def remove(path: Path) -> None:
@@ -223,12 +224,12 @@ def _save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str
 def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
     """Write arrays to a folder next to the final path, then move it there. Every process must make the call."""
     orbax = _orbax()
-    _check_replaceable(folder)
-    split = {name for name, value in arrays.items() if _is_for_orbax(value)}
-    described = {name: describe(name, value, name in split) for name, value in arrays.items()}
     folder = Path(os.path.realpath(folder))
     partial = partial_folder(folder)
     with _writing(folder):
+        _check_replaceable(folder)
+        split = {name for name, value in arrays.items() if _is_for_orbax(value)}
+        described = {name: describe(name, value, name in split) for name, value in arrays.items()}
         try:
             with together():
                 if is_first():
@@ -321,6 +322,7 @@ def _is_for_orbax(value: Any) -> bool:
 
 
 def _check_replaceable(folder: Path) -> None:
+    """Raise for a folder that has files of others, and for a file."""
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if folder.exists() and not is_empty and not (folder / _RECORD).is_file():
         there = "a folder of other files" if folder.is_dir() else "not a folder"

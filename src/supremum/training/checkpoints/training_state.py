@@ -23,6 +23,7 @@ from supremum.training.checkpoints.errors import CheckpointError, CheckpointFile
 from supremum.training.checkpoints.record import LARGEST_COUNT, Schema, is_count, parse_json, validate
 from supremum.training.checkpoints.stored_arrays import (
     checked_format,
+    is_first,
     load_arrays,
     load_metadata,
     load_section,
@@ -192,7 +193,8 @@ class CheckpointFolder:
 
     def paths(self) -> list[Path]:
         """Return the paths of all checkpoints, oldest step first, including damaged ones."""
-        return sorted((path for path in self.folder.glob("step-*") if re.fullmatch(_NAME, path.name)), key=_step_of)
+        named = [path for path in self.folder.glob("step-*") if re.fullmatch(_NAME, path.name)]
+        return sorted(named, key=lambda path: (_step_of(path), path))
 
     def save(self, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint under its step, then remove the oldest ones beyond `keep`.
@@ -208,19 +210,19 @@ class CheckpointFolder:
             CheckpointFileError: if the checkpoint cannot be written; an `OSError`. The other ones are unchanged.
         """
         instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
-        step, is_first = checkpoint.step, jax.process_index() == 0
+        step = checkpoint.step
         for later, _ in self._whole(later_than=step, warns=False):
             raise ArgumentError(
                 f"{later} holds a later step than {step}, so it belongs to another run; use a separate folder for "
                 f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
             )
-        if is_first:
+        if is_first():
             remove_leftovers(self.folder, _NAME)
             for left in self.folder.glob(partial_folder(Path("step-*")).name):
                 shutil.rmtree(left, ignore_errors=True)
         path = self.path_of(step)
         checkpoint.save(path, format=self._format)
-        if self.keep is not None and is_first:
+        if self.keep is not None and is_first():
             earlier = [old for old in self.paths() if _step_of(old) < step and _holds_state(old)]
             for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
                 remove(old)
