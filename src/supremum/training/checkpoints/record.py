@@ -65,9 +65,7 @@ def describe(name: Any, value: Any, by_orbax: bool) -> tuple[Row, Any]:
     shape = value.shape
     if not by_orbax:
         # NumPy's own dtype of the format has this machine's byte order.
-        value = np.asarray(value, held.dtype, order="C")
-        if held.bits < 8:
-            value = np.asarray(value.view(_BYTES) & ~_spare_bits(held)).view(held.dtype)
+        value = _without_spare_bits(np.asarray(value, held.dtype, order="C"))
     if not _is_native(held, by_orbax):
         value = _by_part(value, (*shape, held.dtype.itemsize), lambda part: part[..., None].view(_BYTES))
     return {"format": held.name, "shape": list(shape), "key": key, "checksum": checksum(value)}, value
@@ -93,7 +91,7 @@ def restore(path: Path, name: str, row: Row, array: Any) -> Any:
         raise damaged(path, f"the bytes of {shown(name)} do not match their checksum")
     if array.shape != shape:
         array = _by_part(array, shape, lambda part: part.view(held.dtype)[..., 0])
-    if isinstance(array, np.ndarray) and held.bits < 8 and (array.view(_BYTES) & _spare_bits(held)).any():
+    if held.bits < 8 and isinstance(array, np.ndarray) and array.tobytes() != _without_spare_bits(array).tobytes():
         raise damaged(path, f"{shown(name)} has bytes that are not valid {held}")
     if row["key"] is None:
         return array
@@ -255,9 +253,10 @@ def _by_part(array: Any, shape: tuple[int, ...], change: Callable[[np.ndarray], 
     return jax.make_array_from_single_device_arrays(shape, array.sharding, parts)
 
 
-def _spare_bits(held: Format) -> np.uint8:
-    """The bits of each byte that its format does not use; they are 0 unless another program wrote them."""
-    return np.uint8(256 - (1 << held.bits))
+def _without_spare_bits(array: np.ndarray) -> np.ndarray:
+    """Return an array with 0 in the bits of each byte that its format does not use; they have no meaning."""
+    bits = as_format(array.dtype).bits
+    return array if bits >= 8 else np.asarray(array.view(_BYTES) & np.uint8((1 << bits) - 1)).view(array.dtype)
 
 
 def is_spread(value: Any) -> bool:
@@ -301,11 +300,8 @@ def _sum_of_part(part: np.ndarray, index: tuple[slice, ...]) -> int:
     """
     if not part.size:
         return 0
-    words = np.asarray(part, order="C")
+    words = _without_spare_bits(np.asarray(part, order="C"))  # not every library preserves these bits
     words = words.view(f"u{part.itemsize}") if part.itemsize <= 4 else words[..., None].view("u4")
-    bits = as_format(part.dtype).bits
-    if bits < 8:  # bits that a format does not use have no meaning, and not every library preserves them
-        words = words & np.uint8((1 << bits) - 1)
     starts = [place.start or 0 for place in index] + [0] * (words.ndim - part.ndim)
     for axis, start in reversed([*enumerate(starts)]):
         # The stream of numbers that a seed makes is the same in every version of NumPy.
