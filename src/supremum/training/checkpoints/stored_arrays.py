@@ -376,12 +376,15 @@ def _read_by_orbax(place: Path, folder: Path, wanted: Mapping[str, tuple[Row, An
     forms = {name: _restore_args(orbax, row, like) for name, (row, like) in wanted.items()}
     item = dict.fromkeys(wanted, 0)
     arguments = orbax.args.PyTreeRestore(item=item, restore_args=forms, partial_restore=True)
-    with reading(place, "orbax cannot read it"):
-        try:
-            # Unlike its checkpointer, orbax's handler waits for no other process, which may fail to read its parts.
-            return orbax.PyTreeCheckpointHandler().restore(folder, args=arguments)
-        except FileNotFoundError as error:
-            raise damaged(place, f"a part of it is missing ({error})") from error
+    try:
+        # Unlike its checkpointer, orbax's handler waits for no other process, which may fail to read its parts.
+        return orbax.PyTreeCheckpointHandler().restore(folder, args=arguments)
+    except FileNotFoundError as error:
+        raise damaged(place, f"a part of it is missing ({error})") from error
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # orbax raises nothing more precise for a part that it cannot read
+        raise damaged(place, f"orbax cannot read it ({type(error).__name__}: {error!s:.500})") from error
 
 
 def _restore_args(orbax: Any, row: Row, like: Any) -> Any:
