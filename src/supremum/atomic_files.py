@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from supremum.errors import FileError, OperandError, shortened, shown
+from supremum.errors import FileError, OperandError, near_names, shortened, shown
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -26,11 +26,12 @@ _TEMPORARY = re.compile(r"\.(.*)\.partial-[a-z0-9_]{8}(\.[^.]*|)", re.DOTALL)
 E = TypeVar("E", bound=FileError)
 
 _NO_FOLDER = {errno.ENOENT, errno.ENOTDIR, errno.EEXIST}
+_PERMISSION_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
 _FIXES: dict[int | None, str] = {
     **dict.fromkeys(
         (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or give a path on another disk; nothing was changed"
     ),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "give a path in a folder that you may write to"),
+    **dict.fromkeys(_PERMISSION_ERRORS, "give a path in a folder that you may write to"),
     errno.EISDIR: "give the path of a file in it",
     errno.ENAMETOOLONG: "give a shorter name",
 }
@@ -54,10 +55,10 @@ def as_path(path: str | os.PathLike[str]) -> Path:
         raise OperandError(f"a path must be a str or a pathlib.Path, got {shown(path)}") from error
     except RuntimeError as error:
         what = FileNotFoundError(errno.ENOENT, str(error))
-        raise described_error(FileError, Path(path), what, str(error), "write the folder out") from error
+        raise _described_error(FileError, Path(path), what, str(error), "write the folder out") from error
     if "\0" in str(found):
         what = OSError(errno.EINVAL, "a path must not contain NUL")
-        raise described_error(FileError, found, what, "a path must not contain NUL", "give another name")
+        raise _described_error(FileError, found, what, "a path must not contain NUL", "give another name")
     return found
 
 
@@ -150,15 +151,32 @@ def writing_error(path: Path, error: OSError, kind: type[E] = FileError) -> E:
         is_there = path.parent.is_dir()
         folder = shown(str(path.parent))
         fix = "give a path in another folder" if is_there else f"{folder} cannot be made a folder: give one that exists"
-    return described_error(kind, path, error, f"cannot be written: {reason(error)}", fix)
+    return _described_error(kind, path, error, f"cannot be written: {_reason(error)}", fix)
 
 
-def reason(error: OSError) -> str:
+def reading_error(path: Path, error: OSError, kind: type[E] = FileError) -> E:
+    """Make the error for a file that cannot be read.
+
+    Args:
+        path: the file.
+        error: the error of the file system.
+        kind: the class of the new error.
+    """
+    if isinstance(error, FileNotFoundError):
+        near = near_names(path.name, [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else [])
+        hint = "did you mean " + " or ".join(repr(str(path.with_name(name))) for name in near) + "?"
+        return _described_error(kind, path, error, "there is no such file", hint if near else "")
+    is_forbidden = error.errno in _PERMISSION_ERRORS
+    fix = f"chmod u+r {str(path)!r}, or copy it to a place where you can read it" if is_forbidden else ""
+    return _described_error(kind, path, error, f"cannot be read: {_reason(error)}", fix)
+
+
+def _reason(error: OSError) -> str:
     """The message of the file system, without the path."""
     return error.strerror or str(error)
 
 
-def described_error(kind: type[E], path: Path, error: OSError, what: str, fix: str) -> E:
+def _described_error(kind: type[E], path: Path, error: OSError, what: str, fix: str) -> E:
     """Make an error about a file with the attributes of a file system error.
 
     Args:

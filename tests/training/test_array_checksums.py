@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from supremum.formats import FORMATS, as_format
-from supremum.training.checkpoints.arrays_record import checksum
+from supremum.training.checkpoints.record import checksum
 from training.bits import any_bits
 from training.spread import mesh_of, spread
 
@@ -43,6 +43,15 @@ def test_moved_or_zeroed_elements_change_the_checksum():
     array = np.random.default_rng(0).integers(0, 2**32, (64, 64), np.uint32)
     others = [array.T, array[::-1], np.roll(array, 1), np.roll(array, 1, 0), array * (np.arange(64) > 0)]
     assert len({checksum(each) for each in [array, *others]}) == 6
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(2,), (64, 64), (1, 3, 4)])
+def test_negating_numbers_changes_the_checksum(name, shape):
+    """The sign is the top bit of a word, and only the top bits of an even number of words change."""
+    array = np.ones(shape).astype(as_format(name).dtype)
+    assert array.size % 2 == 0
+    assert checksum(array) != checksum(-array)
 
 
 def test_64_bit_arrays_have_the_same_checksum_in_numpy_and_jax():

@@ -103,9 +103,9 @@ def test_safetensors_reads_the_file(path):
     found = safetensors.numpy.load_file(path)
     for name, array in arrays.items():
         assert same(found[name], array), name
-    assert found["bytes"].tolist() == [128, 63, 0, 64]
+    assert found["bytes"].tolist() == [[128, 63], [0, 64]]
     with safetensors.safe_open(path, "numpy") as file:
-        assert json.loads(file.metadata()["supremum"])["content"]["metadata"] == {"k": "v"}
+        assert json.loads(file.metadata()["supremum"].partition(" ")[2])["metadata"] == {"k": "v"}
 
 
 def test_saving_the_same_arrays_writes_the_same_bytes(tmp_path):

@@ -7,7 +7,6 @@ import os
 import pickle
 import tempfile
 import threading
-import zlib
 from pathlib import Path
 
 import ml_dtypes
@@ -20,10 +19,10 @@ from supremum.training.checkpoints import (
     CheckpointError,
     MissingCheckpointError,
     load_arrays,
+    record,
     save_arrays,
-    stored_arrays,
 )
-from supremum.training.checkpoints.arrays_record import VERSION
+from supremum.training.checkpoints.record import ENTRY, VERSION, checksum, signed
 from training.bits import assert_same
 
 
@@ -99,48 +98,52 @@ def test_swapped_arrays_raise(path):
 
 def write_file(path, arrays, entry):
     """Write a safetensors file with this record."""
-    path.write_bytes(
-        safetensors.numpy.save(arrays, {"supremum": entry if isinstance(entry, str) else json.dumps(entry)})
-    )
+    path.write_bytes(safetensors.numpy.save(arrays, {ENTRY: entry}))
 
 
-def make_entry(content, version=VERSION):
-    return {"version": version, "crc32": zlib.crc32(json.dumps(content).encode()), "content": content}
+def make_entry(rows, **entries):
+    content = {"version": VERSION, "arrays": rows, "metadata": {}, "folder": None}
+    return signed(json.dumps(content | entries))
 
 
 def test_newer_version_raises_and_suggests_an_upgrade(path):
-    write_file(path, {}, {"version": VERSION + 1, "layout": "unheard of"})
+    write_file(path, {}, signed(json.dumps({"version": VERSION + 1, "layout": "unheard of"})))
     with pytest.raises(CheckpointError, match=f"version {VERSION + 1}, .* up to {VERSION}; pip install -U supremum"):
         load_arrays(path)
 
 
-ROW = {"format": "float64", "shape": [2], "crc32": zlib.crc32(np.zeros(2))}
+ROW = {"format": "float64", "shape": [2], "key": None, "checksum": checksum(np.zeros(2))}
 MALFORMED_ENTRIES = [
     "",
     "not json",
-    "[" * 100_000,
-    "null",
-    "{}",
-    [],
-    {"version": "1"},
-    {"version": None},
-    {"version": 1},
-    make_entry({"arrays": {}, "metadata": {}}, version=0),
-    make_entry(None),
+    make_entry({"a": ROW}).partition(" ")[2],
+    make_entry({"a": ROW}).replace("arrays", "arrows"),
+    signed(""),
+    signed("not json"),
+    signed("[" * 100_000),
+    signed("null"),
+    signed("{}"),
+    signed("[]"),
+    make_entry({"a": ROW}, version="1"),
+    make_entry({"a": ROW}, version=None),
+    make_entry({"a": ROW}, version=True),
+    make_entry({"a": ROW}, version=0),
     make_entry([]),
+    make_entry({"a": None}),
+    make_entry({"a": {}}),
+    make_entry({"a": ROW}, metadata=None),
+    make_entry({"a": ROW | {"format": "float65"}}),
+    make_entry({"a": ROW | {"format": "bfloat16"}}),
+    make_entry({"a": ROW | {"shape": [3]}}),
+    make_entry({"a": ROW | {"shape": 2}}),
+    make_entry({"a": ROW | {"key": "unheard of"}}),
+    make_entry({"a": ROW | {"key": "threefry2x32"}}),
     make_entry({}),
-    make_entry({"arrays": [], "metadata": {}}),
-    make_entry({"arrays": {"a": None}, "metadata": {}}),
-    make_entry({"arrays": {"a": {}}, "metadata": {}}),
-    make_entry({"arrays": {"a": ROW}}),
-    make_entry({"arrays": {"a": ROW | {"format": "float65"}}, "metadata": {}}),
-    make_entry({"arrays": {"a": ROW | {"format": "bfloat16"}}, "metadata": {}}),
-    make_entry({"arrays": {"a": ROW | {"shape": [3]}}, "metadata": {}}),
-    make_entry({"arrays": {"a": ROW | {"shape": 2}}, "metadata": {}}),
-    make_entry({"arrays": {"a": ROW | {"key": "unheard of"}}, "metadata": {}}),
-    make_entry({"arrays": {"a": ROW | {"key": "threefry2x32"}}, "metadata": {}}),
-    make_entry({"arrays": {}, "metadata": {}}),
-    make_entry({"arrays": {"b": ROW}, "metadata": {}}),
+    make_entry({"b": ROW}),
+    make_entry({"a": ROW, "b": ROW}),
+    make_entry({"a": ROW, "b": ROW}, folder="arrays-1"),
+    make_entry({"a": ROW}, folder="../arrays-1"),
+    make_entry({"a": ROW}, folder=1),
 ]
 
 
@@ -152,12 +155,12 @@ def test_malformed_record_raises(path, entry):
 
 
 def test_well_formed_record_loads(path):
-    write_file(path, {"a": np.zeros(2)}, make_entry({"arrays": {"a": ROW}, "metadata": {}}))
+    write_file(path, {"a": np.zeros(2)}, make_entry({"a": ROW}))
     assert_same(load_arrays(path)[0], {"a": np.zeros(2)})
 
 
 def test_tensor_with_a_dtype_that_numpy_lacks_raises(path):
-    write_file(path, {"a": np.zeros(2, ml_dtypes.float8_e5m2)}, make_entry({"arrays": {"a": ROW}, "metadata": {}}))
+    write_file(path, {"a": np.zeros(2, ml_dtypes.float8_e5m2)}, make_entry({"a": ROW}))
     with pytest.raises(CheckpointError, match="is damaged"):
         load_arrays(path)
 
@@ -225,7 +228,7 @@ def test_only_the_checksum_detects_a_changed_data_byte(path, monkeypatch):
     path.write_bytes(data[:-1] + b"\1")
     with pytest.raises(CheckpointError, match="checksum"):
         load_arrays(path)
-    monkeypatch.setattr(stored_arrays.zlib, "crc32", lambda data: 0)
+    monkeypatch.setattr(record, "checksum", lambda array: 0)
     save_arrays(path, {"a": np.zeros(4)})
     data = path.read_bytes()
     path.write_bytes(data[:-1] + b"\1")

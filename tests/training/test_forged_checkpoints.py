@@ -14,26 +14,24 @@ from safetensors.numpy import save_file
 from supremum import nn
 from supremum.optimizers import Adam
 from supremum.training import Checkpoint, CheckpointError, Sequential, load_arrays, save_arrays
-from supremum.training.checkpoints.arrays_record import ENTRY, _checksum
+from supremum.training.checkpoints.record import ENTRY, checksum, signed
 
 
 def forge(path, change, arrays=None):
     """Change the record of a file and update its checksum."""
     with safe_open(path, "numpy") as tensors:
-        entry = json.loads(tensors.metadata()[ENTRY])
+        entry = json.loads(tensors.metadata()[ENTRY].partition(" ")[2])
         found = {name: tensors.get_tensor(name) for name in list(tensors.keys())} | (arrays or {})
     entry = change(entry) or entry
-    if isinstance(entry, dict) and "content" in entry:
-        entry["crc32"] = _checksum(entry["content"])
-    save_file(found, path, {ENTRY: entry if isinstance(entry, str) else json.dumps(entry)})
+    save_file(found, path, {ENTRY: signed(entry if isinstance(entry, str) else json.dumps(entry))})
 
 
 def with_row(**parts):
-    return lambda entry: entry["content"]["arrays"]["a"].update(parts)
+    return lambda entry: entry["arrays"]["a"].update(parts)
 
 
 def with_text(name, text):
-    return lambda entry: entry["content"]["metadata"].update({name: text})
+    return lambda entry: entry["metadata"].update({name: text})
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -46,13 +44,14 @@ RECORDS = {
     "version true": lambda entry: entry | {"version": True},
     "version a text": lambda entry: entry | {"version": "1"},
     "version 0": lambda entry: entry | {"version": 0},
-    "no content": lambda entry: entry | {"content": None},
-    "arrays null": lambda entry: entry["content"].update(arrays=None),
-    "arrays a list": lambda entry: entry["content"].update(arrays=["a"]),
-    "metadata null": lambda entry: entry["content"].update(metadata=None),
-    "metadata of numbers": lambda entry: entry["content"]["metadata"].update(x=1),
-    "a row null": lambda entry: entry["content"]["arrays"].update(a=None),
-    "no format": lambda entry: entry["content"]["arrays"]["a"].pop("format") and None,
+    "no metadata": lambda entry: entry.pop("metadata") and None,
+    "arrays null": lambda entry: entry.update(arrays=None),
+    "arrays a list": lambda entry: entry.update(arrays=["a"]),
+    "metadata null": lambda entry: entry.update(metadata=None),
+    "a folder elsewhere": lambda entry: entry.update(folder="/tmp"),
+    "metadata of numbers": lambda entry: entry["metadata"].update(x=1),
+    "a row null": lambda entry: entry["arrays"].update(a=None),
+    "no format": lambda entry: entry["arrays"]["a"].pop("format") and None,
     "format 5": with_row(format=5),
     "format of nothing": with_row(format="float9"),
     "shape null": with_row(shape=None),
@@ -64,7 +63,8 @@ RECORDS = {
     "shape beyond all": with_row(shape=[10**30]),
     "key of nothing": with_row(key="nothing"),
     "key 5": with_row(key=5),
-    "checksum a text": with_row(crc32="0"),
+    "checksum a text": with_row(checksum="0"),
+    "checksum of nothing": with_row(checksum=0),
     "something unknown": with_row(more=1),
 }  # fmt: skip
 
@@ -92,14 +92,12 @@ def test_an_array_dimension_must_be_less_than_2_to_the_63(tmp_path):
     ("dtype", "bytes_"), [("bool", [0, 5]), ("int4", [3, 0x7F]), ("uint2", [255, 0]), ("float6_e2m3fn", [64, 0])]
 )
 def test_bytes_that_are_invalid_in_the_format_raise(tmp_path, dtype, bytes_):
-    import zlib
-
     path = tmp_path / "a.safetensors"
     held_dtype = np.dtype(dtype if dtype == "bool" else getattr(ml_dtypes, dtype))
     save_arrays(path, {"a": np.ones(2, held_dtype)})
     stored = np.array(bytes_, np.uint8)
-    stored = stored.view(bool) if dtype == "bool" else stored
-    forge(path, with_row(crc32=zlib.crc32(stored.data)), {"a": stored})
+    stored = stored.view(bool) if dtype == "bool" else stored[:, None]
+    forge(path, with_row(checksum=checksum(stored)), {"a": stored})
     with pytest.raises(CheckpointError, match=f"has bytes that are not valid {dtype}"):
         load_arrays(path)
     # NumPy arrays may contain these bytes; saving writes the number that they stand for.

@@ -2,116 +2,134 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from supremum.training.checkpoints.atomic_directories import (
-    readable,
-    remove_folder,
-    remove_leftover_folders,
-    whole_folder,
-    whole_names,
-)
+from supremum.training import Checkpoint, CheckpointFolder, MissingCheckpointError, load_arrays, save_arrays
+from supremum.training.checkpoints import stored_arrays
+from training.bits import file_names
+
+pytestmark = pytest.mark.slow
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing may be cleaned up after it."""
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "new" / "state"
+def kill_before(monkeypatch):
+    """Return a function that makes the next save end before a call, with everything left as it is."""
+
+    def kill_before(target, name, number):
+        original, calls = getattr(target, name), []
+
+        def call(*args, **kwargs):
+            calls.append(name)
+            if len(calls) < number:
+                return original(*args, **kwargs)
+            monkeypatch.setattr(stored_arrays.shutil, "rmtree", lambda *args, **kwargs: None)
+            raise KilledError
+
+        monkeypatch.setattr(target, name, call)
+
+    return kill_before
 
 
-def write(folder, text):
-    """Write a folder, and check that nothing moves before the write is complete."""
-    before = names(folder) if folder.parent.exists() else []
-    with whole_folder(folder) as partial:
-        partial.mkdir()
-        assert [name for name in names(folder) if name != partial.name] == before
-        (partial / "text").write_text(text)
+def save(path, number):
+    save_arrays(path, {"jax": jnp.full(3, number), "numpy": np.full(3, number)}, format="orbax")
 
 
-def names(folder):
-    return sorted(path.name for path in folder.parent.iterdir())
+def loaded(path):
+    arrays, _ = load_arrays(path)
+    (number,) = {int(number) for array in arrays.values() for number in array}
+    return number
 
 
-def test_a_folder_is_replaced_only_when_the_new_one_is_complete(folder):
-    write(folder, "first")
-    with pytest.raises(TypeError):
-        write(folder, None)
-    assert (folder / "text").read_text() == "first"
-    write(folder, "second")
-    assert (folder / "text").read_text() == "second"
-    assert names(folder) == ["state"]
+MOMENTS = {
+    "before the arrays have their name": (stored_arrays.Path, "rename", 1),
+    "before the record is written": (stored_arrays, "whole_file", 1),
+    "before the record has its name": (stored_arrays.Path, "replace", 1),
+    "before the folder is moved": (stored_arrays, "_move", 1),
+    "before the folder or its arrays are moved": (stored_arrays.Path, "rename", 2),
+}
 
 
-def test_a_kill_between_the_two_moves_keeps_the_old_folder_readable(folder):
-    write(folder, "first")
-    aside = folder.with_name(".state.replaced-folder")
-    folder.rename(aside)
-    folder.with_name(".state.partial-folder").mkdir()
-    assert readable(folder) == aside
-    assert whole_names(folder.parent) >= {folder}
-    with whole_folder(folder) as partial:
-        assert (readable(folder) / "text").read_text() == "first"
-        partial.mkdir()
-    assert readable(folder) == folder
-    assert names(folder) == ["state"]
+@pytest.mark.parametrize("moment", [*MOMENTS.values(), (stored_arrays.Path, "replace", 2)], ids=[*MOMENTS, "and after"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_kill_keeps_the_old_folder_and_the_next_writer_cleans_up(tmp_path, monkeypatch, kill_before, moment, is_link):
+    path = tmp_path / "state"
+    if is_link:
+        path.symlink_to(tmp_path / "target")
+    save(path, 1)
+    before = sorted(file_names(tmp_path)), sorted(file_names(path))
+    kill_before(*moment)
+    with pytest.raises(KilledError):
+        save(path, 2)
+    monkeypatch.undo()
+    assert loaded(path) == 1
+    assert (sorted(file_names(tmp_path)), sorted(file_names(path))) != before
+    save(path, 3)
+    assert loaded(path) == 3
+    assert path.is_symlink() == is_link
+    assert sorted(file_names(tmp_path)) == before[0]
+    assert len(file_names(path)) == 2
 
 
-def test_removing_leftovers_restores_the_old_folder(folder):
-    write(folder, "first")
-    folder.rename(folder.with_name(".state.replaced-folder"))
-    folder.with_name(".state.partial-folder").mkdir()
-    remove_leftover_folders(folder.parent, "state")
-    assert names(folder) == ["state"]
-    assert (folder / "text").read_text() == "first"
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_kill_of_the_first_writer_leaves_no_checkpoint(tmp_path, monkeypatch, kill_before, moment, is_there):
+    path = tmp_path / "new" / "state"
+    if is_there:
+        path.mkdir(parents=True)
+    kill_before(*moment)
+    with pytest.raises(KilledError):
+        save(path, 1)
+    monkeypatch.undo()
+    assert path.exists() == is_there
+    if not is_there:
+        with pytest.raises(MissingCheckpointError):
+            load_arrays(path)
+    save(path, 2)
+    assert loaded(path) == 2
+    assert file_names(path.parent) == ["state"]
 
 
-def test_a_leftover_is_not_read_once_the_folder_is_deleted(folder):
-    write(folder, "second")
-    folder.with_name(".state.replaced-folder").mkdir()
-    shutil.rmtree(folder)
-    assert readable(folder) == folder
-    assert whole_names(folder.parent) == {folder.with_name(".state.replaced-folder")}
+def test_a_kill_before_the_old_arrays_are_removed_leaves_the_new_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    save(path, 1)
+    monkeypatch.setattr(stored_arrays.shutil, "rmtree", lambda *args, **kwargs: None)
+    save(path, 2)
+    monkeypatch.undo()
+    assert loaded(path) == 2
+    assert len(file_names(path)) == 3
+    save(path, 3)
+    assert len(file_names(path)) == 2
+    assert file_names(tmp_path) == ["state"]
 
 
-def test_writing_through_a_symlink_replaces_its_target(folder):
-    write(folder, "first")
-    link = folder.parent.parent / "link"
-    link.symlink_to(folder)
-    write(link, "second")
-    assert link.is_symlink()
-    assert (folder / "text").read_text() == "second"
-    assert names(folder) == ["state"]
-    assert names(link) == ["link", "new"]
+def test_a_checkpoint_folder_removes_the_leftovers_of_killed_writers_and_no_other_folders(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=1, format="orbax")
+    others = [".other.partial-folder", ".step-000001.orbax.partial-folders"]
+    for name in [*others, ".step-000001.orbax.partial-folder"]:
+        (tmp_path / name / "arrays").mkdir(parents=True)
+    for step in (1, 2):
+        folder.save(Checkpoint({"w": jnp.full(3, step)}, step=step))
+    assert sorted(file_names(tmp_path)) == [*others, "step-000002.orbax"]
 
 
-def test_a_kill_after_the_moves_leaves_the_new_folder_readable(folder):
-    write(folder, "second")
-    folder.with_name(".state.replaced-folder").mkdir()
-    assert readable(folder) == folder
-    remove_leftover_folders(folder.parent, "state")
-    assert names(folder) == ["state"]
-
-
-def test_a_failed_write_keeps_the_old_folder(folder, monkeypatch):
-    write(folder, "first")
-    with pytest.raises(FileNotFoundError), whole_folder(folder):
-        pass  # nothing was written
-    assert (folder / "text").read_text() == "first"
-    assert names(folder) == ["state"]
-
-
-def test_leftovers_of_other_folders_are_kept(folder):
-    for name in (".other.partial-folder", ".state.partial-folder.orbax-checkpoint-tmp", ".state.partial-folders"):
-        (folder.parent / name).mkdir(parents=True)
-    remove_leftover_folders(folder.parent, "state")
-    assert names(folder) == [".other.partial-folder", ".state.partial-folders"]
-    write(folder, "")
-    remove_folder(folder)
-    remove_folder(folder)
-    assert names(folder) == [".other.partial-folder", ".state.partial-folders"]
+def test_a_checkpoint_folder_removes_links_and_not_their_targets(tmp_path):
+    folder = CheckpointFolder(tmp_path / "run", keep=1, format="orbax")
+    save_state = Checkpoint({"w": jnp.ones(3)}, step=1).save
+    save_state(tmp_path / "kept", format="orbax")
+    folder.folder.mkdir()
+    folder.path_of(1).symlink_to(tmp_path / "kept")
+    folder.save(Checkpoint({"w": jnp.ones(3)}, step=2))
+    assert file_names(folder.folder) == ["step-000002.orbax"]
+    assert Checkpoint.load(tmp_path / "kept").step == 1
 
 
 # Every state is computed from its step. Each writer starts where the previous one was killed, and a separate process
@@ -188,7 +206,6 @@ print(json.dumps({"last": last, "torn": torn}))
 """
 
 
-@pytest.mark.slow
 def test_killing_orbax_writers_never_leaves_a_torn_checkpoint(tmp_path):
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), "20"]

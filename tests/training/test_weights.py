@@ -145,6 +145,19 @@ def test_weights_load_from_a_training_state(path):
     assert same(values(saved), values(loaded))
 
 
+def test_weights_load_from_a_training_state_with_a_damaged_optimizer(path):
+    saved, loaded = net(seed=1), net(seed=2)
+    mu = np.full(3, 0.125)
+    Checkpoint(saved.variables, {"mu": mu}, step=3).save(path)
+    data = path.read_bytes()
+    assert data.count(mu.tobytes()) == 1
+    path.write_bytes(data.replace(mu.tobytes(), (2 * mu).tobytes()))
+    with pytest.raises(CheckpointError, match="'optimizer/mu' do not match their checksum"):
+        Checkpoint.load(path)
+    assert load_weights(loaded, path).is_complete
+    assert same(values(saved), values(loaded))
+
+
 def test_saving_or_loading_an_uninitialized_layer_raises(path):
     for call in (lambda: save_weights(Net("float32"), path), lambda: load_weights(Net("float32"), path)):
         with pytest.raises(nn.UninitializedError, match=r"nn\.initialize"):

@@ -52,6 +52,7 @@ from supremum.nn.variable_operators import explained as explained
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 from supremum.nn.variables import Shard as Shard
 from supremum.nn.weights import WeightMismatchError, export_variables, load_variables
+from supremum.nn.weights import built_variables as built_variables
 from supremum.nn.weights import first_lost as first_lost
 from supremum.public_names import public_names
 

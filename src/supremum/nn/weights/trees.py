@@ -13,8 +13,8 @@ import numpy as np
 
 from supremum.argument_checks import DEEPEST
 from supremum.arrays import asarray
-from supremum.atomic_files import as_path, described_error, reason
-from supremum.errors import ArgumentError, FileError, OperandError, shown
+from supremum.atomic_files import as_path, reading_error
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.extras import require
 from supremum.file_content import file_content
 from supremum.formats import as_format
@@ -140,10 +140,8 @@ def _read_file(file: Path) -> dict[str, Array]:
 
     try:
         content = deserialize(file_content(file))
-    except FileNotFoundError as error:
-        raise described_error(FileError, file, error, "there is no such file", "") from error
     except OSError as error:
-        raise described_error(FileError, file, error, f"cannot be read: {reason(error)}", "") from error
+        raise reading_error(file, error) from error
     except SafetensorError as error:
         raise ArgumentError(
             f"{file} is not a complete safetensors file ({error}); for a file of torch.save give torch.load(file)"

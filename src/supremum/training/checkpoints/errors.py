@@ -7,13 +7,12 @@ CheckpointError                (SupremumError, ValueError) a file that is not a 
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from supremum.atomic_files import described_error, reason
-from supremum.errors import FileError, SupremumError, near_names
+from supremum.atomic_files import reading_error
+from supremum.errors import FileError, SupremumError
 
 
 class CheckpointError(SupremumError, ValueError):
@@ -34,7 +33,7 @@ class CheckpointError(SupremumError, ValueError):
 class CheckpointFileError(CheckpointError, FileError):
     """A checkpoint that the file system cannot read or write; has `errno` and `filename`.
 
-    >>> import tempfile
+    >>> import errno, tempfile
     >>> from supremum import training
     >>> try:
     ...     training.load_arrays(tempfile.mkdtemp() + "/missing.safetensors")
@@ -55,25 +54,6 @@ class MissingCheckpointError(CheckpointFileError, FileNotFoundError):
     ...     print("start from the beginning")
     start from the beginning
     """
-
-
-_PERMISSION_ERRORS = {errno.EACCES, errno.EPERM, errno.EROFS}
-
-
-def reading_error(path: Path, error: OSError) -> CheckpointFileError:
-    """Make the error for a file that cannot be read.
-
-    Args:
-        path: the file.
-        error: the error of the file system.
-    """
-    if isinstance(error, FileNotFoundError):
-        near = near_names(path.name, [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else [])
-        hint = "did you mean " + " or ".join(repr(str(path.with_name(name))) for name in near) + "?"
-        return described_error(MissingCheckpointError, path, error, "there is no such file", hint if near else "")
-    is_forbidden = error.errno in _PERMISSION_ERRORS
-    fix = f"chmod u+r {str(path)!r}, or copy it to a place where you can read it" if is_forbidden else ""
-    return described_error(CheckpointFileError, path, error, f"cannot be read: {reason(error)}", fix)
 
 
 REMEDY = "load another checkpoint, or save this one again"
@@ -106,6 +86,7 @@ def reading(path: Path, problem: str) -> Generator[None]:
     except CheckpointError:
         raise
     except OSError as error:
-        raise reading_error(path, error) from error
+        kind = MissingCheckpointError if isinstance(error, FileNotFoundError) else CheckpointFileError
+        raise reading_error(path, error, kind) from error
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise damaged(path, f"{problem} ({type(error).__name__}: {error!s:.500})") from error

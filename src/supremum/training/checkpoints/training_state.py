@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from supremum.argument_checks import instance
+from supremum.argument_checks import instance, whole_number
 from supremum.atomic_files import as_path, remove_leftovers
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn import Variable
 from supremum.nn.functional import positive_int
-from supremum.training.checkpoints import atomic_directories
-from supremum.training.checkpoints.arrays_record import Schema, is_count, parsed, validate
 from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError, damaged
+from supremum.training.checkpoints.record import LARGEST_COUNT, Schema, is_count, parse_json, validate
 from supremum.training.checkpoints.stored_arrays import (
     checked_format,
+    is_first,
     load_arrays,
-    load_chosen,
-    load_texts,
+    load_metadata,
+    load_section,
+    partial_folder,
+    remove,
     save_arrays,
 )
 from supremum.user_frame import warn_user
@@ -89,7 +90,7 @@ class Checkpoint:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step", _checked_step(self.step))
+        object.__setattr__(self, "step", whole_number("step", self.step, 0, LARGEST_COUNT))
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write the state as `save_arrays` does, with the values that variables store.
@@ -108,7 +109,7 @@ class Checkpoint:
         texts = {
             "step": str(self.step),
             "policy": _as_json("policy", self.policy),
-            "optimizer": _config_as_json(self.optimizer_config),
+            "optimizer": _as_json("optimizer_config", self.optimizer_config, is_optional=True),
             "extra": _as_json("extra", self.extra),
         }
         save_arrays(path, arrays, labels(_STATE) | texts, format=format)
@@ -130,8 +131,8 @@ class Checkpoint:
         arrays, texts = load_arrays(path, like=like)
         if not _is_state(texts):
             raise CheckpointError(f"{path} does not hold a training state; use load_weights(layer, {shown(str(path))})")
-        entries = {name: parsed(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
-        validate(as_path(path), "its state", entries, _STATE_ENTRIES, _STATE_ENTRIES)
+        entries = {name: parse_json(as_path(path), texts.get(name, ""), name) for name in _STATE_ENTRIES}
+        validate(as_path(path), "its state", entries, _STATE_ENTRIES)
         config = entries.pop("optimizer")
         model, optimizer = _section(arrays, _MODEL), _section(arrays, _OPTIMIZER)
         return cls(model, optimizer, arrays.get(_RNG), optimizer_config=config, **entries)
@@ -188,11 +189,12 @@ class CheckpointFolder:
 
     def path_of(self, step: int) -> Path:
         """Return the path that the checkpoint of a step has or would have."""
-        return self.folder / f"step-{_checked_step(step):06d}.{self._format}"
+        return self.folder / f"step-{whole_number('step', step, 0, LARGEST_COUNT):06d}.{self._format}"
 
     def paths(self) -> list[Path]:
-        """Return the paths of all checkpoints, oldest step first, including incomplete ones."""
-        return [path for _, path in self._found()]
+        """Return the paths of all checkpoints, oldest step first, including damaged ones."""
+        named = [path for path in self.folder.glob("step-*") if re.fullmatch(_NAME, path.name)]
+        return sorted(named, key=lambda path: (_step_of(path), path))
 
     def save(self, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint under its step, then remove the oldest ones beyond `keep`.
@@ -208,19 +210,22 @@ class CheckpointFolder:
             CheckpointFileError: if the checkpoint cannot be written; an `OSError`. The other ones are unchanged.
         """
         instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
-        self._check_same_run(checkpoint.step)
-        if atomic_directories.is_first():
+        step = checkpoint.step
+        for later, _ in self._whole(later_than=step, warns=False):
+            raise ArgumentError(
+                f"{later} holds a later step than {step}, so it belongs to another run; use a separate folder for "
+                f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
+            )
+        if is_first():
             remove_leftovers(self.folder, _NAME)
-            atomic_directories.remove_leftover_folders(self.folder, _NAME)
-        path = self.path_of(checkpoint.step)
+            for left in self.folder.glob(partial_folder(Path("step-*")).name):
+                shutil.rmtree(left, ignore_errors=True)
+        path = self.path_of(step)
         checkpoint.save(path, format=self._format)
-        if self.keep is not None and atomic_directories.is_first():
-            earlier = [found for step, found in self._found() if step < checkpoint.step and _step_in(found) == step]
+        if self.keep is not None and is_first():
+            earlier = [old for old in self.paths() if _step_of(old) < step and _holds_state(old)]
             for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
-                if old.is_dir() and not old.is_symlink():
-                    atomic_directories.remove_folder(old)
-                else:
-                    old.unlink(missing_ok=True)
+                remove(old)
         return path
 
     def latest(self) -> Path | None:
@@ -235,32 +240,28 @@ class CheckpointFolder:
         """
         return next((checkpoint for _, checkpoint in self._whole()), None)
 
-    def _found(self) -> list[tuple[int, Path]]:
-        """Return the step and the path of each checkpoint, oldest step first."""
-        matches = ((re.fullmatch(_NAME, path.name), path) for path in atomic_directories.whole_names(self.folder))
-        return sorted((int(match[1]), path) for match, path in matches if match)
+    def _whole(self, *, later_than: int = -1, warns: bool = True) -> Iterator[tuple[Path, Checkpoint]]:
+        """Yield the complete checkpoints of later steps, the latest first.
 
-    def _whole(self) -> Iterator[tuple[Path, Checkpoint]]:
-        for step, path in reversed(self._found()):
+        Args:
+            later_than: the step.
+            warns: whether to warn about damaged checkpoints, and to raise for one that cannot be read.
+        """
+        for path in reversed(self.paths()):
+            if _step_of(path) <= later_than:
+                return
             try:
                 checkpoint = Checkpoint.load(path)
-                if checkpoint.step != step:
+                if checkpoint.step != _step_of(path):
                     raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
-                yield path, checkpoint
-            except MissingCheckpointError:  # another process has removed it
-                continue
-            except CheckpointFileError:
-                raise
             except CheckpointError as error:
+                if not warns or isinstance(error, MissingCheckpointError):  # another process has removed it
+                    continue
+                if isinstance(error, CheckpointFileError):
+                    raise
                 warn_user(f"{error}; the checkpoint before it is used", CheckpointWarning)
-
-    def _check_same_run(self, step: int) -> None:
-        for later, path in reversed(self._found()):
-            if later > step and _is_whole(path, later):
-                raise ArgumentError(
-                    f"{path} holds a later step than {step}, so it belongs to another run; use a separate folder for "
-                    f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
-                )
+            else:
+                yield path, checkpoint
 
     def __repr__(self) -> str:
         return f"CheckpointFolder({str(self.folder)!r}, keep={self.keep})"
@@ -286,7 +287,7 @@ def load_resumable(
             f"{path} does not hold the training state of a model; use model.load_weights({shown(str(path))})"
         )
     resumed = {"epoch": state.extra["epoch"], "seed": state.extra["seed"], "step": state.step}
-    validate(as_path(path), "its state", resumed, _RESUMED_ENTRIES, _RESUMED_ENTRIES)
+    validate(as_path(path), "its state", resumed, _RESUMED_ENTRIES)
     is_key = jnp.issubdtype(state.rng.dtype, jax.dtypes.prng_key)
     if not is_key or jax.random.key_data(state.rng).shape != key.shape:
         raise damaged(as_path(path), f"its random key is {state.rng.dtype}{list(state.rng.shape)}")
@@ -300,19 +301,6 @@ def specs(tree: Any) -> Any:
 
 def _spec_if_committed(value: jax.Array) -> jax.ShapeDtypeStruct | None:
     return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding) if value.committed else None
-
-
-def _checked_step(step: Any) -> int:
-    """Return a step as an int, after checking it."""
-    try:
-        number = operator.index(step)
-    except TypeError:
-        number = None
-    if number is None or isinstance(step, (bool, np.bool)):  # before NumPy 2.3, its bools are indices too
-        raise OperandError(f"step must be an integer, got {shown(step)}")
-    if number < 0:
-        raise ArgumentError(f"step must be at least 0, got {number}")
-    return number
 
 
 def named_arrays(model: Mapping[str, Any], optimizer: Mapping[str, Any]) -> dict[str, Any]:
@@ -343,13 +331,7 @@ def load_weight_arrays(path: str | os.PathLike[str], like: Mapping[str, Any]) ->
         path: the file or folder.
         like: arrays to place the arrays of a folder like, by the weights' own names.
     """
-
-    def choose(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, Any]:
-        prefix = _MODEL if _is_state(texts) else ""
-        return {name: like.get(name.removeprefix(prefix)) for name in names if name.startswith(prefix)}
-
-    arrays, texts = load_chosen(path, choose)
-    return _section(arrays, _MODEL if _is_state(texts) else "")
+    return load_section(path, like, lambda texts: _MODEL if _is_state(texts) else "")[0]
 
 
 def _is_state(texts: Mapping[str, str]) -> bool:
@@ -362,31 +344,24 @@ def _section(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _as_json(what: str, value: Any) -> str:
+def _as_json(what: str, value: Any, *, is_optional: bool = False) -> str:
+    """Write a value as JSON; a value that is not JSON raises, or becomes null if it is optional."""
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError) as error:
+        if is_optional:
+            return "null"
         raise OperandError(f"{what} must be JSON ({error}); use dicts, lists, numbers and strings") from error
 
 
-def _config_as_json(config: Any) -> str:
-    try:
-        return _as_json("optimizer_config", config)
-    except OperandError:
-        return "null"
+def _step_of(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))
 
 
-def _is_whole(path: Path, step: int) -> bool:
+def _holds_state(path: Path) -> bool:
+    """Whether a file has the step in its name, without reading its arrays; False for the files of other programs."""
     try:
-        return Checkpoint.load(path).step == step
+        texts = load_metadata(path)
     except CheckpointError:
         return False
-
-
-def _step_in(path: Path) -> int | None:
-    """Return the step that a checkpoint stores, or None for a file without one, which may be from another program."""
-    try:
-        texts = load_texts(path)
-        return parsed(path, texts["step"], "step") if _is_state(texts) else None
-    except (CheckpointError, KeyError):
-        return None
+    return _is_state(texts) and texts.get("step") == str(_step_of(path))

@@ -15,8 +15,8 @@ from supremum.argument_checks import flag
 from supremum.arrays import converted
 from supremum.errors import near_names, shown
 from supremum.formats import as_format
-from supremum.mixed_precision import is_floating, keep_64_bits
-from supremum.nn import Layer, UninitializedError, Variable, as_layer, first_lost
+from supremum.mixed_precision import described, is_floating, keep_64_bits
+from supremum.nn import Layer, Variable, built_variables, first_lost
 from supremum.nn.functional import check_held
 from supremum.optimizers import Optimizer
 from supremum.training.checkpoints.errors import CheckpointError
@@ -111,7 +111,7 @@ def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | No
     >>> bool(jnp.all(mixed.kernel.value == plain.kernel.value))
     True
     """
-    save_arrays(path, stored_values(_variables(layer)), labels(), format=format)
+    save_arrays(path, stored_values(built_variables(layer)), labels(), format=format)
 
 
 def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = True, cast: bool = False) -> LoadReport:
@@ -144,7 +144,7 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
     >>> load_weights(mixed, path).loaded
     ('kernel', 'bias')
     """
-    named = _variables(layer)
+    named = built_variables(layer)
     like = specs({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
     arrays = load_weight_arrays(path, like)
     values, report = fitted_values(layer, arrays, strict=strict, cast=cast, source=str(path))
@@ -173,7 +173,7 @@ def fitted_values(
     Raises:
         MismatchError: for values that do not fit.
     """
-    named = _variables(layer)
+    named = built_variables(layer)
     common = [path for path in named if path in values]
     misshapen = tuple(path for path in common if np.shape(values[path]) != named[path].shape)
     report = LoadReport(
@@ -191,11 +191,10 @@ def fitted_values(
         }
     lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
     if lines:
-        first = [*lines[:_MOST_LINES], *([f"... and {len(lines) - _MOST_LINES} more"] * (len(lines) > _MOST_LINES))]
+        more = f"\n  ... and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
         hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
-        error = MismatchError(
-            f"{source} does not fit {shown(layer)}, which was not changed:\n  " + "\n  ".join(first) + hint
-        )
+        what = f"{source} does not fit {shown(layer)}, which was not changed"
+        error = MismatchError(f"{what}:\n  " + "\n  ".join(lines[:_MOST_LINES]) + more + hint)
         error.problems = lines
         raise error
     return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
@@ -208,19 +207,13 @@ def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
         optimizer: the optimizer.
         saved: arrays by name, to which there are no other references.
     """
-    before = specs(optimizer.state)
-    optimizer.load_variables(saved)
 
-    def place(spec: jax.ShapeDtypeStruct | None, array: jax.Array) -> jax.Array:
+    def place(array: jax.Array, spec: jax.ShapeDtypeStruct | None) -> jax.Array:
         return array if spec is None else _placed_on(array, spec.sharding)
 
-    optimizer.state = jax.tree.map(place, before, optimizer.state, is_leaf=lambda each: each is None)
-
-
-def _variables(layer: Layer) -> dict[str, Variable]:
-    if not as_layer(layer).built:
-        raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
-    return layer.variables
+    before = specs(optimizer.state)
+    optimizer.load_variables(saved)
+    optimizer.state = jax.tree.map(place, optimizer.state, before)
 
 
 def _near(path: str, choices: Iterable[str]) -> str:
@@ -229,8 +222,7 @@ def _near(path: str, choices: Iterable[str]) -> str:
 
 
 def _difference(variable: Variable, value: Any) -> str:
-    wanted = f"{variable.true_dtype}{list(variable.shape)}"
-    return f"is {value.dtype}{list(np.shape(value))}, but the variable is {wanted}"
+    return f"is {described(value)}, but the variable is {variable.true_dtype}{list(variable.shape)}"
 
 
 def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
