@@ -186,31 +186,42 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
         return value
     if kind is bool:
         return Operand(CATEGORIES[0], np.dtype(bool), ndim=0, value=value)
-    if isinstance(value, str) and value in WEAK_NAMES:
-        return Operand(WEAK_NAMES[value], None, weak=True, ndim=0)
     if isinstance(value, type) and value in _CATEGORY_OF_TYPE:
         return Operand(_CATEGORY_OF_TYPE[value], None, weak=True, ndim=0)
-    if isinstance(value, str) and value in NULLABLE_NAMES:
-        return _of_format(as_format(NULLABLE_NAMES[value]), nullable=True)
     which = "" if position is None else f"argument {position}"
-    dtype, ndim = (None, None) if isinstance(value, (str, type)) else map(_attribute, (value, value), ("dtype", "ndim"))
-    if not isinstance(value, str) and not isinstance(cast("object", dtype), np.dtype):
+    return _operand_of_name(value, which) if isinstance(value, str) else _operand_of_object(value, which)
+
+
+def _operand_of_name(name: str, which: str) -> Operand:
+    """The operand of the name of a dtype or of a weak kind; `which` is the argument that it is, for errors."""
+    if name in WEAK_NAMES:
+        return Operand(WEAK_NAMES[name], None, weak=True, ndim=0)
+    if name in NULLABLE_NAMES:
+        return _of_format(as_format(NULLABLE_NAMES[name]), nullable=True)
+    try:
+        return _of_format(as_format(name, columns=True))
+    except UnknownDtypeError as error:
+        where = ": ".join(filter(None, (which, error.where)))
+        raise UnknownDtypeError(error.what, error.name, error.choices, where, _near(name, error)) from None
+
+
+def _operand_of_object(value: Any, which: str) -> Operand:
+    """The operand of an array, a column or a dtype; `which` is the argument that it is, for errors."""
+    dtype, ndim = (None, None) if isinstance(value, type) else map(_attribute, (value, value), ("dtype", "ndim"))
+    if not isinstance(cast("object", dtype), np.dtype):
         nullable = _nullable_operand(value, ndim)
         if nullable is not None:
             return nullable
     try:
-        if dtype is not None and isinstance(ndim, int):
-            target = as_format(dtype)
-            # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
-            weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
-            held = _item(value) if ndim == 0 and target.is_builtin else None
-            return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held, library=library_of(value))
-        return _of_format(as_format(value, columns=True))
+        if dtype is None or not isinstance(ndim, int):
+            return _of_format(as_format(value, columns=True))
+        target = as_format(dtype)
     except UnknownDtypeError as error:
-        if isinstance(value, str):
-            where = ": ".join(filter(None, (which, error.where)))
-            raise UnknownDtypeError(error.what, error.name, error.choices, where, _near(value, error)) from None
         raise OperandError(_not_an_operand(value, dtype, which)) from error
+    # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
+    weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
+    held = _item(value) if ndim == 0 and target.is_builtin else None
+    return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held, library=library_of(value))
 
 
 def _nullable_operand(value: object, ndim: object) -> Operand | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -37,7 +37,7 @@ from supremum.cli.programs import (
 from supremum.errors import ArgumentError, SupremumError, shortened
 
 if TYPE_CHECKING:
-    from supremum.tracing import Cast, JittedCall, Recorded
+    from supremum.tracing import Baseline, Cast, JittedCall, Recorded
 
 _FORMATS = ("terminal", "json", "html", "github")
 
@@ -108,43 +108,56 @@ def casts(
             recorded, error = _of_script(target, script_arguments or [], cost=cost)
         else:
             recorded, error = _of_function(target, args, cost=cost)
-    known = sorted({cast.library for each in recorded for cast in each.report} - {""})
-    for library in libraries or ():
-        chosen("library that casts", library, known)
     is_filtered = bool(kinds or files or libraries)
-    if is_filtered:
-        choice: Any = {"kinds": kinds or (), "files": files or (), "libraries": libraries or ()}
-        recorded = [replace(each, report=each.report.select(**choice)) for each in recorded]
+    recorded = _select(recorded, kinds or (), files or (), libraries or ())
     found = tuple(cast for each in recorded for cast in forbidden.among(each.report))
+    _print(recorded, wanted, found, output)
+    checks = "--write-baseline" if write_baseline else "--baseline" if baseline else "--fail-on" if failing else ""
+    if error is not None:
+        problem = shown_error(error)
+    elif checks and not recorded:
+        problem = f"supremum: {checks} checked nothing: {shortened(target)} called no jitted function"
+    else:
+        problem = str(ForbiddenCastError(found)) if found else ""
+    if problem:
+        typer.echo(problem, err=True)
+        raise typer.Exit(FAILURE)
+    if write_baseline is not None:
+        _write_baseline(recorded, write_baseline)
+    elif not is_filtered:
+        _print_gone(recorded, forbidden.baseline, baseline)
+
+
+def _select(
+    recorded: list[Recorded], kinds: Sequence[str], files: Sequence[str], libraries: Sequence[str]
+) -> list[Recorded]:
+    """The reports with only the casts of some classes, files and libraries; all if none are named."""
+    known = sorted({cast.library for each in recorded for cast in each.report} - {""})
+    for library in libraries:
+        chosen("library that casts", library, known)
+    if not (kinds or files or libraries):
+        return recorded
+    return [
+        replace(each, report=each.report.select(kinds=kinds, files=files, libraries=libraries)) for each in recorded
+    ]
+
+
+def _print(recorded: Sequence[Recorded], wanted: str, found: tuple[Cast, ...], output: Path | None) -> None:
+    """Print the reports in colour in a terminal, or write them."""
     console = Console()
-    if wanted == "terminal" and is_printed and console.is_terminal:
+    if wanted == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
         for each in recorded:
             console.print(f"\n{each}", style="bold", markup=False, highlight=False)
             console.print(each.report)
     else:
         put_text(_written(recorded, wanted, found), output)
-    if error is not None:
-        problem = shown_error(error)
-    elif (failing or write_baseline is not None) and not recorded:
-        option = (
-            "--write-baseline" if write_baseline is not None else "--baseline" if baseline is not None else "--fail-on"
-        )
-        problem = f"supremum: {option} checked nothing: {shortened(target)} called no jitted function"
-    elif found:
-        problem = str(ForbiddenCastError(found))
-    else:
-        if write_baseline is not None:
-            _write_baseline(recorded, write_baseline)
-        elif forbidden.baseline is not None and not is_filtered:
-            gone = forbidden.baseline.gone([each.report for each in recorded])
-            if gone:
-                typer.echo(
-                    f"supremum: casts of {baseline} that are gone: {gone}; write it again with --write-baseline",
-                    err=True,
-                )
-        return
-    typer.echo(problem, err=True)
-    raise typer.Exit(FAILURE)
+
+
+def _print_gone(recorded: Sequence[Recorded], known: Baseline | None, path: Path | None) -> None:
+    """Say how many casts of a baseline are gone."""
+    gone = 0 if known is None else known.gone([each.report for each in recorded])
+    if gone:
+        typer.echo(f"supremum: casts of {path} that are gone: {gone}; write it again with --write-baseline", err=True)
 
 
 def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
