@@ -1,0 +1,205 @@
+"""Load the weights of a model, its own or those of the same model in another library, and export them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.argument_checks import chosen, flag
+from supremum.arrays import converted
+from supremum.errors import ArgumentError, listed, shown
+from supremum.formats import as_format, at_least_float32
+from supremum.nn.layer import Layer, as_layer
+from supremum.nn.stateless_call import assign_variables
+from supremum.nn.variables import UninitializedError, Variable
+from supremum.nn.weights.conversions import TABLES
+from supremum.nn.weights.fitting import dtype_problem
+from supremum.nn.weights.mismatches import fitting_names, mismatch, name_problems
+from supremum.nn.weights.pieces import Array, Piece, Place
+from supremum.nn.weights.plans import Plan, checked_names, plan_and_tree, plan_of
+from supremum.nn.weights.trees import host_array, name_of, read_tree, write_tree
+
+
+def load_variables(
+    layer: Layer,
+    values: Any,
+    source: str | None = None,
+    *,
+    names: Mapping[str, str] | None = None,
+    cast: bool = False,
+) -> None:
+    """Assign values to the variables of a built layer, all of them or none.
+
+    Weights of another library are transposed, split and joined as each layer needs, and must all be used. The guide
+    "Weights from other libraries" lists what is converted.
+
+    Args:
+        layer: the layer.
+        values: without `source`, the values by path, as `layer.variables` has them, in dtypes that the rules convert to
+            the stored dtypes without loss. Otherwise the weights of the library in a nested dict, a dict by name or
+            path, or the path of a safetensors file: for `"flax"` the variables of a linen module or
+            `nnx.state(module)`; for `"keras"` `{w.path: w.numpy() for w in model.weights}`, or the list
+            `model.get_weights()`, which is taken in order; for `"torch"` `module.state_dict()`.
+        source: the library that the values are from, `"flax"`, `"nnx"`, `"keras"` or `"torch"`; None for values by
+            path.
+        names: the names of layers in the library by their path here, such as `{"dense_1": "2"}`; the layers inside
+            follow. Other layers must have the same name. A prefix that all names in the library share is ignored.
+        cast: whether to round floating-point values of the library that the dtype of their variable does not hold
+            exactly.
+
+    Raises:
+        UnknownNameError: for a path that the layer does not have, or an unknown library.
+        ArgumentError: for a different shape or a missing path in values by path.
+        WeightMismatchError: for weights of a library that do not fit; the message lists all of them with the expected
+            shapes and the nearest names.
+
+    >>> from supremum import nn
+    >>> layer = nn.Dense(1)
+    >>> nn.initialize(layer, jnp.ones((1, 2)))
+    >>> nn.load_variables(layer, {"kernel": jnp.ones((2, 1)), "bias": jnp.ones(1)})
+    >>> layer(jnp.ones((1, 2)))
+    Array([[3.]], dtype=float32)
+    >>> nn.load_variables(
+    ...     layer, {"weight": jnp.ones((1, 2)), "bias": jnp.zeros(1)}, "torch"
+    ... )
+    >>> layer(jnp.ones((1, 2)))
+    Array([[2.]], dtype=float32)
+    """
+    if source is None:
+        if names is not None or flag("cast", cast):
+            raise ArgumentError("names and cast need the library of the values; use source='flax'")
+        assign_variables(layer, values)
+        return
+    library = chosen("library", source, TABLES)
+    is_rounded = flag("cast", cast)
+    variables = _built_variables(layer)
+    places = checked_names(layer, names, library)
+    if isinstance(values, (list, tuple)) and library == "keras":
+        plan = plan_of(layer, library, places)
+        given = _in_order(plan, values)
+    else:
+        plan, given = plan_and_tree(layer, library, places, read_tree(values, library))
+    problems = name_problems(plan, given)
+    if problems:
+        raise mismatch(plan, problems, fitting_names(plan, given))
+    loaded: dict[str, Any] = {}
+    pieces_of: dict[str, list[Piece]] = {}
+    for piece in plan.pieces:
+        pieces_of.setdefault(piece.ours, []).append(piece)
+    for path, variable in variables.items():
+        try:
+            loaded[path] = _value(pieces_of[path], given, variable, library, is_rounded)
+        except ArgumentError as error:
+            problems.append(str(error))
+    if problems:
+        raise mismatch(plan, problems)
+    assign_variables(layer, loaded)
+
+
+def _built_variables(layer: Layer) -> dict[str, Variable]:
+    if not as_layer(layer).built:
+        raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
+    return layer.variables
+
+
+def _in_order(plan: Plan, values: Sequence[Any]) -> dict[Place, Array]:
+    """Take a list of arrays in the order of the layers."""
+    places = list(plan.shapes())
+    if len(places) != len(values):
+        names = listed(name_of(place, plan.library) for place in places)
+        raise mismatch(plan, [f"the list must have {len(places)} arrays, for {names}, got {len(values)}"])
+    arrays = [host_array(value, f"weights[{number}]") for number, value in enumerate(values)]
+    return dict(zip(places, arrays, strict=True))
+
+
+def _value(
+    pieces: Sequence[Piece], given: Mapping[Place, Array], variable: Variable, library: str, is_rounded: bool
+) -> jax.Array:
+    """Join the pieces of a variable, and cast the result to its dtype; sums are in at least float32.
+
+    Raises:
+        ArgumentError: if the arrays have several dtypes, or one that does not fit the variable.
+    """
+    wanted = as_format(variable.true_dtype)
+    if pieces[0].role == "zero":
+        return jnp.zeros(variable.shape, wanted.dtype)
+    names = list(dict.fromkeys(shown(name_of(piece.theirs, library)) for piece in pieces))
+    dtypes = {given[piece.theirs].dtype for piece in pieces}
+    if len(dtypes) > 1:
+        raise ArgumentError(f"{' and '.join(names)} must have one dtype, got {listed(sorted(map(str, dtypes)))}")
+    (dtype,) = dtypes
+    is_sum = any(piece.role == "sum" for piece in pieces)
+    value = np.zeros(variable.shape, at_least_float32(dtype) if is_sum else dtype)
+    for piece in pieces:
+        piece.load(given[piece.theirs], value)
+    problem = dtype_problem(value, wanted, is_rounded)
+    if problem:
+        raise ArgumentError(f"{names[0]} is {as_format(value.dtype)} and {shown(pieces[0].ours)} {wanted}: {problem}")
+    return jnp.array(converted(value, wanted.dtype, copy=False), wanted.dtype)
+
+
+def export_variables(layer: Layer, to: str, *, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Convert the variables of a built layer to the weights of the same model in another library.
+
+    `nn.load_variables` with the same library and names converts them back exactly.
+
+    Args:
+        layer: the layer.
+        to: the library, `"flax"` for Flax linen, `"nnx"`, `"keras"` or `"torch"`.
+        names: the names of layers in the library by their path here, as for `nn.load_variables`.
+
+    Returns:
+        The stored values in the dtypes they are stored in. For `"flax"` the variables of a linen module; for `"nnx"` a
+        dict for `nnx.replace_by_pure_dict`; for `"keras"` NumPy arrays by path, in the order of
+        `keras.Model.set_weights`; for `"torch"` a `state_dict` of tensors.
+
+    Raises:
+        UnknownNameError: for an unknown library, or a path that the layer does not have.
+        ArgumentError: if two layers get the same name, or a value does not exist in the library.
+        UninitializedError: if the layer has no weights yet.
+        MissingPackageError: for `"torch"` without PyTorch.
+
+    >>> import jax.numpy as jnp
+    >>> from supremum import nn
+    >>> layer = nn.BatchNorm()
+    >>> nn.initialize(layer, jnp.ones((2, 3)))
+    >>> tree = nn.export_variables(layer, "flax")
+    >>> {collection: list(weights) for collection, weights in tree.items()}
+    {'params': ['scale', 'bias'], 'batch_stats': ['mean', 'var']}
+    """
+    library = chosen("library", to, TABLES)
+    values = {path: np.asarray(variable.read_stored()) for path, variable in _built_variables(layer).items()}
+    plan = plan_of(layer, library, checked_names(layer, names, library))
+    pieces_of: dict[Place, list[Piece]] = {}
+    for piece in plan.pieces:
+        if piece.role != "zero":
+            pieces_of.setdefault(piece.theirs, []).append(piece)
+        elif np.any(values[piece.ours]):
+            raise ArgumentError(
+                f"the GRU cell of Flax nnx has no recurrent bias, and here it is not zero; use to='flax' for linen, "
+                f"which has it, or assign zeros to {piece.ours} first"
+            )
+    arrays: dict[Place, Array] = {}
+    for place, pieces in pieces_of.items():
+        if len(pieces) != math.prod(part.count for part in pieces[0].their_parts):  # some are of another layer
+            name = shown(name_of(place, library))
+            raise ArgumentError(f"two weights get the name {name}; give the layers different names=")
+        outer = (pieces[0].collection,) if library == "flax" else ()
+        arrays[outer + place] = _array(pieces, values)
+    return write_tree(arrays, library)
+
+
+def _array(pieces: Sequence[Piece], values: Mapping[str, Array]) -> Array:
+    """Join the pieces of an array of the library."""
+    if pieces[0].role == "counter":
+        return np.zeros((), np.int64)
+    shape = pieces[0].their_shape(values[pieces[0].ours].shape)
+    array = np.zeros(shape, np.result_type(*(values[piece.ours] for piece in pieces)))
+    for piece in pieces:
+        piece.export(values[piece.ours], array)
+    return array
