@@ -1,7 +1,7 @@
 """One table for each library: the pieces of each layer whose weights have other names or layouts there.
 
-A variable that no piece of a row mentions has the same name and layout there, and so have all variables of a layer
-without a row, such as a layer of your own.
+Variables and inner layers that no piece of a row mentions have the same names and layouts there. So have those of a
+layer without a row, such as a layer of your own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 from supremum.nn.layers.recurrent import RNN
 from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, SimpleRNNCell
 from supremum.nn.module_tree import snake_case
-from supremum.nn.weights.pieces import Array, Part, Piece
+from supremum.nn.weights.pieces import Array, Part, Piece, Role
+from supremum.nn.weights.trees import place_of
 
 Forms: TypeAlias = tuple[Sequence[Piece], ...]
 """The ways in which a library stores a layer, each a list of pieces in the order of the library.
@@ -38,13 +39,19 @@ Row: TypeAlias = Forms | Callable[[Any], Forms]
 def forms_of(layer: Layer, library: str) -> Forms:
     """The forms of a built layer in a library, from its table; a subclass has the row of its base."""
     row = next((TABLES[library][kind] for kind in type(layer).__mro__ if kind in TABLES[library]), _SAME)
-    return tuple(_with_all_variables(form, layer) for form in (row(layer) if callable(row) else row))
+    return tuple(_completed(form, layer) for form in (row(layer) if callable(row) else row))
 
 
-def _with_all_variables(form: Sequence[Piece], layer: Layer) -> Sequence[Piece]:
+def _completed(form: Sequence[Piece], layer: Layer) -> Sequence[Piece]:
+    """The form with the variables and inner layers of a layer that it does not mention."""
+    names = [*(variable.name for variable in layer.own_variables()), *(name for name, _ in layer.sublayers())]
     mentioned = {piece.ours for piece in form}
-    others = [variable.name for variable in layer.own_variables() if variable.name not in mentioned]
-    return (*form, *(Piece((name,), name) for name in others))
+    return (*form, *(Piece(place_of(name, ""), name) for name in names if name not in mentioned))
+
+
+def has_row(layer: Layer) -> bool:
+    """Whether the tables have a layer, which then has counterparts in the libraries."""
+    return isinstance(layer, tuple(_FLAX))
 
 
 def _row(*pieces: Piece, **names: str) -> Forms:
@@ -121,18 +128,14 @@ def _gates(theirs: str, ours: str, names: str) -> list[Piece]:
 
 
 def _flax_cell(inputs: str, states: str, biases: str, *others: Piece) -> Forms:
-    kernels = (*_gates("kernel", "kernel", inputs), *_gates("kernel", "recurrent_kernel", states))
-    return _row(*kernels, *_gates("bias", "bias", biases), *others)
+    of_inputs = (*_gates("kernel", "kernel", inputs), *_gates("bias", "bias", biases))
+    return _row(*of_inputs, *_gates("kernel", "recurrent_kernel", states), *others)
 
 
-def _torch_cell(*second_bias: Piece) -> Forms:
-    kernel = Piece(("weight_ih",), "kernel", np.transpose)
-    return _row(
-        kernel,
-        replace(kernel, theirs=("weight_hh",), ours="recurrent_kernel"),
-        Piece(("bias_ih",), "bias"),
-        *second_bias,
-    )
+def _keras_gates(name: str, row: Sequence[Part] = (), role: Role = "same") -> list[Piece]:
+    """The gates of a GRU of Keras, which has the update gate first; a row is one of the two rows of its biases."""
+    gates = ((_UPDATE, _RESET), (_RESET, _UPDATE), (_CANDIDATE, _CANDIDATE))
+    return [Piece((name,), name, np.atleast_2d, (*row, theirs), (ours,), role) for theirs, ours in gates]
 
 
 def _keras_kind(layer: RNN) -> str:
@@ -169,18 +172,24 @@ def _torch_attention(layer: MultiHeadAttention) -> Forms:
 
 
 _TORCH_CONV = _row(Piece(("weight",), "kernel", _channels_first))
-_RESET, _UPDATE, _CANDIDATE = (Part(at, 3) for at in range(3))
-# The gates of a GRU there and here: Keras has the update gate first. Its biases have a row for inputs and one for the state.
-_KERAS_GATES = ((_UPDATE, _RESET), (_RESET, _UPDATE), (_CANDIDATE, _CANDIDATE))
+_RESET, _UPDATE, _CANDIDATE = (Part(at, 3) for at in range(3))  # the gates of a GRU
 _OF_INPUTS, _OF_STATE = Part(0, 2, 0), Part(1, 2, 0)
+_TORCH_CELL = (
+    Piece(("weight_ih",), "kernel", np.transpose),
+    Piece(("weight_hh",), "recurrent_kernel", np.transpose),
+    Piece(("bias_ih",), "bias"),
+)
 _SECOND_BIAS = Piece(("bias_hh",), "bias", role="sum")
-_FLAX_NORM, _TORCH_NORM = _row(gamma="scale", beta="bias"), _row(gamma="weight", beta="bias")
-_KERAS_CELL = _row(kernel="kernel", recurrent_kernel="recurrent_kernel", bias="bias")
+_COUNTER = Piece(("num_batches_tracked",), "", role="counter")
+_LINEN_STATISTICS = (
+    Piece(("mean",), "moving_mean", collection="batch_stats"),
+    Piece(("var",), "moving_variance", collection="batch_stats"),
+)
 _NORMS = (LayerNorm, GroupNorm, InstanceNorm, RMSNorm)
 
-_NNX: dict[type, Row] = {
+_NNX: dict[type, Forms] = {
     **dict.fromkeys((Dense, DenseGeneral, Einsum, Conv, ConvTranspose, Embedding, RNN), _SAME),
-    **dict.fromkeys(_NORMS, _FLAX_NORM),
+    **dict.fromkeys(_NORMS, _row(gamma="scale", beta="bias")),
     BatchNorm: _row(gamma="scale", beta="bias", moving_mean="mean", moving_variance="var"),
     SimpleRNNCell: _flax_cell("dense_i", "dense_h", "dense_i"),
     LSTMCell: _flax_cell("ii if_ ig io", "hi hf hg ho", "hi hf hg ho") + _flax_cell("dense_i", "dense_h", "dense_h"),
@@ -188,13 +197,9 @@ _NNX: dict[type, Row] = {
     Bidirectional: _row(forward="forward_rnn", backward="backward_rnn"),
     MultiHeadAttention: _row(output="out"),
 }
-_FLAX: dict[type, Row] = {
+_FLAX: dict[type, Forms] = {
     **_NNX,
-    BatchNorm: _row(
-        Piece(("mean",), "moving_mean", collection="batch_stats"),
-        Piece(("var",), "moving_variance", collection="batch_stats"),
-        *_FLAX_NORM[0],
-    ),
+    BatchNorm: _row(*_LINEN_STATISTICS, gamma="scale", beta="bias"),
     # Weights of nnx can be read as those of linen, too.
     SimpleRNNCell: _flax_cell("i", "h", "i") + _NNX[SimpleRNNCell],
     LSTMCell: _flax_cell("ii if ig io", "hi hf hg ho", "hi hf hg ho") + _NNX[LSTMCell],
@@ -210,16 +215,10 @@ _KERAS: dict[type, Row] = {
     Embedding: _row(embedding="embeddings"),
     **dict.fromkeys((SimpleRNNCell, LSTMCell), _row(kernel="kernel", recurrent_kernel="recurrent_kernel", bias="bias")),
     GRUCell: _row(
-        *(Piece(("kernel",), "kernel", np.asarray, (theirs,), (ours,)) for theirs, ours in _KERAS_GATES),
-        *(
-            Piece(("recurrent_kernel",), "recurrent_kernel", np.asarray, (theirs,), (ours,))
-            for theirs, ours in _KERAS_GATES
-        ),
-        *(Piece(("bias",), "bias", np.atleast_2d, (_OF_INPUTS, theirs), (ours,)) for theirs, ours in _KERAS_GATES),
-        *(
-            Piece(("bias",), "bias", np.atleast_2d, (_OF_STATE, theirs), (ours,), "sum")
-            for theirs, ours in _KERAS_GATES[:2]
-        ),
+        *_keras_gates("kernel"),
+        *_keras_gates("recurrent_kernel"),
+        *_keras_gates("bias", (_OF_INPUTS,)),
+        *_keras_gates("bias", (_OF_STATE,), "sum")[:2],
         Piece(("bias",), "recurrent_bias", np.atleast_2d, (_OF_STATE, _CANDIDATE)),
     ),
     RNN: _keras_rnn,
@@ -233,17 +232,12 @@ _TORCH: dict[type, Row] = {
     Conv: _TORCH_CONV,
     ConvTranspose: _torch_transpose,
     Embedding: _row(embedding="weight"),
-    **dict.fromkeys(_NORMS, _TORCH_NORM),
-    BatchNorm: _row(
-        *_TORCH_NORM[0],
-        Piece(("num_batches_tracked",), "", role="counter"),
-        moving_mean="running_mean",
-        moving_variance="running_var",
-    ),
-    **dict.fromkeys((SimpleRNNCell, LSTMCell), _torch_cell(_SECOND_BIAS)),
-    GRUCell: _torch_cell(
-        replace(_SECOND_BIAS, their_parts=(_RESET,), our_parts=(_RESET,)),
-        replace(_SECOND_BIAS, their_parts=(_UPDATE,), our_parts=(_UPDATE,)),
+    **dict.fromkeys(_NORMS, _row(gamma="weight", beta="bias")),
+    BatchNorm: _row(_COUNTER, gamma="weight", beta="bias", moving_mean="running_mean", moving_variance="running_var"),
+    **dict.fromkeys((SimpleRNNCell, LSTMCell), _row(*_TORCH_CELL, _SECOND_BIAS)),
+    GRUCell: _row(
+        *_TORCH_CELL,
+        *(replace(_SECOND_BIAS, their_parts=(gate,), our_parts=(gate,)) for gate in (_RESET, _UPDATE)),
         Piece(("bias_hh",), "recurrent_bias", their_parts=(_CANDIDATE,)),
     ),
     RNN: _row(cell="l0"),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
 from supremum.errors import SupremumError, near_names, shown
-from supremum.nn.layer import Layer
-from supremum.nn.weights.conversions import TABLES
 from supremum.nn.weights.pieces import Array, Place, Shape
-from supremum.nn.weights.plans import Plan, is_inside, plan_of
+from supremum.nn.weights.plans import Plan, plan_of
 from supremum.nn.weights.trees import name_of
 
 _MOST_LINES = 40
@@ -70,15 +68,12 @@ def mismatch(
     return error
 
 
-def name_problems(plan: Plan, given: Mapping[Place, Array]) -> list[str]:
+def name_problems(plan: Plan) -> list[str]:
     """Describe missing arrays, arrays of other shapes, and arrays without a variable.
 
     The first of each kind have the nearest names, as many as a message shows; to find them for thousands takes minutes.
-
-    Args:
-        plan: the plan.
-        given: the arrays.
     """
+    given = plan.given
     wanted = plan.shapes()
     variables: dict[Place, dict[str, None]] = {}
     for piece in plan.pieces:
@@ -111,49 +106,36 @@ def _nearest(places: Mapping[Place, Shape], others: Mapping[Place, Shape], libra
     return near
 
 
-def fitting_names(plan: Plan, given: Mapping[Place, Array]) -> dict[str, str]:
+def fitting_names(plan: Plan) -> dict[str, str]:
     """Find the names of layers with which all arrays fit in shape, in the order of the layers; empty if there are none.
 
     Args:
         plan: the plan that does not fit; the names that the caller gave do not change.
-        given: the arrays.
     """
-    layer, library, places = plan.layer, plan.library, dict(plan.names)
-    free = {place: array.shape for place, array in given.items()}
-    misfits = {path: inner for path, inner in _units(layer) if not _take(plan, path, free)}
-    for path, inner in misfits.items():
+    places, layers, library = dict(plan.names), plan.layer.layers_by_path(), plan.library
+    free = dict(plan.given)
+    units = dict.fromkeys(piece.unit for piece in plan.pieces)
+    misfits = [unit for unit in units if not _take(plan, unit, free)]
+    for unit in misfits:
         bases = dict.fromkeys(place[:count] for place in _in_order(free, library) for count in range(len(place)))
-        fitting = (base for base in bases if _take(plan_of(inner, library, {"": base}, free), "", free))
-        base = None if path in plan.names else next(fitting, None)
+        fitting = (base for base in bases if _take(plan_of(layers[unit], library, {"": base}, free), "", free))
+        base = None if unit in places else next(fitting, None)
         if base is None:
             return {}
-        places[path] = base
-    if name_problems(plan_of(layer, library, places, given), given):
+        places[unit] = base
+    if name_problems(plan_of(plan.layer, library, places, plan.given)):
         return {}
     return {path: name_of(place, library) for path, place in places.items()}
 
 
-def _units(layer: Layer) -> Iterator[tuple[str, Layer]]:
-    """The layers that are named as a whole: those with counterparts in the libraries, and those with own variables."""
-    whole: list[str] = []
-    for path, inner in layer.layers_by_path().items():
-        if not inner.variables or any(is_inside(path, outer) for outer in whole[-1:]):
-            continue
-        if isinstance(inner, tuple(TABLES["flax"])):
-            whole.append(path)
-            yield path, inner
-        elif inner.own_variables():
-            yield path, inner
-
-
-def _take(plan: Plan, path: str, free: dict[Place, Shape]) -> bool:
-    """Remove the arrays of a layer from the free ones, if all of them are there in the right shapes."""
-    shapes = plan.shapes(path)
-    is_fitting = bool(shapes) and all(free.get(place) == shape for place, shape in shapes.items())
-    if is_fitting:
-        for place in shapes:
-            del free[place]
-    return is_fitting
+def _take(plan: Plan, unit: str, free: dict[Place, Array]) -> bool:
+    """Remove the arrays of a unit from the free ones, if all of them are there in the right shapes."""
+    shapes = plan.shapes(unit)
+    if any(place not in free or free[place].shape != shape for place, shape in shapes.items()):
+        return False
+    for place in shapes:
+        del free[place]
+    return True
 
 
 def _in_order(places: Iterable[Place], library: str) -> Iterable[Place]:

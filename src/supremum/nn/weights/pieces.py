@@ -19,13 +19,13 @@ class Part(NamedTuple):
     """One of the equal parts of an array along an axis.
 
     Args:
-        index: its number, from 0.
-        count: the number of parts.
+        number: its number, from 0.
+        of: the number of parts.
         axis: the axis.
     """
 
-    index: int
-    count: int
+    number: int
+    of: int
     axis: int = -1
 
 
@@ -44,6 +44,8 @@ class Piece:
             we do not have, which loading ignores and exporting writes as 0.
         collection: the collection of Flax linen.
         also: a pattern for the last part of the place of a layer, for layers that may have more than one name.
+        unit: the path of the layer whose weights get their names together: the outermost one with a row in the tables,
+            or the layer that has the variable. The plan knows it.
 
     >>> piece = Piece(("weight",), "kernel", np.transpose, their_parts=(Part(1, 2, 0),))
     >>> piece.their_shape((3, 4))
@@ -62,13 +64,14 @@ class Piece:
     role: Role = "same"
     collection: str = "params"
     also: str = ""
+    unit: str = ""
 
     def their_shape(self, ours: Shape) -> Shape:
         """The shape of their array, computed from the shape of the variable."""
         # An array without strides needs no memory.
         shape = list(self._seen(np.broadcast_to(np.zeros((), bool), ours)).shape)
         for part in self.their_parts:
-            shape[part.axis] *= part.count
+            shape[part.axis] *= part.of
         return tuple(shape)
 
     def load(self, theirs: Array, ours: Array) -> None:
@@ -89,6 +92,6 @@ class Piece:
 
 
 def _part_of(array: Array, parts: Sequence[Part]) -> Array:
-    for index, count, axis in parts:
-        array = np.split(array, count, axis)[index]
+    for number, of, axis in parts:
+        array = np.split(array, of, axis)[number]
     return array

@@ -10,7 +10,7 @@ from typing import Any
 from supremum.argument_checks import mapping, text
 from supremum.errors import UnknownNameError
 from supremum.nn.layer import Layer
-from supremum.nn.weights.conversions import forms_of
+from supremum.nn.weights.conversions import forms_of, has_row
 from supremum.nn.weights.pieces import Array, Piece, Place, Shape
 from supremum.nn.weights.trees import place_of
 
@@ -23,28 +23,25 @@ class Plan:
         layer: the model, with variables.
         library: the library.
         names: the places of layers in the library that the caller gave, by their paths in the model.
+        given: the arrays of the library by place; empty for an export.
         pieces: the pieces of all layers, in the order of the layers.
     """
 
     layer: Layer
     library: str
     names: Mapping[str, Place]
+    given: Mapping[Place, Array]
     pieces: Sequence[Piece]
 
-    def shapes(self, outer: str = "") -> dict[Place, Shape]:
-        """The shapes of the arrays that the other library must have for a layer and the layers inside it.
+    def shapes(self, unit: str | None = None) -> dict[Place, Shape]:
+        """The shapes of the arrays that the library must have.
 
         Args:
-            outer: the path of the layer.
+            unit: the unit to which the arrays must belong; None for all.
         """
         variables = self.layer.variables
-        pieces = [piece for piece in self.pieces if is_inside(piece.ours, outer) and piece.role in ("same", "sum")]
+        pieces = [piece for piece in self.pieces if piece.role in ("same", "sum") and unit in (None, piece.unit)]
         return {piece.theirs: piece.their_shape(variables[piece.ours].shape) for piece in pieces}
-
-
-def is_inside(path: str, outer: str) -> bool:
-    """Whether a path leads to something inside the layer at an outer path."""
-    return path != outer and (not outer or path.startswith(f"{outer}/"))
 
 
 def checked_names(layer: Layer, names: Any, library: str) -> dict[str, Place]:
@@ -68,19 +65,20 @@ def checked_names(layer: Layer, names: Any, library: str) -> dict[str, Place]:
     return places
 
 
-def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Collection[Place] = ()) -> Plan:
+def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
     """Plan where each variable of a model is in another library.
 
     Args:
         layer: the model, with variables.
         library: the library.
         names: the places of layers in the library, by their paths in the model; others follow from the tables.
-        given: the places of the given arrays. A layer has the form of which most pieces are among them.
+        given: the arrays by place; empty for an export. A layer has the form of which most pieces are among them.
     """
     known = {place[:count] for place in given for count in range(1, len(place) + 1)}
     places = {"": (), **names}
     free = set(layer.variables)
     pieces: list[Piece] = []
+    unit, is_whole = "", False
 
     def matches(form: Sequence[Piece]) -> int:
         return sum(piece.theirs in known for piece in form)
@@ -88,50 +86,46 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Colle
     for path, inner in layer.layers_by_path().items():
         if not inner.variables:
             continue
-        base = _place_of_layer(path, places)
-        forms = [_placed(form, path, base) for form in forms_of(inner, library)]
-        if any(is_inside(name, path) for name in names):
+        if not is_whole or not _is_inside(path, unit):
+            unit, is_whole = path, has_row(inner)
+        forms = [_placed(form, places[path], path, unit, known) for form in forms_of(inner, library)]
+        if any(_is_inside(name, path) for name in names):
             forms = forms[-1:]  # the caller has named inner layers, which the other forms do not have
         form = max(forms, key=matches)
         pieces += [piece for piece in form if piece.ours in free or piece.role == "counter"]
         free.difference_update(piece.ours for piece in form)
-        for piece in form:
-            same = [each for each in known if each[:-1] == piece.theirs[:-1] and fnmatchcase(each[-1], piece.also)]
-            is_renamed = piece.also and piece.theirs not in known and len(same) == 1
-            places.setdefault(piece.ours, same[0] if is_renamed else piece.theirs)
-    return Plan(layer, library, names, pieces)
+        places = {piece.ours: piece.theirs for piece in form} | places
+    return Plan(layer, library, names, given, pieces)
 
 
-def _place_of_layer(path: str, places: Mapping[str, Place]) -> Place:
-    """The known place of a layer, or that of the nearest outer layer with one, and the names from there."""
-    inner: Place = ()
-    while path not in places:
-        path, _, name = path.rpartition("/")
-        inner = (name, *inner)
-    return (*places[path], *inner)
+def _is_inside(path: str, outer: str) -> bool:
+    return path != outer and (not outer or path.startswith(f"{outer}/"))
 
 
-def _placed(form: Sequence[Piece], path: str, base: Place) -> Sequence[Piece]:
-    """The pieces of a layer with their places in both trees."""
+def _placed(form: Sequence[Piece], base: Place, path: str, unit: str, known: Collection[Place]) -> list[Piece]:
+    """The pieces of a layer with their places in both trees, where the layer has a base and a path."""
     outer = f"{path}/" if path else ""
-    return [replace(piece, theirs=(*base, *piece.theirs), ours=outer + piece.ours) for piece in form]
+    placed: list[Piece] = []
+    for piece in form:
+        theirs = (*base, *piece.theirs)
+        if piece.also and theirs not in known:
+            same = [each for each in known if each[:-1] == theirs[:-1] and fnmatchcase(each[-1], piece.also)]
+            theirs = same[0] if len(same) == 1 else theirs
+        placed.append(replace(piece, theirs=theirs, ours=outer + piece.ours, unit=unit))
+    return placed
 
 
-def plan_and_tree(
-    layer: Layer, library: str, names: Mapping[str, Place], tree: dict[Place, Array]
-) -> tuple[Plan, dict[Place, Array]]:
-    """Plan for given arrays, and return the plan and the arrays with the names that it has for them.
-
-    First parts that all names share are dropped if more arrays match without them.
+def plan_for(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
+    """Plan for arrays; first parts that all their names share are dropped if more arrays match without them.
 
     Args:
         layer: the model, with variables.
         library: the library.
         names: the places of layers in the library, by their paths in the model.
-        tree: the arrays.
+        given: the arrays.
     """
-    choices = [(plan_of(layer, library, names, tree), tree)]
-    while len({place[:1] for place in tree}) == 1 and all(len(place) > 1 for place in tree):
-        tree = {place[1:]: array for place, array in tree.items()}
-        choices.append((plan_of(layer, library, names, tree), tree))
-    return max(choices, key=lambda choice: len(choice[0].shapes().keys() & choice[1]))
+    plans = [plan_of(layer, library, names, given)]
+    while len({place[:1] for place in given}) == 1 and all(len(place) > 1 for place in given):
+        given = {place[1:]: array for place, array in given.items()}
+        plans.append(plan_of(layer, library, names, given))
+    return max(plans, key=lambda plan: len(plan.shapes().keys() & plan.given))

@@ -21,8 +21,11 @@ from supremum.nn.weights.conversions import TABLES
 from supremum.nn.weights.fitting import dtype_problem
 from supremum.nn.weights.mismatches import fitting_names, mismatch, name_problems
 from supremum.nn.weights.pieces import Array, Piece, Place
-from supremum.nn.weights.plans import Plan, checked_names, plan_and_tree, plan_of
-from supremum.nn.weights.trees import host_array, name_of, read_tree, write_tree
+from supremum.nn.weights.plans import Plan, checked_names, plan_for, plan_of
+from supremum.nn.weights.trees import name_of, read_tree, write_tree
+
+# The value of a counter, which no variable holds.
+_COUNTER = np.zeros((), "int64")
 
 
 def load_variables(
@@ -75,25 +78,21 @@ def load_variables(
             raise ArgumentError("names and cast need the library of the values; use source='flax'")
         assign_variables(layer, values)
         return
-    library = chosen("library", source, TABLES)
+    library, places = _checked(layer, source, names)
     is_rounded = flag("cast", cast)
-    variables = _built_variables(layer)
-    places = checked_names(layer, names, library)
     if isinstance(values, (list, tuple)) and library == "keras":
-        plan = plan_of(layer, library, places)
-        given = _in_order(plan, values)
-    else:
-        plan, given = plan_and_tree(layer, library, places, read_tree(values, library))
-    problems = name_problems(plan, given)
+        values = _by_name(plan_of(layer, library, places, {}), values)
+    plan = plan_for(layer, library, places, read_tree(values, library))
+    problems = name_problems(plan)
     if problems:
-        raise mismatch(plan, problems, fitting_names(plan, given))
+        raise mismatch(plan, problems, fitting_names(plan))
     loaded: dict[str, Any] = {}
     pieces_of: dict[str, list[Piece]] = {}
     for piece in plan.pieces:
         pieces_of.setdefault(piece.ours, []).append(piece)
-    for path, variable in variables.items():
+    for path, variable in layer.variables.items():
         try:
-            loaded[path] = _value(pieces_of[path], given, variable, library, is_rounded)
+            loaded[path] = _value(plan, pieces_of[path], variable, is_rounded)
         except ArgumentError as error:
             problems.append(str(error))
     if problems:
@@ -101,25 +100,23 @@ def load_variables(
     assign_variables(layer, loaded)
 
 
-def _built_variables(layer: Layer) -> dict[str, Variable]:
+def _checked(layer: Layer, library: str, names: Any) -> tuple[str, dict[str, Place]]:
+    """Check the library, that the layer is built, and the names, and split these."""
+    library = chosen("library", library, TABLES)
     if not as_layer(layer).built:
         raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
-    return layer.variables
+    return library, checked_names(layer, names, library)
 
 
-def _in_order(plan: Plan, values: Sequence[Any]) -> dict[Place, Array]:
-    """Take a list of arrays in the order of the layers."""
-    places = list(plan.shapes())
-    if len(places) != len(values):
-        names = listed(name_of(place, plan.library) for place in places)
-        raise mismatch(plan, [f"the list must have {len(places)} arrays, for {names}, got {len(values)}"])
-    arrays = [host_array(value, f"weights[{number}]") for number, value in enumerate(values)]
-    return dict(zip(places, arrays, strict=True))
+def _by_name(plan: Plan, values: Sequence[Any]) -> dict[str, Any]:
+    """Name a list of arrays, which are in the order of the layers."""
+    names = [name_of(place, plan.library) for place in plan.shapes()]
+    if len(names) != len(values):
+        raise mismatch(plan, [f"the list must have {len(names)} arrays, for {listed(names)}, got {len(values)}"])
+    return dict(zip(names, values, strict=True))
 
 
-def _value(
-    pieces: Sequence[Piece], given: Mapping[Place, Array], variable: Variable, library: str, is_rounded: bool
-) -> jax.Array:
+def _value(plan: Plan, pieces: Sequence[Piece], variable: Variable, is_rounded: bool) -> jax.Array:
     """Join the pieces of a variable, and cast the result to its dtype; sums are in at least float32.
 
     Raises:
@@ -128,15 +125,15 @@ def _value(
     wanted = as_format(variable.true_dtype)
     if pieces[0].role == "zero":
         return jnp.zeros(variable.shape, wanted.dtype)
-    names = list(dict.fromkeys(shown(name_of(piece.theirs, library)) for piece in pieces))
-    dtypes = {given[piece.theirs].dtype for piece in pieces}
+    names = list(dict.fromkeys(shown(name_of(piece.theirs, plan.library)) for piece in pieces))
+    arrays = [plan.given[piece.theirs] for piece in pieces]
+    dtypes = {array.dtype for array in arrays}
     if len(dtypes) > 1:
         raise ArgumentError(f"{' and '.join(names)} must have one dtype, got {listed(sorted(map(str, dtypes)))}")
-    (dtype,) = dtypes
     is_sum = any(piece.role == "sum" for piece in pieces)
-    value = np.zeros(variable.shape, at_least_float32(dtype) if is_sum else dtype)
-    for piece in pieces:
-        piece.load(given[piece.theirs], value)
+    value = np.zeros(variable.shape, at_least_float32(arrays[0].dtype) if is_sum else arrays[0].dtype)
+    for piece, array in zip(pieces, arrays, strict=True):
+        piece.load(array, value)
     problem = dtype_problem(value, wanted, is_rounded)
     if problem:
         raise ArgumentError(f"{names[0]} is {as_format(value.dtype)} and {shown(pieces[0].ours)} {wanted}: {problem}")
@@ -172,9 +169,9 @@ def export_variables(layer: Layer, to: str, *, names: Mapping[str, str] | None =
     >>> {collection: list(weights) for collection, weights in tree.items()}
     {'params': ['scale', 'bias'], 'batch_stats': ['mean', 'var']}
     """
-    library = chosen("library", to, TABLES)
-    values = {path: np.asarray(variable.read_stored()) for path, variable in _built_variables(layer).items()}
-    plan = plan_of(layer, library, checked_names(layer, names, library))
+    library, places = _checked(layer, to, names)
+    plan = plan_of(layer, library, places, {})
+    values = {path: np.asarray(variable.read_stored()) for path, variable in layer.variables.items()}
     pieces_of: dict[Place, list[Piece]] = {}
     for piece in plan.pieces:
         if piece.role != "zero":
@@ -186,20 +183,12 @@ def export_variables(layer: Layer, to: str, *, names: Mapping[str, str] | None =
             )
     arrays: dict[Place, Array] = {}
     for place, pieces in pieces_of.items():
-        if len(pieces) != math.prod(part.count for part in pieces[0].their_parts):  # some are of another layer
+        if len(pieces) != math.prod(part.of for part in pieces[0].their_parts):  # some are of another layer
             name = shown(name_of(place, library))
             raise ArgumentError(f"two weights get the name {name}; give the layers different names=")
-        outer = (pieces[0].collection,) if library == "flax" else ()
-        arrays[outer + place] = _array(pieces, values)
+        ours = [values.get(piece.ours, _COUNTER) for piece in pieces]
+        array = np.zeros(pieces[0].their_shape(ours[0].shape), np.result_type(*ours))
+        for piece, value in zip(pieces, ours, strict=True):
+            piece.export(value, array)
+        arrays[(pieces[0].collection, *place) if library == "flax" else place] = array
     return write_tree(arrays, library)
-
-
-def _array(pieces: Sequence[Piece], values: Mapping[str, Array]) -> Array:
-    """Join the pieces of an array of the library."""
-    if pieces[0].role == "counter":
-        return np.zeros((), np.int64)
-    shape = pieces[0].their_shape(values[pieces[0].ours].shape)
-    array = np.zeros(shape, np.result_type(*(values[piece.ours] for piece in pieces)))
-    for piece in pieces:
-        piece.export(values[piece.ours], array)
-    return array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -83,38 +83,30 @@ def read_tree(values: Any, library: str) -> dict[Place, Array]:
     if not isinstance(values, Mapping):
         kinds = "a nested dict of arrays or the path of a safetensors file"
         raise OperandError(f"the {library} weights must be {kinds}, got {shown(values)}")
-    found: dict[Place, Array] = {}
-    _collect(cast("Mapping[Any, Any]", values), (), library, found)
-    if library == "flax" and {place[0] for place in found} <= _COLLECTIONS and any(p[0] == "params" for p in found):
-        return {place[1:]: array for place, array in found.items()}
-    return found
+    arrays: dict[Place, Array] = {}
+    for place, value in _leaves(cast("Mapping[Any, Any]", values), (), library):
+        name = name_of(place, library)
+        if place in arrays:
+            raise ArgumentError(f"the {library} weights have {shown(name)} twice; leave one out")
+        arrays[place] = _host_array(value, name)
+    if library == "flax" and {"params"} <= {place[0] for place in arrays} <= _COLLECTIONS:
+        return {place[1:]: array for place, array in arrays.items()}
+    return arrays
 
 
-def _collect(values: Mapping[Any, Any], outer: Place, library: str, found: dict[Place, Array]) -> None:
+def _leaves(values: Mapping[Any, Any], outer: Place, library: str) -> Iterator[tuple[Place, Any]]:
     if len(outer) > DEEPEST:
         raise OperandError(f"the {library} weights must be nested at most {DEEPEST} levels deep")
     for key, value in values.items():
         place = (*outer, *place_of(str(key), library))
-        if place and _RANDOM_STATES.get(library) in place:
-            continue
         if isinstance(value, Mapping):
-            _collect(cast("Mapping[Any, Any]", value), place, library, found)
-        elif place in found:
-            raise ArgumentError(f"the {library} weights have {shown(name_of(place, library))} twice; leave one out")
-        else:
-            found[place] = host_array(value, name_of(place, library))
+            yield from _leaves(cast("Mapping[Any, Any]", value), place, library)
+        elif _RANDOM_STATES.get(library) not in place:
+            yield place, value
 
 
-def host_array(value: Any, name: str) -> Array:
-    """Convert an array of any library to one of NumPy.
-
-    Args:
-        value: an array of NumPy or JAX, a tensor of PyTorch on any device, or a variable of Flax or Keras.
-        name: its name, for the error.
-
-    Raises:
-        OperandError: for anything else.
-    """
+def _host_array(value: Any, name: str) -> Array:
+    """Convert to NumPy an array of NumPy or JAX, a tensor of PyTorch on any device, or a variable of Flax or Keras."""
     # Variables of Flax nnx, parameters of linen with axis names, and parameters of PyTorch on any device.
     for method in ("get_value", "unbox", "detach", "cpu"):
         bound: Callable[[], Any] | None = getattr(value, method, None)
@@ -160,8 +152,8 @@ def write_tree(arrays: Mapping[Place, Array], library: str) -> dict[str, Any]:
         library: the library.
 
     Returns:
-        For Flax nested dicts of JAX arrays; otherwise a dict by name, of tensors for PyTorch and NumPy arrays for Keras,
-        which share memory with the given ones.
+        For Flax nested dicts of JAX arrays; otherwise a dict by name, of tensors for PyTorch and NumPy arrays for
+        Keras, which share memory with the given ones.
 
     Raises:
         MissingPackageError: if PyTorch is asked for and not installed.
