@@ -49,14 +49,9 @@ def _completed(form: Sequence[Piece], layer: Layer) -> Sequence[Piece]:
     return (*form, *(Piece(place_of(name, ""), name) for name in names if name not in mentioned))
 
 
-def has_row(layer: Layer) -> bool:
-    """Whether the tables have a layer, which then has counterparts in the libraries."""
-    return isinstance(layer, tuple(_FLAX))
-
-
 def _row(*pieces: Piece, **names: str) -> Forms:
-    """One form of pieces, and of variables and layers that only have another name there: that name by the name here."""
-    return ((*pieces, *(Piece((theirs,), ours) for ours, theirs in names.items())),)
+    """One form: variables and layers that only have another name there, that name by the name here; then pieces."""
+    return ((*(Piece((theirs,), ours) for ours, theirs in names.items()), *pieces),)
 
 
 _SAME = _row()

@@ -30,14 +30,13 @@ def dtype_problem(array: Array, wanted: Format, cast: bool) -> str:
         return ""
     if found.category != wanted.category:
         return f"the variable is {wanted}"
-    is_rounded = cast and found.category == "float"
-    lost = first_lost(array, wanted, rounding=is_rounded)
+    is_float = found.category == "float"
+    lost = first_lost(array, wanted, rounding=cast and is_float)
     if not lost:
         return ""
-    if is_rounded:
+    if cast and is_float:
         return f"{wanted} cannot hold {lost}; give the layer a wider variable dtype"
-    fix = "; cast=True rounds it" if found.category == "float" else ""
-    return f"{wanted} cannot hold {lost} exactly{fix}"
+    return f"{wanted} cannot hold {lost} exactly{'; cast=True rounds it' if is_float else ''}"
 
 
 def first_lost(array: Array, wanted: Format, *, rounding: bool = True) -> str:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
-from supremum.argument_checks import mapping, text
-from supremum.errors import UnknownNameError
 from supremum.nn.layer import Layer
-from supremum.nn.weights.conversions import forms_of, has_row
+from supremum.nn.weights.conversions import TABLES, forms_of
 from supremum.nn.weights.pieces import Array, Piece, Place, Shape
-from supremum.nn.weights.trees import place_of
 
 
 @dataclass(frozen=True)
@@ -44,27 +40,6 @@ class Plan:
         return {piece.theirs: piece.their_shape(variables[piece.ours].shape) for piece in pieces}
 
 
-def checked_names(layer: Layer, names: Any, library: str) -> dict[str, Place]:
-    """Check the argument `names`, and split the names of the other library.
-
-    Args:
-        layer: the model.
-        names: names of layers in the library by their paths in the model, or None.
-        library: the library.
-
-    Raises:
-        UnknownNameError: for a path that the model does not have; a `ValueError`.
-        OperandError: for anything other than a mapping of strings; a `TypeError`.
-    """
-    paths = layer.layers_by_path()
-    places: dict[str, Place] = {}
-    for path, name in ({} if names is None else mapping("names", names, "{'dense': '0'}")).items():
-        if path not in paths:
-            raise UnknownNameError("layer", path, [each for each in paths if each], repr(layer))
-        places[path] = place_of(text(f"names[{path!r}]", name), library)
-    return places
-
-
 def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
     """Plan where each variable of a model is in another library.
 
@@ -87,14 +62,15 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
         if not inner.variables:
             continue
         if not is_whole or not _is_inside(path, unit):
-            unit, is_whole = path, has_row(inner)
+            unit, is_whole = path, isinstance(inner, tuple(TABLES[library]))
         forms = [_placed(form, places[path], path, unit, known) for form in forms_of(inner, library)]
         if any(_is_inside(name, path) for name in names):
             forms = forms[-1:]  # the caller has named inner layers, which the other forms do not have
         form = max(forms, key=matches)
         pieces += [piece for piece in form if piece.ours in free or piece.role == "counter"]
         free.difference_update(piece.ours for piece in form)
-        places = {piece.ours: piece.theirs for piece in form} | places
+        for piece in form:
+            places.setdefault(piece.ours, piece.theirs)
     return Plan(layer, library, names, given, pieces)
 
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import chosen, flag
+from supremum.argument_checks import chosen, flag, mapping, text
 from supremum.arrays import converted
-from supremum.errors import ArgumentError, listed, shown
+from supremum.errors import ArgumentError, UnknownNameError, listed, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.layer import Layer, as_layer
 from supremum.nn.stateless_call import assign_variables
@@ -21,8 +21,8 @@ from supremum.nn.weights.conversions import TABLES
 from supremum.nn.weights.fitting import dtype_problem
 from supremum.nn.weights.mismatches import fitting_names, mismatch, name_problems
 from supremum.nn.weights.pieces import Array, Piece, Place
-from supremum.nn.weights.plans import Plan, checked_names, plan_for, plan_of
-from supremum.nn.weights.trees import name_of, read_tree, write_tree
+from supremum.nn.weights.plans import Plan, plan_for, plan_of
+from supremum.nn.weights.trees import name_of, place_of, read_tree, write_tree
 
 # The value of a counter, which no variable holds.
 _COUNTER = np.zeros((), "int64")
@@ -101,11 +101,17 @@ def load_variables(
 
 
 def _checked(layer: Layer, library: str, names: Any) -> tuple[str, dict[str, Place]]:
-    """Check the library, that the layer is built, and the names, and split these."""
+    """Check the library, that the layer is built, and the names of layers, and split these."""
     library = chosen("library", library, TABLES)
     if not as_layer(layer).built:
         raise UninitializedError(f"{shown(layer)} has no variables yet; create them with nn.initialize(layer, x)")
-    return library, checked_names(layer, names, library)
+    paths = layer.layers_by_path()
+    places: dict[str, Place] = {}
+    for path, name in ({} if names is None else mapping("names", names, "{'dense': '0'}")).items():
+        if path not in paths:
+            raise UnknownNameError("layer", path, [each for each in paths if each], repr(layer))
+        places[path] = place_of(text(f"names[{path!r}]", name), library)
+    return library, places
 
 
 def _by_name(plan: Plan, values: Sequence[Any]) -> dict[str, Any]:
@@ -126,14 +132,14 @@ def _value(plan: Plan, pieces: Sequence[Piece], variable: Variable, is_rounded: 
     if pieces[0].role == "zero":
         return jnp.zeros(variable.shape, wanted.dtype)
     names = list(dict.fromkeys(shown(name_of(piece.theirs, plan.library)) for piece in pieces))
-    arrays = [plan.given[piece.theirs] for piece in pieces]
-    dtypes = {array.dtype for array in arrays}
-    if len(dtypes) > 1:
-        raise ArgumentError(f"{' and '.join(names)} must have one dtype, got {listed(sorted(map(str, dtypes)))}")
+    formats = {str(as_format(plan.given[piece.theirs].dtype)) for piece in pieces}
+    if len(formats) > 1:
+        raise ArgumentError(f"{' and '.join(names)} must have one dtype, got {listed(sorted(formats))}")
     is_sum = any(piece.role == "sum" for piece in pieces)
-    value = np.zeros(variable.shape, at_least_float32(arrays[0].dtype) if is_sum else arrays[0].dtype)
-    for piece, array in zip(pieces, arrays, strict=True):
-        piece.load(array, value)
+    dtype = as_format(formats.pop()).dtype
+    value = np.zeros(variable.shape, at_least_float32(dtype) if is_sum else dtype)
+    for piece in pieces:
+        piece.load(plan.given[piece.theirs], value)
     problem = dtype_problem(value, wanted, is_rounded)
     if problem:
         raise ArgumentError(f"{names[0]} is {as_format(value.dtype)} and {shown(pieces[0].ours)} {wanted}: {problem}")

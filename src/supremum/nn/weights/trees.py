@@ -22,7 +22,7 @@ from supremum.nn.weights.pieces import Array, Place
 
 # PyTorch has the number of a recurrent layer, and its direction, at the end: `weight_ih_l0_reverse`.
 _RECURRENT = re.compile(r"((?:weight|bias)_(?:ih|hh))_(l\d+(?:_reverse)?)")
-_COLLECTIONS = {"params", "batch_stats"}
+_COLLECTIONS = {("params",), ("batch_stats",)}
 # Random states, which are not weights.
 _RANDOM_STATES = {"flax": "rngs", "nnx": "rngs", "keras": "seed_generator_state"}
 
@@ -89,7 +89,7 @@ def read_tree(values: Any, library: str) -> dict[Place, Array]:
         if place in arrays:
             raise ArgumentError(f"the {library} weights have {shown(name)} twice; leave one out")
         arrays[place] = _host_array(value, name)
-    if library == "flax" and {"params"} <= {place[0] for place in arrays} <= _COLLECTIONS:
+    if library == "flax" and {("params",)} <= {place[:1] for place in arrays} <= _COLLECTIONS:
         return {place[1:]: array for place, array in arrays.items()}
     return arrays
 
