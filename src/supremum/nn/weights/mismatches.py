@@ -77,7 +77,8 @@ def name_problems(plan: Plan) -> list[str]:
     wanted = plan.shapes()
     variables: dict[Place, dict[str, None]] = {}
     for piece in plan.pieces:
-        variables.setdefault(piece.theirs, {})[shown(piece.ours)] = None
+        if piece.role != "zero":
+            variables.setdefault(piece.theirs, {})[shown(piece.ours)] = None
     unused = {place: array.shape for place, array in given.items() if place not in variables}
     missing = {place: shape for place, shape in wanted.items() if place not in given}
     near = _nearest(missing, unused, plan.library) | _nearest(unused, missing, plan.library)

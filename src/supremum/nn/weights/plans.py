@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 
 from supremum.nn.layer import Layer
+from supremum.nn.variables import Variable
 from supremum.nn.weights.conversions import TABLES, forms_of
 from supremum.nn.weights.pieces import Array, Piece, Place, Shape
 
@@ -16,7 +18,8 @@ class Plan:
     """The pieces of a model in another library, with their places in both.
 
     Args:
-        layer: the model, with variables.
+        layer: the model.
+        variables: its variables by path.
         library: the library.
         names: the places of layers in the library that the caller gave, by their paths in the model.
         given: the arrays of the library by place; empty for an export.
@@ -24,6 +27,7 @@ class Plan:
     """
 
     layer: Layer
+    variables: Mapping[str, Variable]
     library: str
     names: Mapping[str, Place]
     given: Mapping[Place, Array]
@@ -35,9 +39,8 @@ class Plan:
         Args:
             unit: the unit to which the arrays must belong; None for all.
         """
-        variables = self.layer.variables
         pieces = [piece for piece in self.pieces if piece.role in ("same", "sum") and unit in (None, piece.unit)]
-        return {piece.theirs: piece.their_shape(variables[piece.ours].shape) for piece in pieces}
+        return {piece.theirs: piece.their_shape(self.variables[piece.ours].shape) for piece in pieces}
 
 
 def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
@@ -49,14 +52,19 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
         names: the places of layers in the library, by their paths in the model; others follow from the tables.
         given: the arrays by place; empty for an export. A layer has the form of which most pieces are among them.
     """
-    known = {place[:count] for place in given for count in range(1, len(place) + 1)}
     places = {"": (), **names}
-    free = set(layer.variables)
+    variables = layer.variables
+    free = set(variables)
     pieces: list[Piece] = []
     unit, is_whole = "", False
 
+    @cache  # most models do not need it
+    def known() -> set[Place]:
+        """The places of the given arrays, and of all layers around them."""
+        return {place[:count] for place in given for count in range(1, len(place) + 1)}
+
     def matches(form: Sequence[Piece]) -> int:
-        return sum(piece.theirs in known for piece in form)
+        return sum(piece.theirs in known() for piece in form)
 
     for path, inner in layer.layers_by_path().items():
         if not inner.variables:
@@ -66,26 +74,26 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
         forms = [_placed(form, places[path], path, unit, known) for form in forms_of(inner, library)]
         if any(_is_inside(name, path) for name in names):
             forms = forms[-1:]  # the caller has named inner layers, which the other forms do not have
-        form = max(forms, key=matches)
+        form = max(forms, key=matches) if len(forms) > 1 else forms[0]
         pieces += [piece for piece in form if piece.ours in free or piece.role == "counter"]
         free.difference_update(piece.ours for piece in form)
         for piece in form:
             places.setdefault(piece.ours, piece.theirs)
-    return Plan(layer, library, names, given, pieces)
+    return Plan(layer, variables, library, names, given, pieces)
 
 
 def _is_inside(path: str, outer: str) -> bool:
     return path != outer and (not outer or path.startswith(f"{outer}/"))
 
 
-def _placed(form: Sequence[Piece], base: Place, path: str, unit: str, known: Collection[Place]) -> list[Piece]:
+def _placed(form: Sequence[Piece], base: Place, path: str, unit: str, known: Callable[[], set[Place]]) -> list[Piece]:
     """The pieces of a layer with their places in both trees, where the layer has a base and a path."""
     outer = f"{path}/" if path else ""
     placed: list[Piece] = []
     for piece in form:
         theirs = (*base, *piece.theirs)
-        if piece.also and theirs not in known:
-            same = [each for each in known if each[:-1] == theirs[:-1] and fnmatchcase(each[-1], piece.also)]
+        if piece.also and theirs not in known():
+            same = [each for each in known() if each[:-1] == theirs[:-1] and fnmatchcase(each[-1], piece.also)]
             theirs = same[0] if len(same) == 1 else theirs
         placed.append(replace(piece, theirs=theirs, ours=outer + piece.ours, unit=unit))
     return placed

@@ -90,7 +90,7 @@ def load_variables(
     pieces_of: dict[str, list[Piece]] = {}
     for piece in plan.pieces:
         pieces_of.setdefault(piece.ours, []).append(piece)
-    for path, variable in layer.variables.items():
+    for path, variable in plan.variables.items():
         try:
             loaded[path] = _value(plan, pieces_of[path], variable, is_rounded)
         except ArgumentError as error:
@@ -177,7 +177,7 @@ def export_variables(layer: Layer, to: str, *, names: Mapping[str, str] | None =
     """
     library, places = _checked(layer, to, names)
     plan = plan_of(layer, library, places, {})
-    values = {path: np.asarray(variable.read_stored()) for path, variable in layer.variables.items()}
+    values = {path: np.asarray(variable.read_stored()) for path, variable in plan.variables.items()}
     pieces_of: dict[Place, list[Piece]] = {}
     for piece in plan.pieces:
         if piece.role != "zero":
