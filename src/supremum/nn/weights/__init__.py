@@ -1,8 +1,7 @@
 """Weights from and for other libraries: Flax, Keras and PyTorch."""
 
-from supremum.nn.weights.export import export_variables
 from supremum.nn.weights.fitting import first_lost
-from supremum.nn.weights.load import built_variables, load_variables
 from supremum.nn.weights.mismatches import WeightMismatchError
+from supremum.nn.weights.transfer import built_variables, export_variables, load_variables
 
 __all__ = ["WeightMismatchError", "built_variables", "export_variables", "first_lost", "load_variables"]

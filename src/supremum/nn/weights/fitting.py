@@ -6,7 +6,7 @@ import numpy as np
 
 from supremum.arrays import converted
 from supremum.formats import Format, as_format
-from supremum.nn.weights.steps import Array
+from supremum.nn.weights.pieces import Array
 
 
 def dtype_problem(array: Array, wanted: Format, cast: bool) -> str:
@@ -26,32 +26,26 @@ def dtype_problem(array: Array, wanted: Format, cast: bool) -> str:
     'float16 cannot hold 1000000.0; give the layer a wider variable dtype'
     """
     found = as_format(array.dtype)
-    if found == wanted or (found.is_inexact == wanted.is_inexact and wanted.holds(found)):
+    if found.is_inexact == wanted.is_inexact and wanted.holds(found):
         return ""
     if found.category != wanted.category:
         return f"the variable is {wanted}"
-    inexact = first_inexact(array, wanted)
-    if not inexact:
+    is_float = found.category == "float"
+    lost = first_lost(array, wanted, rounding=cast and is_float)
+    if not lost:
         return ""
-    if found.category != "float":
-        return f"{wanted} cannot hold {inexact} exactly"
-    if not cast:
-        return f"{wanted} cannot hold {inexact} exactly; cast=True rounds it"
-    lost = first_lost(array, wanted)
-    return f"{wanted} cannot hold {lost}; give the layer a wider variable dtype" if lost else ""
+    if cast and is_float:
+        return f"{wanted} cannot hold {lost}; give the layer a wider variable dtype"
+    return f"{wanted} cannot hold {lost} exactly{'; cast=True rounds it' if is_float else ''}"
 
 
-def first_inexact(array: Array, wanted: Format) -> str:
-    """The first value of an array that a cast would change; empty if there is none."""
-    with np.errstate(all="ignore"):
-        after = converted(converted(array, wanted.dtype), array.dtype).reshape(-1)
-        before = array.reshape(-1)
-        changed = (before != after) & ~((before != before) & (after != after))  # NaN differs from itself
-    return str(before[changed][0]) if np.any(changed) else ""
-
-
-def first_lost(array: Array, wanted: Format) -> str:
+def first_lost(array: Array, wanted: Format, *, rounding: bool = True) -> str:
     """The first value that a cast would make infinite or NaN, or finite again; empty if there is none.
+
+    Args:
+        array: the array.
+        wanted: the format that it is cast to.
+        rounding: whether a finite value may become another one.
 
     >>> (
     ...     first_lost(np.array([1.0, 1e6]), as_format("float16")),
@@ -59,11 +53,13 @@ def first_lost(array: Array, wanted: Format) -> str:
     ... )
     ('1000000.0', '')
     """
-    wide = as_format("float64").dtype
+    if rounding:
+        array = converted(array, np.dtype("float64"))
     with np.errstate(all="ignore"):
-        before = converted(array, wide).reshape(-1)
-        after = converted(converted(array, wanted.dtype), wide).reshape(-1)
-        is_kept = (np.isnan(before) == np.isnan(after)) & (np.isinf(before) == np.isinf(after))
-        if not wanted.inf:  # some of these formats saturate at their largest number
-            is_kept &= ~(np.abs(before) > wanted.max)
-    return "" if is_kept.all() else str(before[~is_kept][0])
+        before = array.reshape(-1)
+        after = converted(converted(before, wanted.dtype), before.dtype)
+        is_lost = (before != after) & ~((before != before) & (after != after))  # NaN differs from itself
+        if rounding:
+            is_in_range = np.abs(before) <= wanted.max  # formats without infinity may saturate at their largest number
+            is_lost &= ~(np.isfinite(before) & np.isfinite(after) & (is_in_range | wanted.inf))
+    return str(before[is_lost][0]) if np.any(is_lost) else ""

@@ -1,18 +1,16 @@
-"""The error for weights of another library that do not fit a model, and its lines."""
+"""The error for weights that do not fit a model: what does not fit, and the names of layers with which all would."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 
-import numpy as np
-
 from supremum.errors import SupremumError, near_names, shown
-from supremum.nn.layer import Layer
-from supremum.nn.weights.plans import Placed, Plan
-from supremum.nn.weights.steps import Array
-from supremum.nn.weights.trees import Place, name_of
+from supremum.nn.weights.pieces import Array, Place, Shape
+from supremum.nn.weights.plans import Plan, plan_of
+from supremum.nn.weights.trees import name_of
 
 _MOST_LINES = 40
 _MOST_NAMES = 20
@@ -47,86 +45,104 @@ class WeightMismatchError(SupremumError, ValueError):
     names: Mapping[str, str] = MappingProxyType({})
 
 
-def mismatch(layer: Layer, library: str, problems: Sequence[str], names: Mapping[str, str]) -> WeightMismatchError:
+def mismatch(
+    plan: Plan, problems: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
+) -> WeightMismatchError:
     """Make the error.
 
     Args:
-        layer: the model.
-        library: the other library.
+        plan: the plan of the model.
         problems: what is wrong.
         names: names of layers that would fit; empty if there are none.
     """
-    lines = [
-        *problems[:_MOST_LINES],
-        *([f"... and {len(problems) - _MOST_LINES} more"] * (len(problems) > _MOST_LINES)),
-    ]
-    fix = ""
+    model = shown(plan.layer)
+    lines = [f"the {plan.library} weights do not fit {model}, which was not changed:", *problems[:_MOST_LINES]]
+    if len(problems) > _MOST_LINES:
+        lines.append(f"... and {len(problems) - _MOST_LINES} more")
+    message = "\n  ".join(lines)
     if names:
         fits = f"names={dict(names)!r}" if len(names) <= _MOST_NAMES else "names=error.names"
-        fix = f"\nall shapes fit with {fits}; check the order of layers with equal shapes"
-    error = WeightMismatchError(
-        f"the {library} weights do not fit {shown(layer)}, which was not changed:\n  " + "\n  ".join(lines) + fix
-    )
+        message += f"\nall shapes fit with {fits}; check the order of layers with equal shapes"
+    error = WeightMismatchError(message)
     error.problems, error.names = tuple(problems), names
     return error
 
 
-def expected_shapes(placed: Placed, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The shapes of a weight's arrays in the other library.
-
-    Args:
-        placed: the weight.
-        shapes: the shape of each variable by path.
-    """
-    # Arrays without strides need no memory until a step reshapes or joins them.
-    ours = [np.broadcast_to(np.zeros((), bool), shapes[path]) for path in placed.ours]
-    return [array.shape for array in placed.weight.export(ours)]
-
-
-def name_problems(
-    plan: Plan, given: Mapping[Place, Array], library: str, shapes: Mapping[str, tuple[int, ...]]
-) -> list[str]:
+def name_problems(plan: Plan) -> list[str]:
     """Describe missing arrays, arrays of other shapes, and arrays without a variable.
 
     The first of each kind have the nearest names, as many as a message shows; to find them for thousands takes minutes.
-
-    Args:
-        plan: the plan.
-        given: the arrays.
-        library: the library.
-        shapes: the shape of each variable by path.
     """
-    wanted = dict(_wanted(plan, shapes))
-    known = {*wanted, *(place for place, _ in plan.buffers)}
-    unused = {place: given[place].shape for place in given if place not in known}
-    missing = {place: shape for place, (_, shape) in wanted.items() if place not in given}
+    given = plan.given
+    wanted = plan.shapes()
+    variables: dict[Place, dict[str, None]] = {}
+    for piece in plan.pieces:
+        if piece.role != "zero":
+            variables.setdefault(piece.theirs, {})[shown(piece.ours)] = None
+    unused = {place: array.shape for place, array in given.items() if place not in variables}
+    missing = {place: shape for place, shape in wanted.items() if place not in given}
+    near = _nearest(missing, unused, plan.library) | _nearest(unused, missing, plan.library)
     lines: list[str] = []
-    near = {place: _nearest(place, missing[place], unused, library) for place in islice(missing, _MOST_LINES)}
-    near |= {place: _nearest(place, unused[place], missing, library) for place in islice(unused, _MOST_LINES)}
-    for place, (ours, shape) in wanted.items():
-        what = f"{shown(name_of(place, library))} of shape {shape} for {ours}"
-        if place not in given:
+    for place, shape in wanted.items():
+        what = f"{shown(name_of(place, plan.library))} of shape {shape} for {' and '.join(variables[place])}"
+        if place in missing:
             lines.append(f"{what} is missing{near.get(place, '')}")
         elif given[place].shape != shape:
             lines.append(f"{what} has shape {given[place].shape}")
     for place, shape in unused.items():
-        name = shown(name_of(place, library))
+        name = shown(name_of(place, plan.library))
         lines.append(f"{name} of shape {shape} has no variable{near.get(place, '')}")
     return lines
 
 
-def _wanted(plan: Plan, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[Place, tuple[str, tuple[int, ...]]]]:
-    """The place of each array of a plan, with its variables and its shape."""
-    for placed in plan.weights:
-        ours = " and ".join(map(shown, placed.ours))
-        for place, shape in zip(placed.theirs, expected_shapes(placed, shapes), strict=True):
-            yield place, (ours, shape)
+def _nearest(places: Mapping[Place, Shape], others: Mapping[Place, Shape], library: str) -> dict[Place, str]:
+    """For the first places, the names that look like theirs, or else those of arrays with their shapes."""
+    names = {name_of(place, library): shape for place, shape in others.items()}
+    near: dict[Place, str] = {}
+    for place, shape in islice(places.items(), _MOST_LINES):
+        name = name_of(place, library)
+        same = [each for each in names if names[each] == shape]
+        found = near_names(name, same) or near_names(name, names) or same[:3]
+        near[place] = f", nearest {' or '.join(map(shown, found))}" if found else ""
+    return near
 
 
-def _nearest(place: Place, shape: tuple[int, ...], others: Mapping[Place, tuple[int, ...]], library: str) -> str:
-    """The names that look like a missing name, or else those of arrays with its shape."""
-    names = {name_of(each, library): size for each, size in others.items()}
-    name = name_of(place, library)
-    near = near_names(name, [each for each in names if names[each] == shape]) or near_names(name, names)
-    near = near or tuple(each for each in names if names[each] == shape)[:3]
-    return f", nearest {' or '.join(map(shown, near))}" if near else ""
+def fitting_names(plan: Plan) -> dict[str, str]:
+    """Find the names of layers with which all arrays fit in shape, in the order of the layers; empty if there are none.
+
+    Args:
+        plan: the plan that does not fit; the names that the caller gave do not change.
+    """
+    places, layers, library = dict(plan.names), plan.layer.layers_by_path(), plan.library
+    free = dict(plan.given)
+    units = dict.fromkeys(piece.unit for piece in plan.pieces)
+    misfits = [unit for unit in units if not _take(plan, unit, free)]
+    for unit in misfits:
+        bases = dict.fromkeys(place[:count] for place in _in_order(free, library) for count in range(len(place)))
+        fitting = (base for base in bases if _take(plan_of(layers[unit], library, {"": base}, free), "", free))
+        base = None if unit in places else next(fitting, None)
+        if base is None:
+            return {}
+        places[unit] = base
+    if name_problems(plan_of(plan.layer, library, places, plan.given)):
+        return {}
+    return {path: name_of(place, library) for path, place in places.items()}
+
+
+def _take(plan: Plan, unit: str, free: dict[Place, Array]) -> bool:
+    """Remove the arrays of a unit from the free ones, if all of them are there in the right shapes."""
+    shapes = plan.shapes(unit)
+    if any(place not in free or free[place].shape != shape for place, shape in shapes.items()):
+        return False
+    for place in shapes:
+        del free[place]
+    return True
+
+
+def _in_order(places: Iterable[Place], library: str) -> Iterable[Place]:
+    """Order the places of Flax by the numbers in them; JAX has sorted them by letters, `Dense_10` before `Dense_2`."""
+    return sorted(places, key=lambda place: list(map(_by_numbers, place))) if library in ("flax", "nnx") else places
+
+
+def _by_numbers(part: str) -> list[str | int]:
+    return [int(each) if each.isdecimal() else each for each in re.split(r"(\d+)", part)]

@@ -1,182 +1,115 @@
-"""Plans: which arrays of another library belong to which variables of a model."""
+"""The plan of a transfer: which arrays of another library belong to which variables of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from functools import cache
 
-from supremum.argument_checks import mapping, text
-from supremum.errors import UnknownNameError
 from supremum.nn.layer import Layer
 from supremum.nn.variables import Variable
-from supremum.nn.weights.conversions import forms_of
-from supremum.nn.weights.forms import Form, Weight
-from supremum.nn.weights.trees import Place, place_of
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A weight with its place in both trees.
-
-    Args:
-        weight: the names and the conversion.
-        theirs: the places of its arrays in the other library.
-        ours: the paths of its variables in the model.
-    """
-
-    weight: Weight
-    theirs: tuple[Place, ...]
-    ours: tuple[str, ...]
+from supremum.nn.weights.conversions import TABLES, forms_of
+from supremum.nn.weights.pieces import Array, Piece, Place, Shape
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The weights of a model in another library, in the order of the layers.
-
-    Args:
-        weights: the weights.
-        buffers: arrays of the library without a variable, with the value that is written.
-    """
-
-    weights: tuple[Placed, ...] = ()
-    buffers: tuple[tuple[Place, Any], ...] = ()
-
-    @property
-    def places(self) -> list[Place]:
-        """The places of all weights in the other library."""
-        return [place for placed in self.weights for place in placed.theirs]
-
-    def __add__(self, other: Plan) -> Plan:
-        return Plan(self.weights + other.weights, self.buffers + other.buffers)
-
-
-@dataclass(frozen=True)
-class Search:
-    """What a plan depends on besides the model.
-
-    Args:
-        library: the library.
-        names: the places of layers in the library, by their paths in the model; others follow from the table.
-        given: the places of the given arrays; None if there are none, as for exports.
-    """
-
-    library: str
-    names: Mapping[str, Place]
-    given: Collection[Place] | None = None
-
-
-def checked_names(layer: Layer, names: Any, library: str) -> dict[str, Place]:
-    """Check the argument `names`, and split the names of the other library.
+    """The pieces of a model in another library, with their places in both.
 
     Args:
         layer: the model.
-        names: names of layers in the library by their paths in the model, or None.
+        variables: its variables by path.
         library: the library.
-
-    Raises:
-        UnknownNameError: for a path that the model does not have; a `ValueError`.
-        OperandError: for anything other than a mapping of strings; a `TypeError`.
+        names: the places of layers in the library that the caller gave, by their paths in the model.
+        given: the arrays of the library by place; empty for an export.
+        pieces: the pieces of all layers, in the order of the layers.
     """
-    paths = layer.layers_by_path()
-    found: dict[str, Place] = {}
-    for path, name in ({} if names is None else mapping("names", names, "{'dense': '0'}")).items():
-        if path not in paths:
-            raise UnknownNameError("layer", path, [each for each in paths if each], repr(layer))
-        found[path] = place_of(text(f"names[{path!r}]", name), library)
-    return found
+
+    layer: Layer
+    variables: Mapping[str, Variable]
+    library: str
+    names: Mapping[str, Place]
+    given: Mapping[Place, Array]
+    pieces: Sequence[Piece]
+
+    def shapes(self, unit: str | None = None) -> dict[Place, Shape]:
+        """The shapes of the arrays that the library must have.
+
+        Args:
+            unit: the unit to which the arrays must belong; None for all.
+        """
+        pieces = [piece for piece in self.pieces if piece.role in ("same", "sum") and unit in (None, piece.unit)]
+        return {piece.theirs: piece.their_shape(self.variables[piece.ours].shape) for piece in pieces}
 
 
-def plan_of(layer: Layer, search: Search) -> Plan:
+def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
     """Plan where each variable of a model is in another library.
 
     Args:
         layer: the model, with variables.
-        search: the library, and the names and arrays that are known.
+        library: the library.
+        names: the places of layers in the library, by their paths in the model; others follow from the tables.
+        given: the arrays by place; empty for an export. A layer has the form of which most pieces are among them.
     """
-    first = {id(each): path for path, each in layer.layers_by_path().items()}
-    return _Planner(search, first, layer.variables).plan("", layer, search.names.get("", ()), search.names, frozenset())
+    places = {"": (), **names}
+    variables = layer.variables
+    free = set(variables)
+    pieces: list[Piece] = []
+    unit, is_whole = "", False
+
+    @cache  # most models do not need it
+    def known() -> set[Place]:
+        """The places of the given arrays, and of all layers around them."""
+        return {place[:count] for place in given for count in range(1, len(place) + 1)}
+
+    def matches(form: Sequence[Piece]) -> int:
+        return sum(piece.theirs in known() for piece in form)
+
+    for path, inner in layer.layers_by_path().items():
+        if not inner.variables:
+            continue
+        if not is_whole or not _is_inside(path, unit):
+            unit, is_whole = path, isinstance(inner, tuple(TABLES[library]))
+        forms = [_placed(form, places[path], path, unit, known) for form in forms_of(inner, library)]
+        if any(_is_inside(name, path) for name in names):
+            forms = forms[-1:]  # the caller has named inner layers, which the other forms do not have
+        form = max(forms, key=matches) if len(forms) > 1 else forms[0]
+        pieces += [piece for piece in form if piece.ours in free or piece.role == "counter"]
+        free.difference_update(piece.ours for piece in form)
+        for piece in form:
+            places.setdefault(piece.ours, piece.theirs)
+    return Plan(layer, variables, library, names, given, pieces)
 
 
-@dataclass(frozen=True)
-class _Planner:
-    """The parts of a search that are the same for all layers.
+def _is_inside(path: str, outer: str) -> bool:
+    return path != outer and (not outer or path.startswith(f"{outer}/"))
+
+
+def _placed(form: Sequence[Piece], base: Place, path: str, unit: str, known: Callable[[], set[Place]]) -> list[Piece]:
+    """The pieces of a layer with their places in both trees, where the layer has a base and a path."""
+    outer = f"{path}/" if path else ""
+    placed: list[Piece] = []
+    for piece in form:
+        theirs = (*base, *piece.theirs)
+        if piece.also and theirs not in known():
+            same = [each for each in known() if each[:-1] == theirs[:-1] and fnmatchcase(each[-1], piece.also)]
+            theirs = same[0] if len(same) == 1 else theirs
+        placed.append(replace(piece, theirs=theirs, ours=outer + piece.ours, unit=unit))
+    return placed
+
+
+def plan_for(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
+    """Plan for arrays; first parts that all their names share are dropped if more arrays match without them.
 
     Args:
-        search: the search.
-        first: the first path of each layer by its id; a shared layer counts only there.
-        variables: the variables of the model by path.
+        layer: the model, with variables.
+        library: the library.
+        names: the places of layers in the library, by their paths in the model.
+        given: the arrays.
     """
-
-    search: Search
-    first: Mapping[int, str]
-    variables: Mapping[str, Variable]
-
-    def plan(self, path: str, layer: Layer, base: Place, names: Mapping[str, Place], done: frozenset[str]) -> Plan:
-        """Plan the weights of a layer and the layers inside it, in the form of which most arrays are given.
-
-        Args:
-            path: the path of the layer.
-            layer: the layer.
-            base: its place in the library.
-            names: the known places of layers.
-            done: the paths of variables that an outer layer has planned.
-        """
-        if not layer.variables:
-            return Plan()
-        best, most = Plan(), -1
-        for form in forms_of(layer, self.search.library):
-            if any(path != name and _below(path, name) for name in self.search.names) and _is_packed(form):
-                continue  # the caller has named the inner layers, which this form does not have
-            plan = self._plan_form(form, path, layer, base, names, done)
-            if self.search.given is None:
-                return plan
-            count = sum(place in self.search.given for place in plan.places)
-            if count > most:
-                best, most = plan, count
-        return best
-
-    def _plan_form(
-        self, form: Form, path: str, layer: Layer, base: Place, names: Mapping[str, Place], done: frozenset[str]
-    ) -> Plan:
-        weights: list[Placed] = []
-        for weight in form.weights:
-            ours = tuple(_joined(path, name) for name in weight.ours)
-            if all(each in self.variables and each not in done for each in ours):
-                theirs = tuple((*base, *place_of(name, "")) for name in weight.theirs)
-                weights.append(Placed(weight, theirs, ours))
-        buffers = tuple(((*base, *place_of(name, "")), value) for name, value in form.buffers.items())
-        plan = Plan(tuple(weights), buffers)
-        done = done | {each for placed in weights for each in placed.ours}
-        known = dict(names)
-        for child, choices in form.children.items():
-            known.setdefault(_joined(path, child), (*base, *self._chosen(base, choices)))
-        for name, child in layer.sublayers():
-            inner = _joined(path, name)
-            if self.first.get(id(child)) == inner:  # a layer may be in several layers, even in itself
-                plan += self.plan(inner, child, known.get(inner, (*base, *place_of(name, ""))), known, done)
-        return plan
-
-    def _chosen(self, base: Place, choices: tuple[str, ...]) -> Place:
-        """The first name that exactly one group of the given arrays matches; otherwise the name that is written."""
-        count = len(base)
-        given = self.search.given or ()
-        groups = {place[count] for place in given if len(place) > count + 1 and place[:count] == base}
-        for choice in choices:
-            matches = [group for group in groups if fnmatchcase(group, choice)]
-            if len(matches) == 1:
-                return (matches[0],)
-        return place_of(choices[0], "")
-
-
-def _is_packed(form: Form) -> bool:
-    return any("/" in name for weight in form.weights for name in weight.ours)
-
-
-def _below(path: str, name: str) -> bool:
-    return not path or name.startswith(f"{path}/")
-
-
-def _joined(path: str, name: str) -> str:
-    return f"{path}/{name}" if path and name else path or name
+    plans = [plan_of(layer, library, names, given)]
+    while len({place[:1] for place in given}) == 1 and all(len(place) > 1 for place in given):
+        given = {place[1:]: array for place, array in given.items()}
+        plans.append(plan_of(layer, library, names, given))
+    return max(plans, key=lambda plan: len(plan.shapes().keys() & plan.given))

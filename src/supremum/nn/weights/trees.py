@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,27 +14,20 @@ import numpy as np
 from supremum.argument_checks import DEEPEST
 from supremum.arrays import asarray
 from supremum.atomic_files import as_path, reading_error
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, shown
 from supremum.extras import require
 from supremum.file_content import file_content
 from supremum.formats import as_format
-from supremum.nn.weights.steps import Array
-
-Place: TypeAlias = tuple[str, ...]
-"""The path of an array in the other library, split into its parts."""
+from supremum.nn.weights.pieces import Array, Place
 
 # PyTorch has the number of a recurrent layer, and its direction, at the end: `weight_ih_l0_reverse`.
 _RECURRENT = re.compile(r"((?:weight|bias)_(?:ih|hh))_(l\d+(?:_reverse)?)")
-_COLLECTIONS = {"params", "batch_stats"}
+_COLLECTIONS = {("params",), ("batch_stats",)}
 # Random states, which are not weights.
 _RANDOM_STATES = {"flax": "rngs", "nnx": "rngs", "keras": "seed_generator_state"}
 
-_SAFETENSORS = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
-    "U64": "uint64", "I64": "int64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F16": "float16",
-    "BF16": "bfloat16", "F32": "float32", "F64": "float64", "C64": "complex64",
-}  # fmt: skip
-"""Our name of each dtype of a safetensors file."""
+# The dtype of a safetensors file whose name is not the short name here.
+_SAFETENSORS = {"F8_E4M3": "float8_e4m3fn"}
 
 
 def place_of(name: str, library: str) -> Place:
@@ -90,38 +83,30 @@ def read_tree(values: Any, library: str) -> dict[Place, Array]:
     if not isinstance(values, Mapping):
         kinds = "a nested dict of arrays or the path of a safetensors file"
         raise OperandError(f"the {library} weights must be {kinds}, got {shown(values)}")
-    found: dict[Place, Array] = {}
-    _collect(cast("Mapping[Any, Any]", values), (), library, found)
-    if library == "flax" and {place[0] for place in found} <= _COLLECTIONS and any(p[0] == "params" for p in found):
-        return {place[1:]: array for place, array in found.items()}
-    return found
+    arrays: dict[Place, Array] = {}
+    for place, value in _leaves(cast("Mapping[Any, Any]", values), (), library):
+        name = name_of(place, library)
+        if place in arrays:
+            raise ArgumentError(f"the {library} weights have {shown(name)} twice; leave one out")
+        arrays[place] = _host_array(value, name)
+    if library == "flax" and {("params",)} <= {place[:1] for place in arrays} <= _COLLECTIONS:
+        return {place[1:]: array for place, array in arrays.items()}
+    return arrays
 
 
-def _collect(values: Mapping[Any, Any], outer: Place, library: str, found: dict[Place, Array]) -> None:
+def _leaves(values: Mapping[Any, Any], outer: Place, library: str) -> Iterator[tuple[Place, Any]]:
     if len(outer) > DEEPEST:
         raise OperandError(f"the {library} weights must be nested at most {DEEPEST} levels deep")
     for key, value in values.items():
         place = (*outer, *place_of(str(key), library))
-        if place and _RANDOM_STATES.get(library) in place:
-            continue
         if isinstance(value, Mapping):
-            _collect(cast("Mapping[Any, Any]", value), place, library, found)
-        elif place in found:
-            raise ArgumentError(f"the {library} weights have {shown(name_of(place, library))} twice; leave one out")
-        else:
-            found[place] = host_array(value, name_of(place, library))
+            yield from _leaves(cast("Mapping[Any, Any]", value), place, library)
+        elif _RANDOM_STATES.get(library) not in place:
+            yield place, value
 
 
-def host_array(value: Any, name: str) -> Array:
-    """Convert an array of any library to one of NumPy.
-
-    Args:
-        value: an array of NumPy or JAX, a tensor of PyTorch on any device, or a variable of Flax or Keras.
-        name: its name, for the error.
-
-    Raises:
-        OperandError: for anything else.
-    """
+def _host_array(value: Any, name: str) -> Array:
+    """Convert to NumPy an array of NumPy or JAX, a tensor of PyTorch on any device, or a variable of Flax or Keras."""
     # Variables of Flax nnx, parameters of linen with axis names, and parameters of PyTorch on any device.
     for method in ("get_value", "unbox", "detach", "cpu"):
         bound: Callable[[], Any] | None = getattr(value, method, None)
@@ -148,40 +133,38 @@ def _read_file(file: Path) -> dict[str, Array]:
         ) from error
     arrays: dict[str, Array] = {}
     for name, tensor in content:
-        if tensor["dtype"] not in _SAFETENSORS:
-            raise ArgumentError(f"{file}: {shown(name)} has dtype {tensor['dtype']}, which no variable can have")
-        dtype = as_format(_SAFETENSORS[tensor["dtype"]]).dtype
+        stored = tensor["dtype"]
+        try:
+            dtype = as_format(_SAFETENSORS.get(stored, stored.lower())).dtype
+        except UnknownDtypeError as error:
+            raise ArgumentError(f"{file}: {shown(name)} has dtype {stored}, which no variable can have") from error
         arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
     return arrays
 
 
-def write_tree(arrays: Mapping[Place, tuple[Array, str]], library: str) -> dict[str, Any]:
+def write_tree(arrays: Mapping[Place, Array], library: str) -> dict[str, Any]:
     """Write arrays in the tree of another library; the inverse of `read_tree`.
 
     Args:
-        arrays: each array by its place, with its collection of Flax linen.
+        arrays: each array by its place, which begins with the collection for Flax linen.
         library: the library.
 
     Returns:
-        For Flax nested dicts of JAX arrays, by collection for linen; otherwise a dict by name, of tensors for PyTorch
-        and NumPy arrays for Keras. They share no memory with the given ones.
+        For Flax nested dicts of JAX arrays; otherwise a dict by name, of tensors for PyTorch and NumPy arrays for
+        Keras, which share memory with the given ones.
 
     Raises:
         MissingPackageError: if PyTorch is asked for and not installed.
     """
-    if library == "keras":
-        return {name_of(place, library): np.array(array, order="C") for place, (array, _) in arrays.items()}
-    if library == "torch":
-        return {
-            name_of(place, library): asarray(np.array(array, order="C"), library="torch").unwrap()
-            for place, (array, _) in arrays.items()
-        }
+    if library in ("keras", "torch"):
+        kind = "torch" if library == "torch" else "numpy"
+        return {name_of(place, library): asarray(array, library=kind).unwrap() for place, array in arrays.items()}
     tree: dict[Any, Any] = {}
-    for place, (array, collection) in arrays.items():
+    for place, array in arrays.items():
         # The lists of an nnx module have integers for names.
-        keys: tuple[Any, ...] = tuple(int(part) if part.isdecimal() and library == "nnx" else part for part in place)
+        *outer, last = (int(part) if part.isdecimal() and library == "nnx" else part for part in place)
         inner = tree
-        for key in (collection, *keys[:-1]) if library == "flax" else keys[:-1]:
+        for key in outer:
             inner = inner.setdefault(key, {})
-        inner[keys[-1]] = jnp.array(array, array.dtype)
+        inner[last] = jnp.array(array, array.dtype)
     return tree
