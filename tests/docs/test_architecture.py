@@ -109,3 +109,9 @@ def test_every_file_named_in_the_page_exists():
     assert len(paths) > 40
     places = (ROOT, SOURCE, ROOT / "docs")
     assert [path for path in sorted(paths) if not any((place / path).exists() for place in places)] == []
+
+
+def test_each_package_says_what_it_is_for_and_what_it_is_not_for():
+    texts = {path: ast.get_docstring(ast.parse(path.read_text())) for path in SOURCE.glob("*/**/__init__.py")}
+    assert len(texts) > 20
+    assert [path for path, text in texts.items() if len(re.findall(r"[.](?=\s|$)", text)) < 2] == []

@@ -1,4 +1,7 @@
-"""What is computed from rule sets: tables, comparisons, distances, inferred lattices and diagrams."""
+"""Tables, comparisons and diagrams of rule sets, as data and as pages.
+
+It does not decide anything: every cell is a decision of a rule set.
+"""
 
 from supremum.analysis.comparison import (
     DIFFERENCES,

@@ -1,4 +1,7 @@
-"""Arrays of NumPy, JAX and PyTorch that follow the rule set in force."""
+"""Arrays of NumPy, JAX and PyTorch that follow the rule set in force.
+
+They compute with the functions of these libraries, and are not an array library of their own.
+"""
 
 from __future__ import annotations
 

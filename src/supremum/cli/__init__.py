@@ -1,4 +1,7 @@
-"""The `supremum` command."""
+"""The `supremum` command.
+
+It reads arguments and prints; what it prints comes from the other packages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A demonstration: what float16 loses when a network trains in it, and what mixed precision does about it."""
+"""A demonstration: what float16 loses when a network trains in it, and what mixed precision does about it.
+
+It is not an example to copy from: those are in `examples/`.
+"""
 
 from supremum.extras import require
 

@@ -1,4 +1,7 @@
-"""`explorer_page`, an HTML page for exploring the rule sets."""
+"""`explorer_page`, an HTML page for exploring the rule sets.
+
+It contains answers and no rules, so that the page decides nothing by itself.
+"""
 
 from supremum.explorer.page import BINARY as BINARY
 from supremum.explorer.page import COMMON as COMMON

@@ -1,4 +1,7 @@
-"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, liveness and rewriting."""
+"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, rewriting and running.
+
+They know the structure of programs, and nothing about dtype rules.
+"""
 
 from supremum.extras import require
 

@@ -1,4 +1,7 @@
-"""Mixed precision for any JAX library: pure functions of pytrees."""
+"""Mixed precision for any JAX library: pure functions of pytrees.
+
+It needs no layers, models or optimizers of Supremum; `nn`, `optimizers` and `training` are built on it.
+"""
 
 import importlib
 from typing import Any

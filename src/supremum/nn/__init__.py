@@ -1,4 +1,7 @@
-"""Layers with dtype policies, on JAX."""
+"""Layers with dtype policies, on JAX.
+
+Losses, metrics and the training loop are not here but in `training`.
+"""
 
 from supremum.extras import require
 

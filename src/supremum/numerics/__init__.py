@@ -1,4 +1,7 @@
-"""Numbers in a JAX function: what formats and devices do to them, and where NaNs and infinities are born."""
+"""What formats and devices do to values of a JAX program: ranges, errors, and where NaNs and infinities come from.
+
+It measures programs and does not change how they train.
+"""
 
 from supremum.extras import require
 

@@ -1,4 +1,7 @@
-"""Optimizers under Keras' names, each an optax transformation, and wrappers around them."""
+"""Optimizers under Keras' names, each an optax transformation, and wrappers around them.
+
+The algorithms are those of optax; names, dtypes of the state and loss scaling are ours.
+"""
 
 from supremum.extras import require
 

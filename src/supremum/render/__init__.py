@@ -1,4 +1,7 @@
-"""Rendering plain data as text, Markdown, HTML and SVG. It depends on neither dtypes nor array libraries."""
+"""Plain data as text, Markdown, HTML and SVG.
+
+It depends on neither dtypes nor array libraries.
+"""
 
 from supremum.public_names import public_names
 from supremum.render.bars import Bar as Bar

@@ -1,4 +1,7 @@
-"""Promotion rules as values: one file per framework, each of which defines frozen rule sets."""
+"""Promotion rules as values: one file per framework, each of which defines frozen rule sets.
+
+They decide dtypes, and never touch an array.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a JAX function does to dtypes: its casts, its weak values, and the carries of its loops."""
+"""What a JAX program does to dtypes: its casts, its weak values, and the carries of its loops.
+
+It traces programs and does not run them; what happens to values is measured by `numerics`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function."""
+"""Training: models that fit, losses, metrics, callbacks, checkpoints, and the step as a pure function.
+
+Starting and watching processes is the work of other programs, and moving bytes between them that of JAX.
+"""
 
 from supremum.extras import require
 

@@ -1,6 +1,7 @@
-"""The array libraries, one file each; a library is imported when it is first needed.
+"""What `Array` needs of each array library, one file each.
 
-`standard.py` is for any other library that follows the Python array API standard.
+`standard.py` is for any library that follows the array API standard. No dtype is decided here: a backend casts and
+computes as a plan says.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""The functions of the namespaces. Each returns an array of a library and its key."""
+"""The functions of the namespaces, each of which returns an array of a library and its key.
+
+A library's own function does the work wherever it has one.
+"""

@@ -1,1 +1,4 @@
-"""Autocast: run a JAX function in mixed precision without editing it."""
+"""Autocast: run a JAX function in mixed precision without editing it.
+
+It changes the dtypes of operations, and not how parameters are stored.
+"""

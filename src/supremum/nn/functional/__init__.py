@@ -1,4 +1,7 @@
-"""The functions behind the layers; they compute in the result type of inputs and parameters."""
+"""The functions behind the layers; they compute in the result type of inputs and parameters.
+
+They hold no weights and read no policy.
+"""
 
 from supremum.formats import at_least_float32
 from supremum.nn.functional.activations import elu, gelu, leaky_relu, log_softmax, relu, sigmoid, silu, softmax, tanh

@@ -1,4 +1,7 @@
-"""Weights from and for other libraries: Flax, Keras and PyTorch."""
+"""Weights from and for other libraries: Flax, Keras and PyTorch.
+
+It converts arrays of the same model, and does not translate models.
+"""
 
 from supremum.nn.weights.fitting import first_lost
 from supremum.nn.weights.mismatches import WeightMismatchError

@@ -1,4 +1,7 @@
-"""Callbacks that run while a model trains, evaluates or predicts."""
+"""Callbacks that run while a model trains, evaluates or predicts.
+
+They read the state of training and may stop it; they do not change a step.
+"""
 
 from supremum.public_names import public_names
 from supremum.training.callbacks.callback import Callback, CallbackList, LambdaCallback, as_callbacks

@@ -1,4 +1,7 @@
-"""Checkpoints: arrays, weights and whole training states saved to files and folders."""
+"""Checkpoints: arrays, weights and whole training states saved to files and folders.
+
+Files are in safetensors format, and orbax writes the arrays of folders.
+"""
 
 from supremum.public_names import public_names
 from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError

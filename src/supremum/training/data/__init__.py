@@ -1,4 +1,7 @@
-"""Training data: batches from arrays or iterables, and checks of the inputs of losses and metrics."""
+"""Training data: batches from arrays or iterables, and checks of the inputs of losses and metrics.
+
+It does not load, decode or augment data.
+"""
 
 from supremum.public_names import public_names
 from supremum.training.data.batches import (

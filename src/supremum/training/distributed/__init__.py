@@ -1,4 +1,7 @@
-"""Training on several devices and processes: placement of arrays, and reduction of gradients."""
+"""Training on several devices and processes: placement of arrays, and reduction of gradients.
+
+`jax.distributed` connects the processes, which other programs start.
+"""
 
 from supremum.public_names import public_names
 from supremum.training.distributed.distribution import DataParallel

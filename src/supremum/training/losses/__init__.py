@@ -1,4 +1,7 @@
-"""Losses for classification and regression: computed in one dtype, weighted by example."""
+"""Losses for classification and regression: computed in one dtype, weighted by example.
+
+Losses that layers add are in `nn`.
+"""
 
 from supremum.public_names import public_names
 from supremum.training.losses.compiled_loss import (

@@ -1,4 +1,7 @@
-"""Metrics, accumulated over an epoch on the device."""
+"""Metrics, accumulated over an epoch on the device.
+
+They see labels and outputs, and never change them.
+"""
 
 from supremum.public_names import public_names
 from supremum.training.metrics.accuracy import (
