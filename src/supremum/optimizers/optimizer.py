@@ -181,8 +181,8 @@ class Optimizer:
                 raise OperandError(
                     f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
                 )
+            transformation = self._settings["transformation"] = transformations.checked(transformation)
             numbers = transformations.injected_numbers(transformation, injected_hyperparameters, type(self).__name__)
-            self._settings["transformation"] = transformations.checked(transformation)
             for name, number in numbers.items():
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
         elif transformation is not None or injected_hyperparameters:
@@ -244,7 +244,9 @@ class Optimizer:
     def hyperparameters(self) -> dict[str, Hyperparameter | None]:
         """The hyperparameters by name; None for those that are absent."""
         numbers = self._held.state.hyperparameters
-        return {name: each if name in numbers or each.schedule else None for name, each in self._hyper.items()}
+        return {
+            name: each if name in numbers or each.schedule is not None else None for name, each in self._hyper.items()
+        }
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -308,16 +310,17 @@ class Optimizer:
                 variable already has.
             UninitializedError: for a variable without a value.
         """
-        held = self._held
-        key_of = register(held.key_of, variables)
-        if held.state.slots is not None and key_of == held.key_of:
+        old_key_of = self._held.key_of
+        key_of = register(old_key_of, variables)
+        if self._held.state.slots is not None and key_of == old_key_of:
             return
-        slots = self._fresh_slots(key_of)
-        if held.state.slots is not None:
+        state, slots = self.state, self._fresh_slots(key_of)
+        if state.slots is not None:
             # Existing leaves are kept, including leaves that belong to no variable.
-            renamed = {key: key_of[variable] for variable, key in held.key_of.items()}
-            slots = transformations.carry_over(transformations.rekey(held.state.slots, renamed.keys(), renamed), slots)
-        self._held = Held(held.state._replace(slots=slots), key_of, self.trace_key)
+            new_keys = {key: key_of[variable] for variable, key in old_key_of.items()}
+            old = transformations.by_name(transformations.rekey(state.slots, new_keys.keys(), new_keys))
+            slots = transformations.replace_leaves(slots, old)
+        self._held = Held(state._replace(slots=slots), key_of, self.trace_key)
 
     def _fresh_slots(self, key_of: Mapping[Variable, str]) -> Any:
         values = {key: variable.read_stored() for variable, key in key_of.items()}
@@ -559,7 +562,8 @@ class Optimizer:
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments; schedules and functions stay as they are."""
         numbers = {name: shortest(number) for name, number in self._held.state.hyperparameters.items()}
-        values = {name: each.schedule or numbers.get(name) for name, each in self._hyper.items()}
+        schedules = {name: each.schedule for name, each in self._hyper.items() if each.schedule is not None}
+        values = {name: schedules.get(name, numbers.get(name)) for name in self._hyper}
         return {**values, **self._settings}
 
     @classmethod
