@@ -292,7 +292,28 @@ def test_setting_an_attribute_of_a_subclass_retraces_the_step():
     np.testing.assert_allclose(values_of(variables)["dense/kernel"], START["dense/kernel"], atol=1e-6)
 
 
+def test_a_hyperparameter_of_a_subclass_is_set_by_name():
+    class Signed(SGD):
+        def __init__(self):
+            super().__init__(1.0)
+            self.add_hyperparameter("sign", 1.0)
+
+        def direction(self, *, sign, **others):
+            return optax.chain(super().direction(**others), optax.scale(sign))
+
+    optimizer, variables = Signed(), variables_of()
+    optimizer.set_hyperparameter("sign", 0.5)
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    moved = START["dense/kernel"] - 0.5 * GRADIENTS[0]["dense/kernel"]
+    np.testing.assert_allclose(values_of(variables)["dense/kernel"], moved, rtol=1e-5, atol=1e-6)
+    optimizer.sign = 0.25
+    with pytest.raises(ValueError, match=r"sign is not an attribute: use optimizer.set_hyperparameter\('sign'"):
+        optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+
+
 def test_unknown_attributes_raise():
+    with pytest.raises(AttributeError, match="no attribute 'b1'"):
+        Optimizer(optax.inject_hyperparams(optax.adam)(1.0)).b1 = 0.5
     with pytest.raises(AttributeError, match="no attribute 'momentun'"):
         SGD().momentun  # noqa: B018
     with pytest.raises(AttributeError, match="SGD has no hyperparameter 'beta_1'"):

@@ -205,10 +205,10 @@ class Optimizer:
     # Hyperparameters and settings
 
     def add_hyperparameter(self, name: str, value: Any, rule: Rule = NON_NEGATIVE) -> None:
-        """Make an attribute a hyperparameter; for the constructors of subclasses.
+        """Add a hyperparameter; for the constructors of subclasses.
 
         Args:
-            name: the name of the attribute.
+            name: its name. If it is not one of Keras' names, only `set_hyperparameter` sets it.
             value: a number, a schedule, or None if the rule allows it.
             rule: the range of the number.
         """
@@ -263,7 +263,9 @@ class Optimizer:
         if self._key is None:
             numbers = [(each.name, each.schedule, each.is_absent) for each in self._hyper.values()]
             self._key = (type(self), hashable(self._settings), hashable(numbers))
-        added = getattr(self, "__dict__", None)  # the attributes of subclasses
+        added: dict[str, Any] = getattr(self, "__dict__", {})  # the attributes of subclasses
+        for name in added.keys() & self._hyper.keys():
+            raise ArgumentError(f"{name} is not an attribute: use optimizer.set_hyperparameter({name!r}, ...)")
         return (self._key, hashable(added)) if added else self._key
 
     # State
