@@ -475,7 +475,7 @@ class DynamicLossScale(LossScale):
         theirs = run(source, LossScale=object)[0].DynamicLossScale()
     ours = optimizers.LossScaleOptimizer(optimizers.SGD()).loss_scale
     for setting in ("initial_loss_scale", "increment_period", "multiplier"):
-        assert getattr(ours, setting) == getattr(theirs, setting)
+        assert getattr(ours.settings, setting) == getattr(theirs, setting)
     assert float(ours.loss_scale) == float(theirs.loss_scale) == float(ours()) == 2**15
     assert int(ours.num_good_steps) == int(theirs.num_good_steps) == 0
 
@@ -559,7 +559,7 @@ print(opt.nesterov)  # This prints True, but opt.inner_optimizer.nesterov is sti
 ... # Train for some more steps. But nesterov momentum is still disabled.
 '''  # fmt: skip
 
-    with pytest.raises(AttributeError, match=r"inner_optimizer\.nesterov"):
+    with pytest.raises(AttributeError, match="no attribute 'nesterov'"):
         run(source)
 
 

@@ -34,10 +34,11 @@ def test_hyperparameters_are_float32_scalars_that_act_as_numbers():
     optimizer = Adam(0.1, beta_1=0.8)
     rate = optimizer.learning_rate
     assert (rate.dtype, rate.shape, float(rate), rate * 2 > 0.19) == (jnp.float32, (), float(np.float32(0.1)), True)
-    assert optimizer.hyperparameters == (
+    assert list(optimizer.hyperparameters) == [
         "clipnorm", "clipvalue", "global_clipnorm", "learning_rate", "weight_decay", "beta_1", "beta_2", "epsilon",
-    )  # fmt: skip
+    ]  # fmt: skip
     assert set(optimizer.hyperparameters) <= set(dir(optimizer))
+    assert not hasattr(optimizer, "momentum")
     assert optimizer.clipnorm is None
     assert repr(optimizer.beta_1) == "Hyperparameter('beta_1', 0.800000011920929, dtype=float32)"
 
@@ -191,7 +192,7 @@ def test_a_schedule_that_does_not_return_a_scalar_number_raises(gives, message):
 def test_injected_hyperparameters_are_hyperparameters():
     chain = optax.chain(optax.clip(100.0), optax.inject_hyperparams(optax.sgd)(learning_rate=0.5, momentum=0.5))
     optimizer = Optimizer(chain, momentum=0.25)
-    assert optimizer.hyperparameters[3:] == ("learning_rate", "momentum")
+    assert list(optimizer.hyperparameters)[3:] == ["learning_rate", "momentum"]
     assert (float(optimizer.learning_rate), float(optimizer.momentum)) == (0.5, 0.25)
     found = train(optimizer, 3, at=lambda number: number == 2 and setattr(optimizer, "learning_rate", 2.0))
     reference = SGD(0.5, momentum=0.25)
@@ -200,6 +201,20 @@ def test_injected_hyperparameters_are_hyperparameters():
         np.testing.assert_allclose(found[key], expected[key], rtol=1e-6)
     assert float(optimizer.variables["learning_rate"]) == 2
     assert not [name for name in optimizer.variables if "hyperparams" in name]
+
+
+def test_hyperparameters_without_an_attribute_are_set_by_name():
+    optimizer, variables = Optimizer(optax.inject_hyperparams(optax.adam)(1.0, b1=0.5)), variables_of()
+    train(optimizer, 1, variables)
+    key = optimizer.trace_key
+    optimizer.set_hyperparameter("b1", 0.25)
+    optimizer.hyperparameters["b2"].assign(0.75)
+    assert [float(optimizer.hyperparameters[name]) for name in ("b1", "b2")] == [0.25, 0.75]
+    assert optimizer.trace_key == key
+    with pytest.raises(ValueError, match=r"unknown hyperparameter .b3.: choose from clipnorm, .*b1, b2"):
+        optimizer.set_hyperparameter("b3", 0.5)
+    with pytest.raises(ValueError, match="unknown hyperparameter 'rho'"):
+        optimizer.rho = 0.5
 
 
 def test_optax_schedules_and_masks_work_unchanged():
@@ -277,15 +292,32 @@ def test_setting_an_attribute_of_a_subclass_retraces_the_step():
     np.testing.assert_allclose(values_of(variables)["dense/kernel"], START["dense/kernel"], atol=1e-6)
 
 
-def test_a_subclass_without_super_init_raises():
-    class Hasty(SGD):
+def test_a_hyperparameter_of_a_subclass_is_set_by_name():
+    class Signed(SGD):
         def __init__(self):
-            self.sign = 1.0
+            super().__init__(1.0)
+            self.add_hyperparameter("sign", 1.0)
 
-    with pytest.raises(AttributeError, match=r"must begin with super\(\).__init__\(\)"):
-        Hasty()
+        def direction(self, *, sign, **others):
+            return optax.chain(super().direction(**others), optax.scale(sign))
+
+    optimizer, variables = Signed(), variables_of()
+    optimizer.set_hyperparameter("sign", 0.5)
+    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    moved = START["dense/kernel"] - 0.5 * GRADIENTS[0]["dense/kernel"]
+    np.testing.assert_allclose(values_of(variables)["dense/kernel"], moved, rtol=1e-5, atol=1e-6)
+    optimizer.sign = 0.25
+    with pytest.raises(ValueError, match=r"sign is not an attribute: use optimizer.set_hyperparameter\('sign'"):
+        optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+
+
+def test_unknown_attributes_raise():
+    with pytest.raises(AttributeError, match="no attribute 'b1'"):
+        Optimizer(optax.inject_hyperparams(optax.adam)(1.0)).b1 = 0.5
     with pytest.raises(AttributeError, match="no attribute 'momentun'"):
         SGD().momentun  # noqa: B018
+    with pytest.raises(AttributeError, match="SGD has no hyperparameter 'beta_1'"):
+        SGD().beta_1  # noqa: B018
 
 
 def test_weight_decay_can_be_turned_off():

@@ -21,12 +21,10 @@ def test_setting_a_setting_raises():
     scale = StatefulLossScale(NARROW)
     assert scale.settings is NARROW
     for name, value in NARROW.get_config().items():
-        assert getattr(scale, name) == value
-        assert name in dir(scale)
-        with pytest.raises(AttributeError, match=r"setting, which cannot change: make a new loss scale, Stateful.*Dyn"):
-            setattr(scale, name, value)
-    assert StatefulLossScale(3.0).loss_scale_value == 3.0
-    assert not hasattr(StatefulLossScale(3.0), "multiplier")
+        for owner in (scale, scale.settings):
+            with pytest.raises(AttributeError):
+                setattr(owner, name, value)
+    assert scale.settings.get_config() == NARROW.get_config()
 
 
 def test_variables_can_be_assigned_but_not_replaced():
@@ -39,10 +37,8 @@ def test_variables_can_be_assigned_but_not_replaced():
     scale.state = NARROW.update(scale.state, jnp.asarray(True))
     assert (float(scale()), int(scale.num_good_steps)) == (64, 0)
     for name in ("loss_scale", "num_good_steps"):
-        with pytest.raises(AttributeError, match=rf"use scale\.{name}\.assign\(value\)"):
+        with pytest.raises(AttributeError, match="no setter"):
             setattr(scale, name, 4)
-        with pytest.raises(AttributeError, match="cannot be replaced"):
-            delattr(scale, name)
     for name in ("num_skipped_steps", "anything"):
         with pytest.raises(AttributeError):
             setattr(scale, name, 4)
@@ -83,7 +79,7 @@ def test_a_copy_has_the_same_state_and_changes_separately():
 def test_config_has_the_settings():
     scale = StatefulLossScale(NARROW)
     assert StatefulLossScale.from_config(scale.get_config()).settings == NARROW
-    assert StatefulLossScale.from_config(StatefulLossScale(5).get_config()).loss_scale_value == 5
+    assert StatefulLossScale.from_config(StatefulLossScale(5).get_config()).settings.loss_scale_value == 5
 
 
 def test_optimizers_share_a_loss_scale_but_not_settings():

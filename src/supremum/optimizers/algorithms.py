@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
+from supremum.argument_checks import flag
 from supremum.optimizers.gradients import Transformer
 from supremum.optimizers.hyperparameters import DECAY, MOMENTUM, NON_NEGATIVE, WEIGHT_DECAY, Hyper
 from supremum.optimizers.optimizer import Optimizer
+from supremum.optimizers.settings import Setting, checked_dtype
 
 
 class GradientDescentOptions(TypedDict, total=False):
@@ -125,7 +127,8 @@ class SGD(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"trace": "mu_dtype"}
-    _settings: ClassVar = (*Optimizer._settings, "nesterov")
+    nesterov = Setting(flag)
+    mu_dtype = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -167,7 +170,9 @@ class Adam(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"mu": "mu_dtype", "nu": "nu_dtype", "nu_max": "nu_dtype"}
-    _settings: ClassVar = (*Optimizer._settings, "amsgrad")
+    amsgrad = Setting(flag)
+    mu_dtype = Setting(checked_dtype)
+    nu_dtype = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -230,7 +235,9 @@ class RMSprop(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"nu": "nu_dtype", "mu": "mu_dtype", "trace": "mu_dtype"}
-    _settings: ClassVar = (*Optimizer._settings, "centered")
+    centered = Setting(flag)
+    mu_dtype = Setting(checked_dtype)
+    nu_dtype = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -282,7 +289,8 @@ class Adagrad(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"sum_of_squares": "nu_dtype"}
-    _settings: ClassVar = (*Optimizer._settings, "initial_accumulator_value")
+    initial_accumulator_value = Setting(NON_NEGATIVE.check)
+    nu_dtype = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -296,9 +304,7 @@ class Adagrad(GradientDescent):
         super().__init__(learning_rate, **options)
         self.nu_dtype = nu_dtype
         self.add_hyperparameter("epsilon", epsilon)
-        self.initial_accumulator_value: float = NON_NEGATIVE.check(
-            "initial_accumulator_value", initial_accumulator_value
-        )
+        self.initial_accumulator_value = initial_accumulator_value
 
     def direction(self, *, epsilon: Any, **_: Any) -> Any:
         """The gradient divided by the root of the sum of the squares of all gradients."""
@@ -320,6 +326,7 @@ class Lion(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"mu": "mu_dtype"}
+    mu_dtype = Setting(checked_dtype)
 
     def __init__(
         self,

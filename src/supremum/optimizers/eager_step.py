@@ -185,7 +185,6 @@ class Stepper:
         self._programs: dict[Any, LossProgram] = {}
         self._has_warned = False
         self._update = jax.jit(self._pure_update, static_argnames="fixed")
-        self._kept = jax.jit(self._pure_kept, static_argnames="trace_key")
 
     def __reduce__(self) -> Any:
         # Compiled programs belong to one optimizer; a copied or unpickled optimizer has none yet.
@@ -201,8 +200,8 @@ class Stepper:
             self._store(update, trained)
             program.assign(update.alongside)
             return loss
-        loss, gradients, written, alongside = self._differentiated(loss_fn, trained)
-        _assign(written, self._updated(gradients, trained, alongside, True, None).alongside)
+        loss, gradients = self._differentiated(loss_fn, trained)
+        self._updated(gradients, trained, True, None)
         return loss
 
     def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
@@ -215,9 +214,7 @@ class Stepper:
             _check_concrete(loss)
             program.assign(alongside)
         else:
-            _, gradients, written, alongside = self._differentiated(loss_fn, trained)
-            if written:
-                _assign(written, self._kept(gradients, *alongside, trace_key=self._optimizer.trace_key))
+            _, gradients = self._differentiated(loss_fn, trained)
         return [gradients[key] for key in trained]
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
@@ -226,33 +223,22 @@ class Stepper:
         given = checked_pairs(pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,))
         trained = self._trained(list(given))
         gradients = dict(zip(trained, given.values(), strict=True))
-        self._updated(gradients, trained, (None, None), aggregates, devices)
+        self._updated(gradients, trained, aggregates, devices)
 
-    def _updated(
-        self, gradients: Any, trained: dict[str, Variable], alongside: Any, aggregates: bool, devices: Any
-    ) -> Update:
-        """Take a step and store the result; `alongside` is a pair of other values, after and before the step."""
+    def _updated(self, gradients: Any, trained: dict[str, Variable], aggregates: bool, devices: Any) -> None:
+        """Take a step and store the result."""
         state, values = self._optimizer.state, _values(trained)
         if devices is not None:
             state, values = devices.placed((state, values))
         fixed = (aggregates, devices, self._optimizer.trace_key)
-        update = self._update(gradients, state, values, alongside, fixed=fixed)
-        self._store(update, trained)
-        return update
+        self._store(self._update(gradients, state, values, fixed=fixed), trained)
 
-    def _pure_update(self, gradients: Any, state: Any, values: Any, alongside: Any, *, fixed: Any) -> Update:
+    def _pure_update(self, gradients: Any, state: Any, values: Any, *, fixed: Any) -> Update:
         aggregates, devices, _ = fixed  # with the trace key: the update is traced again when it changes
         if devices is not None:
             mean = devices.mean_of_apart(partial(self._optimizer.all_reduce, axis_name=devices.axis_name))
             gradients = mean(gradients, state)
-        after, before = alongside
-        return self._optimizer.update(
-            gradients, state, values, after=after, before=before, aggregate_gradients=aggregates
-        )
-
-    def _pure_kept(self, gradients: Any, after: Any, before: Any, *, trace_key: Any) -> Any:
-        del trace_key
-        return self._optimizer.kept_alongside(gradients, after, before)
+        return self._optimizer.update(gradients, state, values, aggregate_gradients=aggregates)
 
     def _trained(self, variables: Variables) -> dict[str, Variable]:
         self._optimizer.build(variables)
@@ -285,7 +271,7 @@ class Stepper:
         return self._programs[key]
 
     def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
-        """Differentiate without compiling: loss, gradients, assigned variables, and their values after and before."""
+        """Differentiate without compiling, and assign what the loss function assigned: the loss and the gradients."""
         if _devices.value is not None:
             raise ArgumentError(
                 "on several devices the loss function must take the batch as arguments, to split it: use "
@@ -304,18 +290,17 @@ class Stepper:
         differentiate = self._optimizer.value_and_grad(loss_of, has_aux=True)
         (loss, after), gradients = differentiate(self._optimizer.state, _values(trained))
         _check_concrete(loss)
-        return loss, gradients, written, (after, [variable.read_stored() for variable in written])
+        before = [variable.read_stored() for variable in written]
+        kept = self._optimizer.kept_alongside(gradients, after, before) if written else []
+        for variable, value in zip(written, kept, strict=True):
+            variable.assign(value)
+        return loss, gradients
 
     def _store(self, update: Update, trained: dict[str, Variable]) -> None:
         _check_concrete(update.skipped)
         for key, variable in trained.items():
             variable.assign(update.values[key])
         self._optimizer.state = update.state
-
-
-def _assign(variables: list[Variable], values: list[jax.Array]) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
 
 
 def _values(trained: dict[str, Variable]) -> dict[str, jax.Array]:

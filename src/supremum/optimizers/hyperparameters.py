@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -14,7 +14,7 @@ from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array, is_floating
-from supremum.optimizers.state import OptimizerState, Scalar, value_of
+from supremum.optimizers.state import OptimizerState, Scalar, copied, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken, a traced integer scalar, to a number."""
@@ -66,11 +66,17 @@ WEIGHT_DECAY = Rule(optional=True, absent_at_zero=True)
 class Hyperparameter(Scalar):
     """A float32 hyperparameter of an optimizer; `float(optimizer.learning_rate)` reads it.
 
+    The number is in the state of the optimizer, where a step takes it from.
+
     Args:
         name: the name.
-        read: a function that returns the number as an array.
-        write: a function that sets a new number.
+        rule: the range of the number.
+        read: a function that returns the state of the optimizer.
+        write: a function of the name and a number that puts it into that state, or removes it for None.
+
+    Attributes:
         schedule: the schedule that gives the number; None if there is no schedule.
+        is_absent: whether nothing is compiled for it.
 
     >>> from supremum.optimizers import SGD
     >>> optimizer = SGD(0.1)
@@ -81,10 +87,49 @@ class Hyperparameter(Scalar):
     """
 
     def __init__(
-        self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None], schedule: Schedule | None
+        self, name: str, rule: Rule, read: Callable[[], Any], write: Callable[[str, jax.Array | None], None]
     ) -> None:
-        super().__init__(name, read, write)
-        self.schedule = schedule
+        super().__init__(name, self.read_value, self.set)
+        self.rule = rule
+        self.schedule: Schedule | None = None
+        self.is_absent = True
+        self._read_state = read
+        self._put = write
+
+    @property
+    def value(self) -> jax.Array:
+        """The current number."""
+        return copied(self.at(self._read_state()))
+
+    def at(self, state: OptimizerState) -> jax.Array:
+        """Return the number for the next step of a state."""
+        if self.schedule is None:
+            return state.hyperparameters[self.name]
+        return _scheduled(self.name, self.schedule, state.iterations)
+
+    def set(self, value: Any) -> None:
+        """Set the hyperparameter.
+
+        Args:
+            value: a number, a schedule, or None if the rule allows it.
+
+        Raises:
+            TypeError: for a value of another type.
+            ArgumentError: for a number out of bounds, or a function that cannot be called with the step.
+        """
+        if isinstance(value, Hyperparameter) and value.schedule is not None:
+            value = value.schedule
+        number = None
+        if callable(value):
+            _check_schedule(self.name, value)
+        elif isinstance(value_of(value), (str, bytes)) or (value is None and not self.rule.optional):
+            or_none = ", a function of the step or None" if self.rule.optional else " or a function of the step"
+            raise OperandError(f"{self.name} must be a number{or_none}, got {shown(value)}")
+        elif value is not None:
+            number = self.rule.check(self.name, value)
+        self.schedule = value if callable(value) else None
+        self.is_absent = self.schedule is None and (number is None or (self.rule.absent_at_zero and number == 0))
+        self._put(self.name, None if number is None else as_number(number))
 
     def assign(self, value: Any) -> Hyperparameter:
         """Set the hyperparameter to another number.
@@ -119,88 +164,37 @@ def shortest(number: Any) -> float:
     return float(str(np.float32(number)))
 
 
-class Hyperparameters:
-    """The rules and schedules of an optimizer's hyperparameters; the numbers are in the optimizer's state."""
+class HyperparameterAttribute:
+    """The attribute of an optimizer for the hyperparameter of the same name."""
 
-    def __init__(self) -> None:
-        self.rules: dict[str, Rule] = {}
-        self.schedules: dict[str, Schedule] = {}
-        self._absent: set[str] = set()
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
-    def set(self, name: str, value: Any, numbers: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        """Set a hyperparameter.
+    def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
+        if optimizer is None:
+            return self
+        held = optimizer.hyperparameters
+        if self._name not in held:
+            raise AttributeError(f"{type(optimizer).__name__} has no hyperparameter {shown(self._name)}")
+        return held[self._name]
 
-        Args:
-            name: its name, which must have a rule.
-            value: a number, a schedule, or None if the rule allows it.
-            numbers: the numbers in the optimizer's state.
+    def __set__(self, optimizer: Any, value: Any) -> None:
+        optimizer.set_hyperparameter(self._name, value)
 
-        Returns:
-            The numbers with the new one.
 
-        Raises:
-            TypeError: for a value of another type.
-            ArgumentError: for a number out of bounds, or a function that cannot be called with the step.
-        """
-        rule, others = self.rules[name], {key: held for key, held in numbers.items() if key != name}
-        if isinstance(value, Hyperparameter) and value.schedule is not None:
-            value = value.schedule
-        number = None
-        if callable(value):
-            _check_schedule(name, value)
-        elif isinstance(value_of(value), (str, bytes)) or (value is None and not rule.optional):
-            choices = (
-                "a number, a function of the step or None" if rule.optional else "a number or a function of the step"
-            )
-            raise OperandError(f"{name} must be {choices}, got {shown(value)}")
-        elif value is not None:
-            number = rule.check(name, value)
-        self.schedules.pop(name, None)
-        self._absent.discard(name)
-        if callable(value):
-            self.schedules[name] = value
-        elif number is None or (rule.absent_at_zero and number == 0):
-            self._absent.add(name)
-        return others if number is None else {**others, name: as_number(number)}
+def numbers_of_step(
+    hyperparameters: Iterable[Hyperparameter], state: OptimizerState, values: Mapping[str, jax.Array]
+) -> dict[str, jax.Array | None]:
+    """Return the numbers of a step by name, in the widest dtype of its computation; None for absent ones.
 
-    def read(self, name: str, numbers: Mapping[str, jax.Array], step: jax.Array) -> jax.Array:
-        """Return the value of a hyperparameter at a step."""
-        schedule = self.schedules.get(name)
-        return numbers[name] if schedule is None else _scheduled(name, schedule, step)
-
-    def at(self, numbers: Mapping[str, jax.Array], step: jax.Array) -> dict[str, jax.Array | None]:
-        """Return the values of all hyperparameters at a step; None for absent ones."""
-        return {name: None if name in self._absent else self.read(name, numbers, step) for name in self.rules}
-
-    def in_step(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> dict[str, jax.Array | None]:
-        """Return the values of all hyperparameters for a step, in the widest dtype of its computation.
-
-        Args:
-            state: the state of the optimizer.
-            values: the values of the variables, by key.
-        """
-        dtypes = (at_least_float32(each.dtype) for each in values.values())
-        dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
-        numbers = self.at(state.hyperparameters, state.iterations)
-        return {name: None if number is None else number.astype(dtype) for name, number in numbers.items()}
-
-    def check(self, numbers: Mapping[str, Any]) -> None:
-        """Raise if a number is out of its range."""
-        for name, number in numbers.items():
-            self.rules[name].check(name, number)
-
-    def variable(self, name: str, read: Callable[[], jax.Array], write: Callable[[Any], None]) -> Hyperparameter:
-        """Make the variable of a hyperparameter; `read` and `write` are as for `Scalar`."""
-        return Hyperparameter(name, read, write, self.schedules.get(name))
-
-    def config(self, numbers: Mapping[str, jax.Array]) -> dict[str, Any]:
-        """Return the constructor arguments for all hyperparameters: numbers, schedules or None."""
-        values = {name: shortest(number) for name, number in numbers.items()}
-        return {name: self.schedules.get(name, values.get(name)) for name in self.rules}
-
-    def key(self) -> tuple[Any, ...]:
-        """Return the part that is compiled into a step."""
-        return tuple((name, self.schedules.get(name), name in self._absent) for name in self.rules)
+    Args:
+        hyperparameters: the hyperparameters.
+        state: the state of the optimizer.
+        values: the values of the variables, by key.
+    """
+    dtypes = (at_least_float32(each.dtype) for each in values.values())
+    dtype = max(dtypes, key=lambda dtype: dtype.itemsize, default=jnp.float32)
+    return {each.name: None if each.is_absent else each.at(state).astype(dtype) for each in hyperparameters}
 
 
 def _check_schedule(name: str, schedule: Schedule) -> None:

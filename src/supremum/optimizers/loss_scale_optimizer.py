@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, NoReturn, Self, cast
+from typing import Any, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -34,9 +34,6 @@ _FLOAT16 = as_format("float16").dtype
 class StatefulLossScale:
     """A loss scale with its state; several optimizers can share it.
 
-    The settings of the `LossScale` are read-only attributes: `initial_loss_scale`, `increment_period`, `multiplier`,
-    `minimum`, `maximum` and `hysteresis`, or `loss_scale_value` of a fixed scale.
-
     Args:
         settings: a `LossScale`, `"dynamic"` or a number.
 
@@ -49,9 +46,11 @@ class StatefulLossScale:
     >>> scale()
     Array(32768., dtype=float32)
     >>> _ = scale.loss_scale.assign(1024)
-    >>> scale(), scale.num_good_steps, scale.multiplier
+    >>> scale(), scale.num_good_steps, scale.settings.multiplier
     (Array(1024., dtype=float32), Scalar('num_good_steps', 0, dtype=int32), 2.0)
     """
+
+    __slots__ = ("__weakref__", "_settings", "_state")
 
     def __init__(self, settings: LossScale | str | float = "dynamic") -> None:
         if isinstance(settings, StatefulLossScale):
@@ -121,14 +120,6 @@ class StatefulLossScale:
         number = whole_number("num_good_steps", value_of(value), 0, int(jnp.iinfo(dtype).max))
         self.state = self._state._replace(num_good_steps=jnp.asarray(np.asarray(number, dtype)))
 
-    def load(self, saved: Mapping[str, Any]) -> None:
-        """Load a state that was saved by name.
-
-        Args:
-            saved: every field of `LossScaleState`, checked and limited as in `LossScale.load_state_dict`.
-        """
-        self.state = self._settings.load_state_dict(saved)
-
     def copy(self) -> StatefulLossScale:
         """Make a separate loss scale with the same settings and a copy of the state."""
         made = StatefulLossScale(self._settings)
@@ -150,33 +141,6 @@ class StatefulLossScale:
         settings = mixed_precision.deserialize_loss_scale(config)
         assert settings is not None
         return cls(settings)
-
-    def __getattr__(self, name: str) -> Any:
-        settings = vars(self).get("_settings")
-        if settings is not None and name in settings.get_config():
-            return getattr(settings, name)
-        raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in ("state", "_state", "_settings"):
-            self._refuse(name)
-        object.__setattr__(self, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        self._refuse(name)
-
-    def _refuse(self, name: str) -> NoReturn:
-        if name in ("loss_scale", "num_good_steps"):
-            raise AttributeError(f"{name} is a variable, which cannot be replaced: use scale.{name}.assign(value)")
-        if name in self._settings.get_config():
-            made = f"StatefulLossScale({type(self._settings).__name__}({name}=...))"
-            raise AttributeError(f"{name} is a setting, which cannot change: make a new loss scale, {made}")
-        raise AttributeError(
-            f"a loss scale has no settable attribute {shown(name)}: use loss_scale.assign, or set state"
-        )
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._settings.get_config()})
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={getattr(self._state, name)}" for name in mixed_precision.COUNTS)
@@ -226,6 +190,8 @@ class LossScaleOptimizer(OptimizerWrapper):
     (1.0, Array([0.5], dtype=float32), Array(32768., dtype=float32))
     """
 
+    __slots__ = ("_aggregate_in_float16", "_loss_scale")
+
     def __init__(
         self,
         optimizer: Any,
@@ -260,9 +226,10 @@ class LossScaleOptimizer(OptimizerWrapper):
     def aggregate_in_float16(self, aggregate: bool) -> None:
         self._aggregate_in_float16 = flag("aggregate_in_float16", aggregate)
 
-    def own_key(self) -> Any:
-        """Return the settings of the wrapper itself that are compiled into a step."""
-        return (self._aggregate_in_float16, self._loss_scale.settings)
+    @property
+    def trace_key(self) -> Any:
+        """A hashable key that differs whenever something that is compiled into a step differs."""
+        return (super().trace_key, self._aggregate_in_float16, self._loss_scale.settings)
 
     @property
     def state(self) -> ScaledOptimizerState:

@@ -25,20 +25,16 @@ class NarrowValues:
     """
 
     def __init__(self, weights: str | None, values: Mapping[str, jax.Array], seed: Any = None) -> None:
-        self._storage = None if weights is None else storage_of_weights(weights)
         self._values, self._seed = values, seed
-        self._narrow = frozenset(
-            key for key, value in values.items() if weights is not None and is_narrow_weight(value, key)
-        )
+        self._storage = storage_of_weights(weights or "stochastic")
+        self._narrow = frozenset(key for key, value in values.items() if weights and is_narrow_weight(value, key))
 
     def first_slots(self, slots: Any) -> Any:
         """Return the slots of a transformation together with the arrays beside the variables."""
-        if self._storage is None:
-            return slots
         first = {
             key: self._storage.first(value) if key in self._narrow else None for key, value in self._values.items()
         }
-        return slots, ExtraWeights() if self._storage.field is None else ExtraWeights(**{self._storage.field: first})
+        return slots, self._extra(ExtraWeights(), first)
 
     def take_step(
         self, step: Callable[..., tuple[dict[str, jax.Array], Any]], state: OptimizerState, constrain: Constrain
@@ -55,35 +51,21 @@ class NarrowValues:
         Returns:
             The values of all variables in their own dtypes, and the slots.
         """
-        if self._storage is None:
-            wide, slots = step(slots=state.slots, wide=self._wide(ExtraWeights()))
-            return self._stored(wide, ExtraWeights(), constrain, state.iterations)[0], slots
         slots, extra = state.slots
-        wide, slots = step(slots=slots, wide=self._wide(extra))
-        values, extra = self._stored(wide, extra, constrain, state.iterations)
-        return values, (slots, extra)
-
-    def _wide(self, extra: ExtraWeights) -> dict[str, jax.Array]:
-        beside = self._beside(extra)
-        return {
-            key: self._storage.wide(value, beside.get(key)) if self._storage and key in self._narrow else widen(value)
+        beside = dict(getattr(extra, self._storage.field) if self._storage.field else {})
+        wide = {
+            key: self._storage.wide(value, beside.get(key)) if key in self._narrow else widen(value)
             for key, value in self._values.items()
         }
-
-    def _stored(
-        self, wide: Mapping[str, jax.Array], extra: ExtraWeights, constrain: Constrain, step: jax.Array
-    ) -> tuple[dict[str, jax.Array], ExtraWeights]:
-        storage, beside = self._storage, dict(self._beside(extra))
+        wide, slots = step(slots=slots, wide=wide)
         narrow = {key: value for key, value in wide.items() if key in self._narrow}
         others = {key: value.astype(self._values[key].dtype) for key, value in wide.items() if key not in narrow}
         made = {**self._values, **constrain(others)}
-        if storage is None or not narrow:
-            return made, extra
         for key, value in constrain(narrow).items():
-            row = as_format(self._values[key].dtype)
-            made[key], beside[key] = storage.narrowed(value, row, step_key(self._seed, key, step))
-        return made, extra if storage.field is None else extra._replace(**{storage.field: beside})
+            row, key_of_step = as_format(self._values[key].dtype), step_key(self._seed, key, state.iterations)
+            made[key], beside[key] = self._storage.narrowed(value, row, key_of_step)
+        return made, (slots, self._extra(extra, beside))
 
-    def _beside(self, extra: ExtraWeights) -> Mapping[str, Any]:
-        field = None if self._storage is None else self._storage.field
-        return {} if field is None else getattr(extra, field)
+    def _extra(self, extra: ExtraWeights, beside: Mapping[str, Any]) -> ExtraWeights:
+        field = self._storage.field
+        return extra if field is None else extra._replace(**{field: beside})

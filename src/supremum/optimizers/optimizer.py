@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import flag, mapping, text
+from supremum.argument_checks import chosen, flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
 from supremum.keyword_signature import KeywordSignature
@@ -30,19 +30,51 @@ from supremum.optimizers.gradients import (
     process,
     register,
 )
-from supremum.optimizers.hyperparameters import NON_NEGATIVE, POSITIVE_OR_NONE, Hyper, Hyperparameters, Rule
+from supremum.optimizers.hyperparameters import (
+    NON_NEGATIVE,
+    POSITIVE_OR_NONE,
+    Hyper,
+    Hyperparameter,
+    HyperparameterAttribute,
+    Rule,
+    numbers_of_step,
+    shortest,
+)
 from supremum.optimizers.narrow_values import NarrowValues
-from supremum.optimizers.settings import CHECKS, hashable
+from supremum.optimizers.settings import (
+    Setting,
+    checked_aggregator,
+    checked_count,
+    checked_share,
+    checked_transformers,
+    checked_weights,
+    hashable,
+)
 from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
 from supremum.optimizers.weight_averages import assign_averages, with_average
+
+
+class Held(NamedTuple):
+    """What an optimizer holds, in one attribute: an exception between two assignments cannot leave half of it.
+
+    Args:
+        state: the arrays.
+        key_of: the keys of the variables that have slots.
+        trace_key: the `trace_key` that the slots were made for.
+    """
+
+    state: Any
+    key_of: dict[Variable, str]
+    trace_key: Any
 
 
 class Optimizer:
     """An optax transformation as an optimizer of `nn.Variable` objects; the base class of all optimizers.
 
-    Hyperparameters are attributes. `float(optimizer.learning_rate)` reads one. Set it to a number, which takes effect
-    in the next step without a new trace, or to a schedule. Any other attribute takes effect in the next step too, which
-    is then traced again; assign a new value, do not change the old one in place.
+    Hyperparameters with Keras' names are attributes. `float(optimizer.learning_rate)` reads one. Set it to a number,
+    which takes effect in the next step without a new trace, or to a schedule. For other names, such as optax's `b1`,
+    use `optimizer.hyperparameters` and `optimizer.set_hyperparameter`. Any other attribute takes effect in the next
+    step too, which is then traced again; assign a new value, do not change the old one in place.
 
     Steps compute in at least float32, whatever the dtype of the variables, and round to that dtype once. The constraint
     of a variable, such as `kernel_constraint=` of its layer, is then applied to its new value. The slots are
@@ -86,13 +118,28 @@ class Optimizer:
     """
 
     __signature__: ClassVar[KeywordSignature] = KeywordSignature()
-    _INTERNAL: ClassVar = frozenset({"_hyper", "_state", "_key_of", "_stepper", "_key", "_is_stale"})  # not compiled
-    # The constructor's arguments that are not hyperparameters; the arguments for the dtypes of slots, by field.
-    _settings: ClassVar[tuple[str, ...]] = (
-        "gradient_transformers", "gradient_aggregator", "use_ema", "ema_momentum", "ema_overwrite_frequency",
-        "gradient_accumulation_steps", "weights",
-    )  # fmt: skip
-    _slot_dtypes: ClassVar[Mapping[str, str]] = {}
+    # With slots, an unknown attribute of a wrapper cannot be set. What subclasses add is compiled into steps.
+    __slots__ = ("__weakref__", "_held", "_hyper", "_key", "_settings", "_stepper")
+    _slot_dtypes: ClassVar[Mapping[str, str]] = {}  # the settings for the dtypes of slots, by field
+
+    learning_rate = HyperparameterAttribute()
+    weight_decay = HyperparameterAttribute()
+    momentum = HyperparameterAttribute()
+    beta_1 = HyperparameterAttribute()
+    beta_2 = HyperparameterAttribute()
+    rho = HyperparameterAttribute()
+    epsilon = HyperparameterAttribute()
+    clipnorm = HyperparameterAttribute()
+    clipvalue = HyperparameterAttribute()
+    global_clipnorm = HyperparameterAttribute()
+
+    gradient_transformers = Setting(checked_transformers)
+    gradient_aggregator = Setting(checked_aggregator)
+    use_ema = Setting(flag)
+    ema_momentum = Setting(checked_share)
+    ema_overwrite_frequency = Setting(checked_count)
+    gradient_accumulation_steps = Setting(checked_count)
+    weights = Setting(checked_weights)
 
     def __init__(
         self,
@@ -110,12 +157,13 @@ class Optimizer:
         weights: str | None = None,
         **injected_hyperparameters: Hyper,
     ) -> None:
-        self._hyper = Hyperparameters()
-        self._key_of: dict[Variable, str] = {}
-        self._stepper = Stepper(self)
+        self._hyper: dict[str, Hyperparameter] = {}
         self._key: Any = None
-        self._is_stale = False
-        self._state = OptimizerState(jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int))), {}, None)
+        self._settings: dict[str, Any] = {}
+        self._stepper = Stepper(self)
+        self._held = Held(
+            OptimizerState(jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int))), {}, None), {}, None
+        )
         if sum(each is not None for each in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ArgumentError("only one of clipnorm, clipvalue and global_clipnorm may be set: remove the others")
         for name, limit in (("clipnorm", clipnorm), ("clipvalue", clipvalue), ("global_clipnorm", global_clipnorm)):
@@ -127,14 +175,13 @@ class Optimizer:
         self.ema_overwrite_frequency = ema_overwrite_frequency
         self.gradient_accumulation_steps = gradient_accumulation_steps
         self.weights = weights
-        self.transformation: Any = None
         if type(self).make_transformation is Optimizer.make_transformation:
             if isinstance(transformation, Optimizer):
                 raise OperandError(
                     f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
                 )
+            transformation = self._settings["transformation"] = transformations.checked(transformation)
             numbers = transformations.injected_numbers(transformation, injected_hyperparameters, type(self).__name__)
-            self.transformation = transformations.checked(transformation)
             for name, number in numbers.items():
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
         elif transformation is not None or injected_hyperparameters:
@@ -152,95 +199,94 @@ class Optimizer:
             hyperparameters: all hyperparameters by name, each a traced scalar of at least float32, or None if absent.
         """
         del hyperparameters
-        return self.transformation
+        return self._settings["transformation"]
 
     # Hyperparameters and settings
 
     def add_hyperparameter(self, name: str, value: Any, rule: Rule = NON_NEGATIVE) -> None:
-        """Make an attribute a hyperparameter; for the constructors of subclasses.
+        """Add a hyperparameter; for the constructors of subclasses.
 
         Args:
-            name: the name of the attribute.
+            name: its name. If it is not one of Keras' names, only `set_hyperparameter` sets it.
             value: a number, a schedule, or None if the rule allows it.
             rule: the range of the number.
         """
-        self._hyper.rules[name] = rule
-        self._set_hyperparameter(name, value)
+        self._hyper[name] = Hyperparameter(name, rule, self._read_state, self._put_number)
+        self.set_hyperparameter(name, value)
+
+    def _read_state(self) -> Any:
+        return current_state(self, self._held.state)
+
+    def _put_number(self, name: str, number: jax.Array | None) -> None:
+        state = self._held.state
+        numbers = {key: each for key, each in state.hyperparameters.items() if key != name}
+        if number is not None:
+            numbers[name] = number
+        self._held = self._held._replace(state=state._replace(hyperparameters=numbers))
+        self._key = None
+
+    def set_hyperparameter(self, name: str, value: Any) -> None:
+        """Set a hyperparameter, also one without an attribute; a new number takes effect without a new trace.
+
+        Args:
+            name: one of `hyperparameters`.
+            value: a number, a schedule, or None if the hyperparameter may be absent.
+
+        Raises:
+            UnknownNameError: for a hyperparameter that the optimizer does not have.
+            OperandError: for a value of another type; a `TypeError`.
+            ArgumentError: for a number out of bounds.
+        """
+        self._hyper[chosen("hyperparameter", name, self._hyper)].set(value)
 
     @property
-    def hyperparameters(self) -> tuple[str, ...]:
-        """The names of the hyperparameters."""
-        return tuple(self._hyper.rules)
+    def hyperparameters(self) -> dict[str, Hyperparameter | None]:
+        """The hyperparameters by name; None for those that are absent."""
+        numbers = self._held.state.hyperparameters
+        return {
+            name: each if name in numbers or each.schedule is not None else None for name, each in self._hyper.items()
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments that are not hyperparameters, by name."""
+        return self._settings
+
+    def set_setting(self, name: str, value: Any, check: Callable[[str, Any], Any]) -> None:
+        """Set a setting to what a check of its name and value returns; the next step is traced again."""
+        self._settings, self._key = {**self.settings, name: check(name, value)}, None
 
     @property
     def trace_key(self) -> Any:
         """A hashable key that differs whenever something that is compiled into a step differs."""
         if self._key is None:
-            settings = {name: value for name, value in vars(self).items() if name not in self._INTERNAL}
-            self._key = (type(self), hashable(settings), hashable(self._hyper.key()))
-        return self._key
-
-    def _set_hyperparameter(self, name: str, value: Any) -> None:
-        before = self._hyper.key()
-        numbers = self._hyper.set(name, value, self._state.hyperparameters)
-        self._state = self._state._replace(hyperparameters=numbers)
-        if self._hyper.key() != before:
-            self._invalidate()
-
-    def _invalidate(self) -> None:
-        self._key, self._is_stale = None, True
-
-    def __getattr__(self, name: str) -> Any:
-        self._check_made()
-        if name not in self._hyper.rules:
-            raise AttributeError(f"{shown(type(self).__name__)} object has no attribute {shown(name)}")
-
-        def read() -> jax.Array:
-            state = current_state(self, self._state)
-            return self._hyper.read(name, state.hyperparameters, state.iterations)
-
-        if name not in self._hyper.schedules and name not in self._state.hyperparameters:
-            return None
-        return self._hyper.variable(name, read, lambda value: self._set_hyperparameter(name, value))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._INTERNAL or isinstance(getattr(type(self), name, None), property):
-            object.__setattr__(self, name, value)
-            return
-        self._check_made()
-        if name in self._hyper.rules:
-            self._set_hyperparameter(name, value)
-        else:
-            object.__setattr__(self, name, CHECKS[name](value) if name in CHECKS else value)
-            self._invalidate()
-
-    def _check_made(self) -> None:
-        if "_hyper" not in vars(self):
-            raise AttributeError(f"{type(self).__name__}.__init__ must begin with super().__init__()")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.hyperparameters})
+            numbers = [(each.name, each.schedule, each.is_absent) for each in self._hyper.values()]
+            self._key = (type(self), hashable(self._settings), hashable(numbers))
+        added: dict[str, Any] = getattr(self, "__dict__", {})  # the attributes of subclasses
+        for name in added.keys() & self._hyper.keys():
+            raise ArgumentError(f"{name} is not an attribute: use optimizer.set_hyperparameter({name!r}, ...)")
+        return (self._key, hashable(added)) if added else self._key
 
     # State
 
     @property
     def state(self) -> Any:
         """A pytree of all arrays that a step changes; a jitted step takes it and returns the next one."""
-        if self._is_stale and self._key_of and self._state.slots is not None:
+        held = self._held
+        if held.state.slots is not None and held.key_of and held.trace_key != self.trace_key:
             # Settings have changed: drop the slots that are not needed any more, and make the new ones.
-            slots = transformations.carry_over(self._state.slots, self._fresh_slots(self._key_of))
-            self._state = self._state._replace(slots=slots)
-        self._is_stale = False
-        return current_state(self, self._state)
+            slots = transformations.carry_over(held.state.slots, self._fresh_slots(held.key_of))
+            self._held = Held(held.state._replace(slots=slots), held.key_of, self.trace_key)
+        return self._read_state()
 
     @state.setter
     def state(self, state: Any) -> None:
-        self._state = state
+        self._held = self._held._replace(state=state)
 
     @property
     def iterations(self) -> jax.Array:
         """The number of applied steps, without skipped ones."""
-        return copied(current_state(self, self._state).iterations)
+        return copied(self._read_state().iterations)
 
     @property
     def skips(self) -> bool:
@@ -250,7 +296,7 @@ class Optimizer:
     @property
     def built_for(self) -> dict[str, Variable]:
         """The variables that have slots, by key."""
-        return {key: variable for variable, key in self._key_of.items()}
+        return {key: variable for variable, key in self._held.key_of.items()}
 
     def build(self, variables: Variables) -> None:
         """Make the slots for variables; existing slots are kept.
@@ -265,29 +311,27 @@ class Optimizer:
                 variable already has.
             UninitializedError: for a variable without a value.
         """
-        key_of = register(self._key_of, variables)
-        if self._state.slots is not None and key_of == self._key_of:
+        old_key_of = self._held.key_of
+        key_of = register(old_key_of, variables)
+        if self._held.state.slots is not None and key_of == old_key_of:
             return
-        old = self.state
-        new_keys = {key: key_of[variable] for variable, key in self._key_of.items()}
-        held = None if old.slots is None else transformations.rekey(old.slots, new_keys.keys(), new_keys)
-        if len(new_keys) < len(key_of):
-            fresh = self._fresh_slots(key_of)
+        state, slots = self.state, self._fresh_slots(key_of)
+        if state.slots is not None:
             # Existing leaves are kept, including leaves that belong to no variable.
-            old_keys = set(new_keys.values())
-            held = fresh if held is None else transformations.merge(fresh, set(key_of.values()), held, old_keys)
-        # In one C call: an exception from a signal handler or another thread cannot come between the two.
-        vars(self).update(_key_of=key_of, _state=old._replace(slots=held))
+            new_keys = {key: key_of[variable] for variable, key in old_key_of.items()}
+            old = transformations.by_name(transformations.rekey(state.slots, new_keys.keys(), new_keys))
+            slots = transformations.replace_leaves(slots, old)
+        self._held = Held(state._replace(slots=slots), key_of, self.trace_key)
 
     def _fresh_slots(self, key_of: Mapping[Variable, str]) -> Any:
         values = {key: variable.read_stored() for variable, key in key_of.items()}
-        return jax.jit(self._initial_slots)(self._state._replace(slots=None), values)
+        return jax.jit(self._initial_slots)(self._held.state._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
-        transformation = self._whole_transformation(self._hyper.in_step(state, values))
+        transformation = self._whole_transformation(numbers_of_step(self._hyper.values(), state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
         name = type(self).__name__
-        slots = transformations.initial_slots(transformation, values, self._hyper.rules, dtypes, name)
+        slots = transformations.initial_slots(transformation, values, self._hyper, dtypes, name)
         slots = NarrowValues(self.weights, values).first_slots(slots)
         return slots if self.gradient_accumulation_steps is None else (no_gradients(values), slots)
 
@@ -299,7 +343,7 @@ class Optimizer:
         Args:
             values: the variables' values, by key.
         """
-        own = current_state(self, self._state)
+        own = self._read_state()
         # Steps may donate the buffers of the state, hence the copies.
         iterations, numbers = jax.tree.map(jnp.copy, (own.iterations, own.hyperparameters))
         return OptimizerState(iterations, numbers, self._initial_slots(own, values))
@@ -376,14 +420,14 @@ class Optimizer:
                 each: `jax.vmap(optimizer.update)(gradients, state, values, seed=jnp.arange(4))`.
         """
         del before  # only for optimizers that skip steps
-        keys = frozenset(self._key_of.values() or values)
+        keys = frozenset(self._held.key_of.values() or values)
         given = given_gradients(gradients, keys & values.keys())
         narrow, name = NarrowValues(self.weights, values, seed), type(self).__name__
         aggregator = self.gradient_aggregator if aggregate_gradients else None
 
         def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
             with use_state(self, state):
-                numbers = self._hyper.in_step(state, values)
+                numbers = numbers_of_step(self._hyper.values(), state, values)
                 processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
                 transformation = self._whole_transformation(numbers)
             if not processed:
@@ -494,12 +538,14 @@ class Optimizer:
             ArgumentError: for a missing name, or a value with a wrong shape or dtype.
         """
         arrays = checkpoint_arrays.checked(checkpoint_arrays.without_scale(saved), self.variables)
-        numbers = {name: arrays.pop(name) for name in self._state.hyperparameters}
-        self._hyper.check(numbers)
-        slots = transformations.replace_leaves(self._state.slots, arrays)
-        self._state = OptimizerState(arrays["iterations"], self._state.hyperparameters, slots)
+        numbers = {name: arrays.pop(name) for name in self._held.state.hyperparameters}
         for name, number in numbers.items():
-            self._set_hyperparameter(name, number)
+            self._hyper[name].rule.check(name, number)
+        slots = transformations.replace_leaves(self._held.state.slots, arrays)
+        state = self._held.state._replace(iterations=arrays["iterations"], slots=slots)
+        self._held = self._held._replace(state=state)
+        for name, number in numbers.items():
+            self.set_hyperparameter(name, number)
 
     def get_weights(self) -> list[np.ndarray[Any, Any]]:
         """Return the values of `variables` on the host, in order."""
@@ -515,9 +561,10 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments; schedules and functions stay as they are."""
-        config = self._hyper.config(self._state.hyperparameters)
-        config |= {name: getattr(self, name) for name in (*self._settings, *self._slot_dtypes.values())}
-        return config if self.transformation is None else {**config, "transformation": self.transformation}
+        numbers = {name: shortest(number) for name, number in self._held.state.hyperparameters.items()}
+        schedules = {name: each.schedule for name, each in self._hyper.items() if each.schedule is not None}
+        values = {name: schedules.get(name, numbers.get(name)) for name in self._hyper}
+        return {**values, **self._settings}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -527,8 +574,6 @@ class Optimizer:
         return cls(**config)
 
     def __repr__(self) -> str:
-        if "_hyper" not in vars(self):
-            return object.__repr__(self)
         off = {"ema_momentum"} if not self.use_ema else ()
         config = {name: value for name, value in self.get_config().items() if name not in off}
         config = {name: value for name, value in config.items() if value is not False and value not in (None, ())}

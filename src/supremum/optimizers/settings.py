@@ -3,67 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from supremum.argument_checks import flag, is_iterable, real_within, whole_number
+from supremum.argument_checks import is_iterable, real_within, whole_number
 from supremum.errors import OperandError, shown
 from supremum.mixed_precision import storage_of_moments, storage_of_weights
 from supremum.nn.functional import MOST
 
 
-def _checked_transformers(functions: Any) -> tuple[Any, ...]:
-    # Later changes of the given list have no effect on the tuple.
+class Setting:
+    """An attribute of an optimizer that is compiled into its steps; its value is checked when it is set.
+
+    Args:
+        check: a function of the name and a value that returns the value to store, or raises.
+    """
+
+    def __init__(self, check: Callable[[str, Any], Any]) -> None:
+        self._check = check
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
+        return self if optimizer is None else optimizer.settings[self._name]
+
+    def __set__(self, optimizer: Any, value: Any) -> None:
+        optimizer.set_setting(self._name, value, self._check)
+
+
+def checked_transformers(name: str, functions: Any) -> tuple[Any, ...]:
+    """Return functions of gradients as a tuple, which later changes of the given list do not change."""
     found = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, found)):
-        raise OperandError(
-            f"gradient_transformers must be a list of functions of (gradient, variable) pairs, got {shown(functions)}"
-        )
+        raise OperandError(f"{name} must be a list of functions of (gradient, variable) pairs, got {shown(functions)}")
     return found
 
 
-def _checked_aggregator(function: Any) -> Any:
+def checked_aggregator(name: str, function: Any) -> Any:
+    """Return a function of gradients, or None."""
     if function is not None and not callable(function):
-        raise OperandError(
-            f"gradient_aggregator must be a function of (gradient, variable) pairs, got {shown(function)}"
-        )
+        raise OperandError(f"{name} must be a function of (gradient, variable) pairs, got {shown(function)}")
     return function
 
 
-def _checked_dtype(dtype: Any) -> str | None:
-    if dtype is None:
-        return None
-    row = storage_of_moments(dtype)
-    return dtype if row is None else str(row)
+def checked_share(name: str, number: Any) -> float:
+    """Return a number from 0 to 1."""
+    return real_within(name, number, 0, 1)
 
 
-def _checked_weights(weights: Any) -> str | None:
-    if weights is not None:
-        storage_of_weights(weights)
-    return weights
-
-
-def _checked_count(name: str, number: Any) -> int | None:
+def checked_count(name: str, number: Any) -> int | None:
+    """Return a number of steps, or None."""
     return None if number is None else whole_number(name, number, 1, MOST)
 
 
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "gradient_transformers": _checked_transformers,
-    "gradient_aggregator": _checked_aggregator,
-    "amsgrad": partial(flag, "amsgrad"),
-    "use_ema": partial(flag, "use_ema"),
-    "ema_momentum": lambda momentum: real_within("ema_momentum", momentum, 0, 1),
-    "ema_overwrite_frequency": partial(_checked_count, "ema_overwrite_frequency"),
-    "gradient_accumulation_steps": partial(_checked_count, "gradient_accumulation_steps"),
-    "nesterov": partial(flag, "nesterov"),
-    "centered": partial(flag, "centered"),
-    "mu_dtype": _checked_dtype,
-    "nu_dtype": _checked_dtype,
-    "weights": _checked_weights,
-}
-"""Checks of attributes: each function returns the value to store, or raises."""
+def checked_dtype(name: str, dtype: Any) -> str | None:
+    """Return the name of how moments are stored, or None."""
+    del name
+    row = None if dtype is None else storage_of_moments(dtype)
+    return dtype if row is None else str(row)
+
+
+def checked_weights(name: str, weights: Any) -> str | None:
+    """Return the name of how narrow weights are stored, or None."""
+    del name
+    if weights is not None:
+        storage_of_weights(weights)
+    return weights
 
 
 class Identity:

@@ -153,22 +153,11 @@ def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
     return jax.tree.map(give, slots, is_leaf=_is_injected)
 
 
-def numbers_of(transformation: Any) -> dict[str, Any]:
-    """Return the injected numbers of a transformation, by name.
-
-    They are only visible in a state. The result is empty if no state can be made without the variables, as with a mask
-    by their names.
-    """
-    try:
-        with jax.ensure_compile_time_eval():
-            state = transformation.init({"": jnp.zeros((), jnp.float32)})
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return {}
-    return extract_numbers(state)[1]
-
-
 def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the injected numbers of a transformation, with those that are given instead.
+    """Return the injected numbers of a transformation by name, with those that are given instead.
+
+    They are only visible in a state. There are none if no state can be made without the variables, as with a mask by
+    their names.
 
     Args:
         transformation: an optax transformation.
@@ -178,7 +167,12 @@ def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -
     Raises:
         UnknownNameError: for a number that is not injected.
     """
-    found = numbers_of(checked(transformation))
+    try:
+        with jax.ensure_compile_time_eval():
+            state = transformation.init({"": jnp.zeros((), jnp.float32)})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        state = None
+    found = extract_numbers(state)[1]
     for name in given:
         if name not in found:
             raise UnknownNameError("hyperparameter", name, found, repr(kind))

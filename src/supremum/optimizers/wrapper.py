@@ -13,10 +13,11 @@ from typing import Any, NoReturn, Self, TypeVar, cast
 import jax
 
 from supremum.argument_checks import known_keys
-from supremum.errors import OperandError, shown
+from supremum.errors import OperandError
 from supremum.nn import Variable
 from supremum.optimizers.eager_step import Stepper
 from supremum.optimizers.gradients import Aggregate
+from supremum.optimizers.hyperparameters import Hyperparameter
 from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.serialization import deserialize_optimizer, serialize_optimizer
 
@@ -37,8 +38,8 @@ class OptimizerWrapper(Optimizer):
     """An optimizer that forwards everything to an inner optimizer; subclasses override some of it.
 
     The hyperparameters of the inner optimizer can be read, set and listed on the wrapper. Its other attributes are only
-    on `wrapper.inner_optimizer`, because a method of the inner optimizer would bypass the wrapper: reading such an
-    attribute raises an `AttributeError`, and so does setting an attribute that the wrapper does not have.
+    on `wrapper.inner_optimizer`, because a method of the inner optimizer would bypass the wrapper: reading or setting
+    such an attribute raises an `AttributeError`.
 
     `minimize`, `get_gradients`, `apply_gradients` and `Model.fit` call `value_and_grad` and `update`: a subclass that
     overrides these two changes all of them.
@@ -56,6 +57,8 @@ class OptimizerWrapper(Optimizer):
     OptimizerWrapper(SGD(learning_rate=0.25, momentum=0.0))
     """
 
+    __slots__ = ("_inner",)
+
     def __init__(self, optimizer: Any) -> None:
         # Optimizer.__init__ is not called: its attributes belong to the inner optimizer.
         if optimizer is None:
@@ -72,19 +75,23 @@ class OptimizerWrapper(Optimizer):
         """Return the inner optimizer's part of a state; subclasses with a larger state override it."""
         return state
 
-    def own_key(self) -> Any:
-        """Return the settings of the wrapper itself that are compiled into a step; subclasses override it."""
-        return ()
-
     @property
     def trace_key(self) -> Any:
-        """A hashable key that differs whenever something that is compiled into a step differs."""
-        return (type(self), self.own_key(), self._inner.trace_key)
+        """A hashable key that differs whenever something that is compiled into a step differs; subclasses add to it."""
+        return (type(self), self._inner.trace_key)
 
     @property
-    def hyperparameters(self) -> tuple[str, ...]:
-        """The names of the hyperparameters of the inner optimizer."""
+    def hyperparameters(self) -> dict[str, Hyperparameter | None]:
+        """The hyperparameters of the inner optimizer, by name."""
         return self._inner.hyperparameters
+
+    @property
+    def settings(self) -> NoReturn:
+        """The settings of an inner optimizer are only on `inner_optimizer`: reading them here raises."""
+        raise AttributeError(
+            f"{type(self).__name__} has only the hyperparameters of its inner optimizer: use "
+            "optimizer.inner_optimizer for its other attributes"
+        )
 
     @property
     def state(self) -> Any:
@@ -115,6 +122,7 @@ class OptimizerWrapper(Optimizer):
         """The arrays of a checkpoint, by the inner optimizer's names."""
         return self._inner.variables
 
+    set_hyperparameter = _forwarded(Optimizer.set_hyperparameter)
     add_hyperparameter = _forwarded(Optimizer.add_hyperparameter)
     make_transformation = _forwarded(Optimizer.make_transformation)
     build = _forwarded(Optimizer.build)
@@ -153,31 +161,7 @@ class OptimizerWrapper(Optimizer):
         entries = known_keys(f"{cls.__name__}'s config", config, tuple(config), ("optimizer",))
         return cls(**{**entries, "optimizer": deserialize_optimizer(entries["optimizer"])})
 
-    def __getattr__(self, name: str) -> Any:
-        if "_inner" not in vars(self):
-            raise AttributeError(f"{type(self).__name__}.__init__ must begin with super().__init__(optimizer)")
-        return getattr(self._inner, name) if name in self.hyperparameters else self._refuse(name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_") or isinstance(getattr(type(self), name, None), property):
-            object.__setattr__(self, name, value)
-        elif name in self.hyperparameters:
-            setattr(self._inner, name, value)
-        else:
-            self._refuse(name)
-
-    def _refuse(self, name: str) -> NoReturn:
-        inner = type(self._inner).__name__
-        has = "has the attribute" if hasattr(self._inner, name) else "does not have it either"
-        raise AttributeError(
-            f"{type(self).__name__} has no attribute {shown(name)}, and forwards only hyperparameters "
-            f"({', '.join(self.hyperparameters)}); its inner optimizer, {inner}, {has}: use "
-            f"optimizer.inner_optimizer.{name}"
-        )
-
     def __repr__(self) -> str:
-        if "_inner" not in vars(self):
-            return object.__repr__(self)
         own = {name: value for name, value in self.get_config().items() if name != "optimizer"}
         return f"{type(self).__name__}({', '.join([repr(self._inner), *(f'{k}={v!r}' for k, v in own.items())])})"
 

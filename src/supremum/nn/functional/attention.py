@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
@@ -15,18 +18,16 @@ from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dropout import rate_below_one
 from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_complex, refuse_none
 from supremum.nn.functional.masks import split_additive
-from supremum.nn.functional.online_softmax import Inputs, Plan, attend
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
 from supremum.nn.functional.shape_traces import traced_once
 
+Arrays: TypeAlias = dict[str, jax.Array]
+
 SCORES_AT_ONCE = 2**26
 """The default number of scores held at once: 256 MiB of float32, or 4,096 queries and keys in four heads. Gradients
-need about five times as much: 1.4 GiB for 65,536 queries and keys in one head, 2.2 GiB in eight, according to XLA's
-buffer sizes on CPU, where the plain computation needs 64 GiB for one head."""
-
-SMALLEST_CHUNK = 128
-"""The scores of a smaller chunk would need less memory than the outputs, which have about this head dimension."""
+need more: 0.9 GiB for 65,536 queries and keys in one head, 1.5 GiB in eight, according to XLA's buffer sizes on CPU,
+where the plain computation needs 64 GiB for one head."""
 
 
 @traced_once
@@ -47,9 +48,10 @@ def dot_product_attention(
 ) -> jax.Array:
     """Sum values by the softmax of `scale * (query · key) + bias` (Vaswani et al. 2017, "Attention is all you need").
 
-    Queries, keys and values are multiplied in their result type. Scores, softmax and probabilities are in at least
-    float32, since float16 would overflow or lose small ones, and the result is rounded once. The backward pass computes
-    them again, which bounds its memory too. Only gradients have forward-mode derivatives, as in `jax.hessian`.
+    Queries and keys are multiplied in the result type of queries, keys and values. Scores, softmax and probabilities
+    are in at least float32, since float16 would overflow or lose small ones, and the result is rounded once. If there
+    are many scores, they are computed for some queries at a time, and again in the backward pass, so that memory is
+    bounded (Rabe and Staats 2021, "Self-attention does not need O(n^2) memory", arXiv:2112.05682).
 
     Args:
         query: shape (batch..., queries, heads, head_dim), real.
@@ -63,7 +65,7 @@ def dot_product_attention(
         scale: a number; None for `head_dim ** -0.5`.
         dropout_rate: the share of probabilities to drop at random; the others are divided by `1 - dropout_rate`.
         dropout_key: the random key for dropout. The result does not depend on `chunk`.
-        chunk: the number of keys to process at once; None for as many as give at most `SCORES_AT_ONCE` scores.
+        chunk: the number of queries to process at once; None for as many as have at most `SCORES_AT_ONCE` scores.
         dtype: the compute dtype; None for the result type of query, key and value. Integers become at least float32.
         precision: the precision of the products on the device, such as `"highest"`, as in JAX; None for JAX's default.
 
@@ -92,15 +94,94 @@ def dot_product_attention(
     rate = rate_below_one("dropout_rate", dropout_rate)
     if rate and dropout_key is None:
         raise ArgumentError(f"dropout_rate={rate} needs a random key; use dropout_key=jax.random.key(0)")
-    options = is_causal, rate, _chunk(chunk, sizes), sizes.members, as_precision(precision)
-    plan = Plan(wide, _scale(scale, query.shape[-1]), *options)
-    split = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
-    rows = sizes.members * sizes.queries
-    split = jnp.moveaxis(split, -2, -4).reshape(*sizes.batch, rows, sizes.groups, query.shape[-1])
-    bias, mask = (_by_group(*named, sizes) for named in (("bias", bias), ("mask", mask)))
-    result: jax.Array = attend(plan, Inputs(split, key, value, bias, mask, dropout_key if rate else None))
-    split = result.reshape(*sizes.batch, sizes.members, sizes.queries, sizes.groups, value.shape[-1])
-    return jnp.moveaxis(split, -4, -2).reshape(*query.shape[:-1], value.shape[-1])
+    size = _chunk(chunk, sizes)
+    # The gradients of keys, values and a shared bias add up over chunks, and must not be rounded before.
+    key = key if size >= sizes.queries else key.astype(wide)
+    shared = {"key": jnp.moveaxis(key, -2, -3), "value": jnp.moveaxis(value.astype(wide), -2, -3)}
+    by_group = query.reshape(*query.shape[:-2], sizes.groups, sizes.members, query.shape[-1])
+    rows = {"query": jnp.moveaxis(by_group, -4, -2), "place": jnp.arange(sizes.queries)[:, None]}
+    for name, array in (("bias", bias), ("mask", mask)):
+        if array is None:
+            continue
+        array = _by_group(name, array, sizes)
+        if array.shape[-2] > 1:
+            rows[name] = array
+        else:
+            shared[name] = array.astype(wide) if name == "bias" else array
+    attend = partial(
+        _attend,
+        scale=_scale(scale, query.shape[-1]),
+        is_causal=is_causal,
+        dropout=(rate, dropout_key),
+        precision=as_precision(precision),
+    )
+    made = _in_chunks(attend, rows, shared, size)
+    return jnp.moveaxis(made, -2, -4).reshape(*query.shape[:-1], value.shape[-1]).astype(query.dtype)
+
+
+def _in_chunks(attend: Callable[..., jax.Array], rows: Arrays, shared: Arrays, size: int) -> jax.Array:
+    """Apply a function to all rows at once, or to `size` of them at a time; the backward pass then does so again."""
+    queries = rows["place"].shape[0]
+    if size >= queries:
+        return attend(rows, shared)
+
+    @jax.checkpoint
+    def chunk(part: Arrays) -> jax.Array:
+        return jnp.moveaxis(attend({name: jnp.moveaxis(array, 0, -2) for name, array in part.items()}, shared), -2, 0)
+
+    whole = queries // size
+    first = {name: jnp.moveaxis(array, -2, 0) for name, array in rows.items()}
+    parts = {name: array[: whole * size].reshape(whole, size, *array.shape[1:]) for name, array in first.items()}
+    made = lax.map(chunk, parts)
+    made = made.reshape(whole * size, *made.shape[2:])
+    if whole * size < queries:
+        made = jnp.concatenate([made, chunk({name: array[whole * size :] for name, array in first.items()})])
+    return jnp.moveaxis(made, 0, -2)
+
+
+def _attend(
+    rows: Arrays, shared: Arrays, *, scale: float, is_causal: bool, dropout: tuple[float, Any], precision: Any
+) -> jax.Array:
+    """Compute the results of queries, of shape (batch..., groups, members, queries, value_dim).
+
+    Args:
+        rows: what belongs to each query: its place, its vectors, and its rows of the bias and the mask.
+        shared: keys, values, and the bias and mask that all queries share.
+        scale: the factor of the products of queries and keys.
+        is_causal: whether queries ignore all keys after their place.
+        dropout: the share of probabilities to set to zero, and a random key.
+        precision: the precision of products on the device; None for JAX's default.
+    """
+    arrays = {**shared, **rows}
+    query, key, value = arrays["query"], arrays["key"], arrays["value"]
+    products = partial(jnp.einsum, preferred_element_type=value.dtype, precision=precision)
+    # The products have one axis of all queries of a group: XLA multiplies with two of them several times as slowly.
+    merged = (*key.shape[:-2], math.prod(query.shape[-3:-1]))
+    scores = products("...rd,...kd->...rk", query.reshape(*merged, query.shape[-1]), key) * scale
+    scores = scores.reshape(*query.shape[:-1], key.shape[-2])
+    if "bias" in arrays:
+        scores += arrays["bias"].astype(scores.dtype)
+    if "mask" in arrays:
+        scores = jnp.where(arrays["mask"], scores, -jnp.inf)
+    if is_causal:
+        scores = jnp.where(jnp.arange(scores.shape[-1]) <= arrays["place"], scores, -jnp.inf)
+    # The maximum cancels out, so derivatives do not go through it. It is -inf for a query that attends to no key.
+    top = lax.stop_gradient(jnp.max(scores, -1, keepdims=True, initial=-jnp.inf))
+    weights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+    total = jnp.sum(weights, -1, keepdims=True)
+    rate, dropout_key = dropout
+    if rate:
+        weights = jnp.where(_kept(dropout_key, rate, arrays["place"], weights.shape), weights / (1 - rate), 0)
+    sums = products("...rk,...kd->...rd", weights.reshape(*merged, weights.shape[-1]), value)
+    return sums.reshape(*query.shape[:-1], value.shape[-1]) / jnp.where(total == 0, 1, total)
+
+
+def _kept(dropout_key: jax.Array, rate: float, place: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Draw which probabilities are kept. Each query has its own random numbers, which do not depend on the chunks."""
+    *rest, _, keys = shape
+    keys_of_queries = jax.vmap(partial(jax.random.fold_in, dropout_key))(place[:, 0])
+    kept = jax.vmap(partial(jax.random.bernoulli, p=1 - rate, shape=(*rest, keys)))(keys_of_queries)
+    return jnp.moveaxis(kept, 0, -2)
 
 
 class _Sizes(NamedTuple):
@@ -153,10 +234,8 @@ def _bias_and_mask(bias: Any, mask: Any) -> tuple[jax.Array | None, jax.Array | 
     return bias.astype(at_least_float32(wide)) + added.astype(at_least_float32(wide)), mask
 
 
-def _by_group(name: str, array: jax.Array | None, sizes: _Sizes) -> jax.Array | None:
+def _by_group(name: str, array: jax.Array, sizes: _Sizes) -> jax.Array:
     """Split the axis of heads of a mask or bias into groups and members."""
-    if array is None:
-        return None
     if not broadcasts(array.shape, sizes.scores):
         raise ArgumentError(
             f"the {name} of attention must broadcast to (batch..., heads, queries, keys), here {sizes.scores}, "
@@ -176,12 +255,10 @@ def _scale(scale: float | None, head_dim: int) -> float:
 
 
 def _chunk(chunk: int | None, sizes: _Sizes) -> int:
-    if chunk is None:
-        rows = max(math.prod(sizes.scores[:-1]), 1)
-        if rows * sizes.keys <= SCORES_AT_ONCE:
-            return max(sizes.keys, 1)
-        return max(SCORES_AT_ONCE // rows // SMALLEST_CHUNK, 1) * SMALLEST_CHUNK
-    return positive_int("chunk", chunk)
+    if chunk is not None:
+        return positive_int("chunk", chunk)
+    *others, _, keys = sizes.scores
+    return max(SCORES_AT_ONCE // max(math.prod([*others, keys]), 1), 1)
 
 
 def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: Any = None) -> jax.Array:
