@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from supremum import (
         render as render,
     )
+    from supremum import (
+        reports as reports,
+    )
     from supremum.arrays import Array, ArrayVariable, asarray, count_conversions, namespace
 
 __all__ = [
@@ -89,7 +92,7 @@ __all__ = [
 
 _FLOORS = {
     "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "launching", "mixed_precision", "nn", "numerics",
-    "operations", "ops", "optimizers", "render", "rules", "tracing", "training",
+    "operations", "ops", "optimizers", "render", "reports", "rules", "tracing", "training",
 }  # fmt: skip
 add_renamed_modules()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from collections import Counter
@@ -34,7 +33,8 @@ from supremum.numerics.birth_rows import (
 from supremum.numerics.tallies import counted_format
 from supremum.numerics.thresholds import last_rank, value_of_rank
 from supremum.render import columns_to_html
-from supremum.tracing import Origins, Sources
+from supremum.reports import Report, plain_data, plural
+from supremum.tracing import RowFields
 
 _SHOWN = 20
 
@@ -84,7 +84,7 @@ class Fates(NamedTuple):
 
 
 @jax.tree_util.register_pytree_node_class
-class Births(Sequence[Birth]):
+class Births(Report, Sequence[Birth]):
     """The births of NaNs and infinities in a run of a function: a sequence of `Birth`, in order of execution.
 
     It is a pytree, so that a function that returns it can be jitted; its births are known once the function returned.
@@ -142,7 +142,7 @@ class Births(Sequence[Birth]):
             OperandError: while JAX traces the function that returns them.
         """
         found, fates = self._known()
-        origins, sources = Origins(), Sources()
+        fields = RowFields()
         made: list[tuple[tuple[int, ...], Birth]] = []
         records = found.records.reshape(-1, *found.records.shape[-2:])
         for index in np.flatnonzero(records[:, :, RUNS].any(axis=0)):
@@ -159,26 +159,18 @@ class Births(Sequence[Birth]):
                     reached = bool(seen[0][born].any())
                     ranges = tuple(_range(row, aval) for row, aval in zip(measured, slot.operands, strict=False))
             cause = cause_of(slot.site, kind, ranges) if ranges else Cause()
-            origin = origins.of(slot.site)
-            position = origin.place
             birth = Birth(
-                kind,
-                "" if position is None else position.file,
-                0 if position is None else position.line,
-                "" if position is None else sources.text(position),
-                slot.site.path,
-                slot.site.equation.primitive.name,
-                tuple(int(each) for each in rows[place, FIRST_ITERATION:][: len(slot.loops)]),
-                ranges,
-                nans,
-                infinities,
-                int(rows[born, RUNS].astype(object).sum()),
-                origin.backward,
-                origin.in_custom_rule,
-                reached,
-                cause.text,
-                cause.fix,
-                origin.path,
+                **fields.of(slot.site),
+                kind=kind,
+                iterations=tuple(int(each) for each in rows[place, FIRST_ITERATION:][: len(slot.loops)]),
+                operands=ranges,
+                nans=nans,
+                infinities=infinities,
+                runs=int(rows[born, RUNS].astype(object).sum()),
+                in_custom_rule=fields.origin(slot.site).in_custom_rule,
+                reached_output=reached,
+                cause=cause.text,
+                fix=cause.fix,
             )
             made.append((_order(slot, rows[place]), birth))
         return tuple(birth for _, birth in sorted(made, key=lambda pair: pair[0]))
@@ -192,7 +184,7 @@ class Births(Sequence[Birth]):
         """
         found, fates = self._known()
         counts = found.sources.reshape(-1, len(self._source_slots), 2)
-        origins, sources = Origins(), Sources()
+        fields = RowFields()
         result: list[BadSource] = []
         for index, slot in enumerate(self._source_slots):
             # Several examples or devices have the same constants.
@@ -200,19 +192,16 @@ class Births(Sequence[Birth]):
             nans, infinities = each.sum(axis=0) if slot.kind == "argument" else each.max(axis=0)
             if not (nans or infinities):
                 continue
-            position = None if slot.site is None else origins.of(slot.site).place
             seen = self._fate(fates, len(self._slots) + index)
             result.append(
                 BadSource(
-                    slot.kind,
-                    slot.name,
-                    type_text(slot.aval),
-                    int(nans),
-                    int(infinities),
-                    "" if position is None else position.file,
-                    0 if position is None else position.line,
-                    "" if position is None else sources.text(position),
-                    seen is not None and bool(seen[0].any()),
+                    **fields.at(None if slot.site is None else fields.origin(slot.site).place),
+                    kind=slot.kind,
+                    name=slot.name,
+                    type=type_text(slot.aval),
+                    nans=int(nans),
+                    infinities=int(infinities),
+                    reached_output=seen is not None and bool(seen[0].any()),
                 )
             )
         return tuple(result)
@@ -262,25 +251,16 @@ class Births(Sequence[Birth]):
         """The births as plain data for JSON, without the outputs."""
         nans, infinities = self.bad_outputs
         return {
-            "births": [birth.to_dict() for birth in self.births],
-            "sources": [source.to_dict() for source in self.sources],
+            "births": plain_data(self.births),
+            "sources": plain_data(self.sources),
             "output": {"nans": nans, "infinities": infinities},
         }
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The births as JSON.
-
-        Args:
-            indent: as for `json.dumps`.
-        """
-        return json.dumps(self.to_dict(), indent=indent)
 
     @property
     def title(self) -> str:
         """What happened, in one line."""
         if self.births:
-            number = len(self.births)
-            made = f"{number} operation{'' if number == 1 else 's'} made a NaN or an infinity"
+            made = f"{plural(len(self), 'operation')} made a NaN or an infinity"
             return f"{made}, {len(self.reached) or 'none'} of them reached the result"
         if not self.sources:
             return "no NaN and no infinity was made"

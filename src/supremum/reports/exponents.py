@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.svg import Block, number, picture, stacked, text_width
+from supremum.render import Block, number, text_width
+from supremum.reports.pictures import rows_picture, theme_rules
 
 _WIDE = 80
 """The most exponents of a range that an axis shows completely where no value needs it."""
@@ -16,6 +17,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _HEIGHT = 40.0
 _STRIP, _STRIP_GAP = 9.0, 6.0
 _TEXT_COLUMN = 76.0
+_TICK_TEXT = 14.0
 COLOURS: dict[str, tuple[str, str]] = {
     "bar": ("#0b57d0", "#8ab4ff"),
     "track": ("#e4e7eb", "#2c323b"),
@@ -166,7 +168,7 @@ def legend_to_html() -> str:
 
 
 def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -> str:
-    """A histogram as an HTML fragment that is as wide as its place. The style is that of `page_part("rows.css")`.
+    """A histogram as an HTML fragment that is as wide as its place. The style is that of `report.css`.
 
     Args:
         histogram: the histogram.
@@ -201,16 +203,6 @@ def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -
     return f'<div class="{kind}" role="img" aria-label="{escape(described(histogram))}">{"".join(drawn)}</div>'
 
 
-PICTURE_STYLE = "\n".join(
-    [
-        *(f".supremum .{name} {{ fill: {light}; }}" for name, (light, _) in COLOURS.items()),
-        ".supremum .tick { stroke: var(--line); stroke-width: .5; }",
-        "@media (prefers-color-scheme: dark) {",
-        *(f".supremum .{name} {{ fill: {dark}; }}" for name, (_, dark) in COLOURS.items()),
-        "}",
-    ]
-)
-"""CSS rules for `exponents_to_block`."""
 KEY: tuple[tuple[str, str], ...] = (
     ("bar", "values, by their exponent; heights are logarithms of counts"),
     ("normal", "normal numbers of a format"),
@@ -254,18 +246,12 @@ def exponents_to_block(histogram: Exponents, axis: Axis, width: float) -> Block:
             f'<text class="mono" x="{number(_TEXT_COLUMN + width + 8)}" y="{number(y + 9)}">{escape(span.note)}</text>'
         )
         y += _STRIP
-    return Block(_TEXT_COLUMN + width + 8 + notes, y, "\n".join(drawn))
-
-
-def ticks_block(axis: Axis, width: float) -> Block:
-    """The names of exponents below histograms of `exponents_to_block`."""
-    wide = width / axis.length
     names = "".join(
-        f'<text class="sign" text-anchor="middle" x="{number(_TEXT_COLUMN + (each - axis.first) * wide)}" y="12">'
-        f"{power(each)}</text>"
+        f'<text class="sign" text-anchor="middle" x="{number(_TEXT_COLUMN + (each - axis.first) * wide)}" '
+        f'y="{number(y + _TICK_TEXT)}">{power(each)}</text>'
         for each in axis.ticks
     )
-    return Block(_TEXT_COLUMN + width, 16, names)
+    return Block(_TEXT_COLUMN + width + 8 + notes, y + _TICK_TEXT + 4, "\n".join([*drawn, names]))
 
 
 def exponents_picture(
@@ -286,11 +272,6 @@ def exponents_picture(
     (True, True)
     """
     axis = axis_of(histogram for _, _, histogram in rows)
-    blocks: list[Block] = []
-    for where, code, histogram in rows:
-        words = f'<text class="head" y="13">{escape(where)}</text><text class="mono" y="30">{escape(code)}</text>'
-        head = Block(max(text_width(where, 13, monospaced=False), text_width(code)), 36, words)
-        blocks.append(stacked([head, exponents_to_block(histogram, axis, width)], 4))
-    if blocks:
-        blocks.append(ticks_block(axis, width))
-    return picture(title, stacked(blocks, 18), caption, KEY, style=PICTURE_STYLE)
+    drawn = [(where, code, exponents_to_block(histogram, axis, width)) for where, code, histogram in rows]
+    style = theme_rules(COLOURS) + "\n.supremum .tick { stroke: var(--line); stroke-width: .5; }"
+    return rows_picture(title, caption, drawn, KEY, style=style)

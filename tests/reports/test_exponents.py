@@ -3,8 +3,8 @@
 import re
 import xml.etree.ElementTree as ET
 
-from supremum.render import Axis, Exponents, Span, axis_of, exponents_picture, exponents_to_html
-from supremum.render.exponents import _strip, described, power
+from supremum.reports import Axis, Exponents, Span, axis_of, exponents_picture, exponents_to_html
+from supremum.reports.exponents import _strip, described, power
 
 F16 = Span("f16", -24, -14, 15, "3% inf")
 WIDE = Span("bf16", -133, -126, 127)
