@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import pytest
 
-from browser import WIDTHS, layout_problems, open_browser
+from browser import check_page, open_browser
 from supremum.errors import OperandError
 from supremum.tracing import CastReport, casts, casts_page
 
@@ -57,22 +57,7 @@ def test_a_page_filters_fits_and_changes_its_theme(page, tmp_path):
     path = tmp_path / "casts.html"
     path.write_text(page)
     with open_browser() as browser:
-        seen = set()
-        for width in WIDTHS:
-            for scheme in ("light", "dark"):
-                tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-                problems = []
-                tab.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
-                tab.goto(path.as_uri())
-                tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-                assert layout_problems(tab) == []
-                background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-                assert tab.inner_text("#theme") == ("Dark theme" if scheme == "light" else "Light theme")
-                tab.click("#theme")
-                assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != background
-                seen.add((scheme, background))
-                assert problems == []
-        assert len(seen) == 2
+        tab = check_page(browser, path)
 
         def shown():
             found = tab.query_selector_all(".row")

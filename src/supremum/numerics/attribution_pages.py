@@ -66,7 +66,7 @@ def _section(found: Attribution) -> PageSection:
         totals.append((f"sum of the shares: {error_text(found.predicted)}", ""))
     if found.change is not None:
         totals.append((f"after the change: {error_text(found.change.error)}", "good"))
-    return PageSection(found.sentence, [PageGroup("", rows)], totals, [found.title])
+    return PageSection(f"{found.sentence} {found.title}", [PageGroup("", rows)], totals)
 
 
 def _marks(row: AttributionRow, found: Attribution) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from supremum.numerics.birth_causes import OperandRange, counted
-from supremum.reports import OperationRow, SourceLine
+from supremum.reports import Column, OperationRow, SourceLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +152,10 @@ def source_text(source: BadSource) -> str:
     return f"{name_of_source(source)}: {values}; {reached} the result"
 
 
-def html_line(birth: Birth) -> tuple[str, ...]:
-    """The cells of a row: line, expression, what was made, fate, cause and fix."""
-    details = "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])
-    place = f"{Path(birth.file).name}:{birth.line}" if birth.file else "-"
-    return place, birth.expression, details, fate_text(birth.reached_output), birth.cause, birth.fix
+BIRTH_COLUMNS = (
+    Column("made", lambda birth: "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])),
+    Column("reached the result", lambda birth: fate_text(birth.reached_output)),
+    Column("cause", lambda birth: birth.cause),
+    Column("fix", lambda birth: birth.fix),
+)
+"""What a table says about a birth."""

@@ -21,11 +21,11 @@ from supremum.jaxprs import Site
 from supremum.numerics.birth_causes import INFINITY, NAN, Cause, OperandRange, cause_of
 from supremum.numerics.birth_records import CODE, FIRST_ITERATION, LOOPS, RUNS, BirthSlot
 from supremum.numerics.birth_rows import (
+    BIRTH_COLUMNS,
     BadSource,
     Birth,
     block,
     fate_text,
-    html_line,
     made_of,
     name_of_source,
     source_text,
@@ -33,7 +33,7 @@ from supremum.numerics.birth_rows import (
 from supremum.numerics.tallies import counted_format
 from supremum.numerics.thresholds import last_rank, value_of_rank
 from supremum.render import columns_to_html
-from supremum.reports import Report, plain_data, plural
+from supremum.reports import Report, RowTable, plain_data, plural
 from supremum.tracing import RowFields
 
 _SHOWN = 20
@@ -291,9 +291,7 @@ class Births(Report, Sequence[Birth]):
         return [(each, f" ({times} times)" if times > 1 else "") for each, times in Counter(ordered).items()]
 
     def _repr_html_(self) -> str:
-        head = ("line", "expression", "made", "reached the result", "cause", "fix")
-        lines = [head, *(html_line(birth) for birth in self.births)]
-        html = columns_to_html(f"{self.title}.", lines)
+        html = RowTable(self.births, BIRTH_COLUMNS).to_html(f"{self.title}.")
         if not self.sources:
             return html
         rows = [("came in", "values", "reached the result")]

@@ -83,7 +83,8 @@ def _section(profile: Profile) -> PageSection:
 
 
 def _keys(place: int, values: ValueCounts) -> tuple[float, ...]:
-    shares = [sum(each) for each in zip(*(each.shares for each in values.formats.values()), strict=True)] or [0.0] * 3
+    _, _, *shares = values.severity
+    shares = shares or [0.0, 0.0, 0.0]  # without formats
     return -place, *shares, values.values, values.largest or 0.0
 
 

@@ -81,13 +81,12 @@ class PageGroup:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """The rows of a function; in its title and notes, and in the texts of rows, backticks mean code.
+    """The rows of a function; in its title, and in the texts of rows, backticks mean code.
 
     Args:
         title: what was found, in one sentence.
         groups: the rows.
         totals: short texts, each with its style; see `PageRow.marks`.
-        notes: further sentences.
         legend: HTML that explains the pictures.
 
     >>> PageSection(
@@ -99,7 +98,6 @@ class PageSection:
     title: str
     groups: Sequence[PageGroup]
     totals: Sequence[tuple[str, str]] = ()
-    notes: Sequence[str] = ()
     legend: str = ""
 
 
