@@ -117,6 +117,7 @@ class AttributionTotal:
     operations: int
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Attribution(Report):
     """Which operations the error of a result comes from.
 
@@ -126,11 +127,6 @@ class Attribution(Report):
         found: what the run found.
         steps: the operations, those that are most to blame first.
         digits: what each of them does to the digits.
-        change: the change that was tried; None if there is no error.
-
-    Attributes:
-        outputs: what the function returned in the narrow run.
-        policy: the name of the policy.
         change: the change that was tried; None if there is no error.
 
     >>> import jax.numpy as jnp
@@ -144,60 +140,51 @@ class Attribution(Report):
     True
     """
 
-    def __init__(
-        self,
-        outputs: Any,
-        policy: str,
-        found: Found,
-        steps: Sequence[Step],
-        digits: Mapping[int, Digits],
-        change: Change | None,
-    ) -> None:
-        self.outputs = outputs
-        self.policy = policy
-        self._found = found
-        self._steps = steps
-        self._digits = digits
-        self.change = change
+    outputs: Any
+    policy: str
+    found: Found
+    steps: Sequence[Step]
+    digits: Mapping[int, Digits]
+    change: Change | None
 
     @property
     def error(self) -> float:
         """The narrow result less the reference if it is one number, and `relative_error` if there are several."""
-        return self._found.measured.error
+        return self.found.measured.error
 
     @property
     def relative_error(self) -> float:
         """The norm of the difference between the narrow result and the reference, relative to that of the reference."""
-        return self._found.measured.relative
+        return self.found.measured.relative
 
     @property
     def is_number(self) -> bool:
         """Whether the error is that of one number."""
-        return self._found.measured.is_number
+        return self.found.measured.is_number
 
     @property
     def predicted(self) -> float:
         """The sum of all shares, which is the error to first order."""
-        return float(sum(self._found.shares[step.number][Share.SIGNED] for step in self._steps))
+        return float(sum(self.found.shares[step.number][Share.SIGNED] for step in self.steps))
 
     @property
     def bound(self) -> float:
         """The sum of all bounds."""
-        return float(sum(self._found.shares[step.number][Share.ABSOLUTE] for step in self._steps))
+        return float(sum(self.found.shares[step.number][Share.ABSOLUTE] for step in self.steps))
 
     @cached_property
     def rows(self) -> tuple[AttributionRow, ...]:
         """A row for each operation, those that are most to blame first."""
         fields = RowFields()
-        return tuple(self._row(step, fields) for step in self._steps)
+        return tuple(self._row(step, fields) for step in self.steps)
 
     def _row(self, step: Step, fields: RowFields) -> AttributionRow:
-        facts, digits = self._found.facts[step.number], self._digits[step.number]
+        facts, digits = self.found.facts[step.number], self.digits[step.number]
         in_loop = any(caller.primitive.name == "while" for caller in step.site.callers)
         avals = [aval_of(var) for var in step.equation.outvars if is_floating(aval_of(var))]
 
         def share(kind: Share) -> float | None:
-            return None if in_loop else float(self._found.shares[step.number][kind])
+            return None if in_loop else float(self.found.shares[step.number][kind])
 
         return AttributionRow(
             **fields.of(step.site),
@@ -210,7 +197,7 @@ class Attribution(Report):
             relative_out=digits.relative_out,
             through=share(Share.THROUGH),
             effect=str(digits.effect),
-            words=_NO_DERIVATIVE if in_loop else in_words(step, digits, self._found),
+            words=_NO_DERIVATIVE if in_loop else in_words(step, digits, self.found),
         )
 
     @property
@@ -219,7 +206,7 @@ class Attribution(Report):
         return [row for place, row in enumerate(self.rows) if not place or row.estimate is None or row.bound]
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     def by(self, key: str) -> dict[str, AttributionTotal]:
         """The shares of all operations of a line, scope or primitive together, the largest first.

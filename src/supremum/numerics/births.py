@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, overload
 
 import jax
@@ -83,7 +83,12 @@ class Fates(NamedTuple):
     ranges: Any
 
 
-@jax.tree_util.register_pytree_node_class
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["outputs", "found", "fates"],
+    meta_fields=["slots", "source_slots", "followed"],
+)
+@dataclass(frozen=True, eq=False, repr=False)
 class Births(Report, Sequence[Birth]):
     """The births of NaNs and infinities in a run of a function: a sequence of `Birth`, in order of execution.
 
@@ -97,9 +102,6 @@ class Births(Report, Sequence[Birth]):
         source_slots: what bad values can come from.
         followed: the indices of the slots and, behind them, of the sources that the second run followed; None for all.
 
-    Attributes:
-        outputs: what the function returned.
-
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
     >>> found = first_nonfinite(lambda x: jnp.sum(x / jnp.sum(x)))(jnp.zeros(3))
@@ -109,30 +111,12 @@ class Births(Report, Sequence[Birth]):
     ('zero divided by zero', True, Array(nan, dtype=float32))
     """
 
-    def __init__(
-        self,
-        outputs: Any,
-        found: Found,
-        fates: Fates | None,
-        slots: tuple[BirthSlot, ...],
-        source_slots: tuple[SourceSlot, ...],
-        followed: tuple[int, ...] | None,
-    ) -> None:
-        self.outputs = outputs
-        self._found = found
-        self._fates = fates
-        self._slots = slots
-        self._source_slots = source_slots
-        self._followed = followed
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The arrays, and what is not an array; for JAX."""
-        return (self.outputs, self._found, self._fates), (self._slots, self._source_slots, self._followed)
-
-    @classmethod
-    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Births:
-        """Build births from the parts of `tree_flatten`; for JAX."""
-        return cls(*arrays, *static)
+    outputs: Any
+    found: Found
+    fates: Fates | None
+    slots: tuple[BirthSlot, ...]
+    source_slots: tuple[SourceSlot, ...]
+    followed: tuple[int, ...] | None
 
     @cached_property
     def births(self) -> tuple[Birth, ...]:
@@ -146,7 +130,7 @@ class Births(Report, Sequence[Birth]):
         made: list[tuple[tuple[int, ...], Birth]] = []
         records = found.records.reshape(-1, *found.records.shape[-2:])
         for index in np.flatnonzero(records[:, :, RUNS].any(axis=0)):
-            slot, rows = self._slots[index], records[:, index]
+            slot, rows = self.slots[index], records[:, index]
             born = np.flatnonzero(rows[:, RUNS])
             # Under vmap and on several devices, the example or device whose first bad run is the earliest.
             place = min(born, key=lambda at: _order(slot, rows[at]))
@@ -183,16 +167,16 @@ class Births(Report, Sequence[Birth]):
             OperandError: while JAX traces the function that returns the births.
         """
         found, fates = self._known()
-        counts = found.sources.reshape(-1, len(self._source_slots), 2)
+        counts = found.sources.reshape(-1, len(self.source_slots), 2)
         fields = RowFields()
         result: list[BadSource] = []
-        for index, slot in enumerate(self._source_slots):
+        for index, slot in enumerate(self.source_slots):
             # Several examples or devices have the same constants.
             each = counts[:, index].astype(object)
             nans, infinities = each.sum(axis=0) if slot.kind == "argument" else each.max(axis=0)
             if not (nans or infinities):
                 continue
-            seen = self._fate(fates, len(self._slots) + index)
+            seen = self._fate(fates, len(self.slots) + index)
             result.append(
                 BadSource(
                     **fields.at(None if slot.site is None else fields.origin(slot.site).place),
@@ -210,14 +194,14 @@ class Births(Report, Sequence[Birth]):
         """What the second run found about an operation or a source: on each device, for each example."""
         if fates is None:
             return None
-        place = index if self._followed is None else self._followed.index(index)
+        place = index if self.followed is None else self.followed.index(index)
         reached, ranges = fates
         return reached.reshape(-1, reached.shape[-1])[:, place], ranges.reshape(-1, *ranges.shape[-3:])[:, place]
 
     def _known(self) -> tuple[Found, Fates | None]:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self._found, self._fates))):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self.found, self.fates))):
             raise OperandError("births are known after the run; return the result of first_nonfinite from the function")
-        known: Any = jax.tree.map(np.asarray, (self._found, self._fates))
+        known: Any = jax.tree.map(np.asarray, (self.found, self.fates))
         return known
 
     @property
@@ -268,7 +252,7 @@ class Births(Report, Sequence[Birth]):
         return f"no operation made a NaN or an infinity, but non-finite values came in; {reached}"
 
     def __repr__(self) -> str:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self._found)):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.found)):
             return "Births(not known while JAX traces)"
         return f"Births({self.title})"
 

@@ -72,8 +72,7 @@ def _section(profile: Profile) -> PageSection:
             marks=_marks(row.values, formats),
             keys=_keys(place, row.values),
             facts=_facts(row, formats),
-            picture=exponents_to_html(drawing, axis, spans=False) if row.values.exponents else "",
-            panel=exponents_to_html(drawing, axis) if row.values.exponents else "",
+            picture=exponents_to_html(drawing, axis) if row.values.exponents else "",
         )
         for place, (row, drawing) in enumerate(zip(rows, drawings, strict=True))
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -69,7 +69,8 @@ class ProfileRow(OperationRow):
         return row | row.pop("values")
 
 
-@jax.tree_util.register_pytree_node_class
+@partial(jax.tree_util.register_dataclass, data_fields=["outputs", "tallies"], meta_fields=["slots", "formats"])
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile(Report):
     """The values that the operations of a function made, and what formats would do to them.
 
@@ -79,10 +80,6 @@ class Profile(Report):
         outputs: what the function returned.
         tallies: the counts of each slot.
         slots: the results that were counted.
-        formats: the formats.
-
-    Attributes:
-        outputs: what the function returned.
         formats: the formats.
 
     >>> import jax, jax.numpy as jnp
@@ -102,25 +99,10 @@ class Profile(Report):
     {'': 325509.59375, 'layer': 12.0}
     """
 
-    def __init__(
-        self, outputs: Any, tallies: Sequence[Tally], slots: tuple[Slot, ...], formats: tuple[Format, ...]
-    ) -> None:
-        self.outputs = outputs
-        self.formats = formats
-        self._tallies = tallies
-        self._slots = slots
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The arrays, and what is not an array; for JAX."""
-        return (self.outputs, self._tallies), (self._slots, self.formats)
-
-    @classmethod
-    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Profile:
-        """Build a profile from the parts of `tree_flatten`; for JAX."""
-        made = cls.__new__(cls)
-        made.outputs, made._tallies = arrays  # JAX also builds trees of values that are not arrays
-        made._slots, made.formats = static
-        return made
+    outputs: Any
+    tallies: Sequence[Tally]
+    slots: tuple[Slot, ...]
+    formats: tuple[Format, ...]
 
     @cached_property
     def rows(self) -> tuple[ProfileRow, ...]:
@@ -129,12 +111,12 @@ class Profile(Report):
         Raises:
             OperandError: while JAX traces the function that returns the profile.
         """
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self._tallies)):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.tallies)):
             raise OperandError("the rows of a profile are known after the run; return the profile from the function")
-        tallies: Any = jax.tree.map(np.asarray, self._tallies)
+        tallies: Any = jax.tree.map(np.asarray, self.tallies)
         fields = RowFields()
         rows: list[ProfileRow] = []
-        for _, group in groupby(zip(self._slots, tallies, strict=True), lambda pair: id(pair[0].site)):
+        for _, group in groupby(zip(self.slots, tallies, strict=True), lambda pair: id(pair[0].site)):
             pairs = list(group)
             site = pairs[0][0].site
             avals = [aval_of(site.equation.outvars[slot.result]) for slot, _ in pairs]
@@ -148,7 +130,7 @@ class Profile(Report):
         return tuple(sorted(rows, key=lambda row: row.values.severity, reverse=True))
 
     def __len__(self) -> int:
-        return len({id(slot.site) for slot in self._slots})
+        return len({id(slot.site) for slot in self.slots})
 
     def by(self, key: str) -> dict[str, ValueCounts]:
         """The values of all operations of a line, scope or primitive together, those that suffer most first.
@@ -172,7 +154,7 @@ class Profile(Report):
         patterns = text("path", path), f"{path}/*"
         kept = [
             (slot, tally)
-            for slot, tally in zip(self._slots, self._tallies, strict=True)
+            for slot, tally in zip(self.slots, self.tallies, strict=True)
             if any(fnmatchcase(slot.site.path, pattern) for pattern in patterns)
         ]
         return Profile(self.outputs, [tally for _, tally in kept], tuple(slot for slot, _ in kept), self.formats)
@@ -190,7 +172,7 @@ class Profile(Report):
         return RowTable(self.rows, [*_COLUMNS, *(_column(each, outcome) for each in self.formats)])
 
     def __str__(self) -> str:
-        legend = [_LEGEND] if self.formats and self._slots else []
+        legend = [_LEGEND] if self.formats and self.slots else []
         return self._table(worst).to_text(self.title, *legend)
 
     def to_svg(self, rows: int = 20) -> str:

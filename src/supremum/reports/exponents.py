@@ -167,13 +167,14 @@ def legend_to_html() -> str:
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
 
-def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -> str:
-    """A histogram as an HTML fragment that is as wide as its place. The style is that of `report.css`.
+def exponents_to_html(histogram: Exponents, axis: Axis) -> str:
+    """A histogram as an HTML fragment that is as wide as its place.
+
+    The style is that of `report.css`, which shows only the bars while the row of a page is closed.
 
     Args:
         histogram: the histogram.
         axis: the exponents to show.
-        spans: whether to show the ranges of formats; otherwise only the bars.
 
     >>> drawn = exponents_to_html(
     ...     Exponents({0: 3}, (Span("f16", -24, -14, 15),)), Axis(-8, 8)
@@ -186,7 +187,7 @@ def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -
     lines = "".join(f'<path class="tick" d="M{each - axis.first} 0v{_HEIGHT:g}"/>' for each in axis.ticks)
     bars = f'{lines}<path class="bar" d="{_bars(histogram.counts, axis, length, _HEIGHT)}"/>'
     drawn = [f'<span></span><div class="bars">{frame.format(f"{_HEIGHT:g}", bars)}</div><span></span>']
-    for span in histogram.spans if spans else ():
+    for span in histogram.spans:
         parts = "".join(
             f'<rect class="{name}" x="{start - axis.first}" width="{end - start}" height="1"/>'
             for name, start, end in _strip(histogram, span, axis)
@@ -194,13 +195,11 @@ def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -
         track = f'<rect class="track" width="{length}" height="1"/>{parts}'
         strip = f'<div class="strip">{frame.format(1, track)}</div>'
         drawn.append(f"<b>{escape(span.name)}</b>{strip}<span>{escape(span.note)}</span>")
-    if spans:
-        ticks = "".join(
-            f'<i style="left:{100 * (each - axis.first) / length:.2f}%">{power(each)}</i>' for each in axis.ticks
-        )
-        drawn.append(f'<span></span><div class="ticks">{ticks}</div><span></span>')
-    kind = "exponents" if spans else "exponents small"
-    return f'<div class="{kind}" role="img" aria-label="{escape(described(histogram))}">{"".join(drawn)}</div>'
+    ticks = "".join(
+        f'<i style="left:{100 * (each - axis.first) / length:.2f}%">{power(each)}</i>' for each in axis.ticks
+    )
+    drawn.append(f'<span></span><div class="ticks">{ticks}</div><span></span>')
+    return f'<div class="exponents" role="img" aria-label="{escape(described(histogram))}">{"".join(drawn)}</div>'
 
 
 KEY: tuple[tuple[str, str], ...] = (

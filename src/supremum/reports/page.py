@@ -35,8 +35,7 @@ class PageRow:
         source: the source lines around the expression, each as its number and the text before, in and after it.
         facts: pairs of a name and what is known: a text, or several.
         fixes: for each problem the fixes to choose from.
-        picture: HTML that the closed row shows, such as `exponents_to_html` returns.
-        panel: HTML that the open row shows in its place.
+        picture: HTML of a picture, such as `exponents_to_html` returns.
         groups: further rows, below the facts.
         is_open: whether the row is open from the start.
 
@@ -54,7 +53,6 @@ class PageRow:
     facts: Sequence[tuple[str, str | Sequence[str]]] = ()
     fixes: Sequence[Sequence[str]] = ()
     picture: str = ""
-    panel: str = ""
     groups: Sequence[PageGroup] = ()
     is_open: bool = False
 

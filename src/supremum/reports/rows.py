@@ -134,7 +134,14 @@ def short_place(names: Mapping[str, str], at: SourceLine | SourceRange) -> str:
 
 
 def plain_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass as plain data for JSON; see `plain_data`."""
+    """The fields of a dataclass as plain data for JSON.
+
+    Args:
+        value: the dataclass; see `plain_data` for what becomes of its fields.
+
+    >>> plain_fields(SourceLine(file="model.py", line=3, expression="x + y"))
+    {'file': 'model.py', 'line': 3, 'expression': 'x + y'}
+    """
     return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
 
 
