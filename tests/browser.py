@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from optional_packages import import_or_skip
@@ -57,3 +58,33 @@ def layout_problems(page: Any) -> list[str]:
         page: the open page of Playwright.
     """
     return page.evaluate(_PROBLEMS, SMALLEST_TEXT)
+
+
+def check_page(browser: Any, path: Path) -> Any:
+    """Open a page at each width and in both themes, with all details open, and check its layout, errors and button.
+
+    Args:
+        browser: the browser of `open_browser`.
+        path: the page.
+
+    Returns:
+        The page at the last width, open in Playwright.
+    """
+    backgrounds = set()
+    for width in WIDTHS:
+        for scheme in ("light", "dark"):
+            tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            problems: list[str] = []
+            tab.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
+            tab.goto(path.as_uri())
+            assert layout_problems(tab) == []
+            tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+            assert layout_problems(tab) == []
+            background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert tab.inner_text("#theme") == ("Dark theme" if scheme == "light" else "Light theme")
+            tab.click("#theme")
+            assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != background
+            backgrounds.add((scheme, background))
+            assert problems == []
+    assert len(backgrounds) == 2
+    return tab

@@ -216,7 +216,7 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "settings": lambda: mixed_precision.autocast(jnp.sin)._settings,
         "judge": lambda: lambda site, operands: None,
         "Profile.tallies": (), "Profile.formats": (), "found": (), "Births.fates": (), "digits": {},
-        "finding": None, "var_list": lambda: [nn.Variable(ones(2))],
+        "change": None, "var_list": lambda: [nn.Variable(ones(2))],
         "Optimizer.minimize.loss_fn": lambda: lambda *_: jnp.float32(1),
         "slots": (), "source_slots": (), "followed": (), "outputs": (),
         "Model.load_weights.path": saved_weights, "Model.load_state.path": saved_state,

@@ -33,14 +33,14 @@ def test_every_exported_name_exists_and_dir_shows_it(package):
 def test_every_package_is_an_attribute_of_supremum():
     folders = {path.parent.name for path in Path(supremum.__file__).parent.glob("*/__init__.py")}
     assert folders - supremum._PACKAGES == {"cli"}  # it is for the command only
-    assert len(folders) == 14
+    assert len(folders) == 15
 
 
 # Statements that one process runs in this order, by what they do.
 STEPS = {
     "import supremum": "import supremum",
     "ask for a dtype": "supremum.result_type('int8', 'uint8')",
-    "import packages without JAX": "from supremum import analysis, explorer, formats, render",
+    "import packages without JAX": "from supremum import analysis, explorer, formats, render, reports",
     "use a package": "supremum.tracing.casts",
     "use an imported package": "from supremum import jaxprs; jaxprs.Adapter",
     "import nn": "import supremum.nn",

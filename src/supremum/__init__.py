@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from supremum import (
         render as render,
     )
+    from supremum import (
+        reports as reports,
+    )
     from supremum.arrays import Array, ArrayVariable, asarray, count_conversions, namespace
     from supremum.cast_outcome import CastOutcome, explain_cast
     from supremum.decisions import Decision, PromotionError, ScalarOverflowError
@@ -85,7 +88,7 @@ __all__ = [
 
 _PACKAGES = {
     "analysis", "arrays", "demo", "explorer", "formats", "jaxprs", "mixed_precision", "nn", "numerics", "operations",
-    "ops", "optimizers", "render", "rules", "tracing", "training",
+    "ops", "optimizers", "render", "reports", "rules", "tracing", "training",
 }  # fmt: skip
 _NAMES = {
     "arrays": ("Array", "ArrayVariable", "asarray", "count_conversions", "namespace"),

@@ -33,7 +33,7 @@ def same(found, expected):
 
 def check_counts(function, arguments, histogram):
     found, values = profile_with_values(function, arguments, histogram=histogram)
-    for slot, tally, runs in zip(found._slots, found._tallies, values, strict=True):
+    for slot, tally, runs in zip(found.slots, found.tallies, values, strict=True):
         elements = slot.site.equation.outvars[slot.result].aval.size
         tally = jax.tree.map(np.asarray, tally)
         counts = counted(tally, slot.source, slot.questions, FLOATS, elements).to_dict()

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from browser import WIDTHS, layout_problems, open_browser
+from browser import check_page, open_browser
 from supremum.errors import OperandError
 from supremum.numerics import profile, profile_page
 
@@ -102,19 +102,7 @@ def test_a_page_sorts_filters_fits_and_changes_its_theme(page, tmp_path):
     path = tmp_path / "profile.html"
     path.write_text(page)
     with open_browser() as browser:
-        for width in WIDTHS:
-            for scheme in ("light", "dark"):
-                tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-                problems = []
-                tab.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
-                tab.goto(path.as_uri())
-                assert layout_problems(tab) == []
-                tab.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-                assert layout_problems(tab) == []
-                background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-                tab.click("#theme")
-                assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != background
-                assert problems == []
+        tab = check_page(browser, path)
 
         def shown():
             return [

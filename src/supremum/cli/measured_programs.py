@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from supremum.cli.output import json_text
+from supremum.cli.output import json_text, put_text
 from supremum.cli.programs import call_of, check_target, printing_to_errors, run_script, tried, with_values
 from supremum.errors import ArgumentError, SupremumError
 
@@ -88,6 +89,24 @@ def _measure_script(
     with watch_jitted(seen, every=again is not None):
         error = run_script(script, arguments)
     return found, error
+
+
+def put_results(
+    found: Mapping[str, Any], wanted: str, page: Callable[[Mapping[str, Any]], str], output: Path | None
+) -> None:
+    """Print the results of a program, or write them to a file.
+
+    Args:
+        found: the results by the name of the call.
+        wanted: the format: `"terminal"`, `"json"`, `"html"` or `"svg"`.
+        page: makes the HTML page.
+        output: the file; None for standard output.
+
+    Raises:
+        ArgumentError: for an SVG, if there are several results, or none.
+    """
+    makers = {"terminal": results_text, "json": results_json, "html": page, "svg": only_svg}
+    put_text(makers[wanted](found), output)
 
 
 def results_text(found: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import measure_program, results_json, results_text
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, put_text
+from supremum.cli.measured_programs import measure_program, put_results
+from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
 
 if TYPE_CHECKING:
@@ -53,12 +53,7 @@ def nans(
         hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
         again=lambda call, known: not any(known.bad_outputs) and not _is_finite(call),
     )
-    written: dict[str, Callable[[dict[str, Any]], str]] = {
-        "terminal": results_text,
-        "json": results_json,
-        "html": numerics.births_page,
-    }
-    put_text(written[wanted](found), output)
+    put_results(found, wanted, numerics.births_page, output)
     bad = [name for name, each in found.items() if any(each.bad_outputs)]
     if error is not None:
         typer.echo(shown_error(error), err=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import measure_program, only_svg, results_json, results_text
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option, put_text
+from supremum.cli.measured_programs import measure_program, put_results
+from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
 
 if TYPE_CHECKING:
@@ -72,13 +72,7 @@ def profile(
     )
     if scope is not None:
         found = {name: each.matching(scope) for name, each in found.items()}
-    written: dict[str, Callable[[dict[str, Any]], str]] = {
-        "terminal": results_text,
-        "json": results_json,
-        "html": numerics.profile_page,
-        "svg": only_svg,
-    }
-    put_text(written[wanted](found), output)
+    put_results(found, wanted, numerics.profile_page, output)
     if error is not None:
         typer.echo(shown_error(error), err=True)
         raise typer.Exit(FAILURE)

@@ -21,7 +21,7 @@ from supremum.numerics.attributing import (
     selection,
     traced_run,
 )
-from supremum.numerics.attribution_report import DECLARED, Attribution, Change, Finding
+from supremum.numerics.attribution_report import DECLARED, Attribution, Change
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import Digits, Effect, digits_of, relative_errors
 from supremum.numerics.error_tallies import has_row
@@ -98,10 +98,10 @@ def attribute(
         plan = plan_of(program, "attribute")
         found = find(plan, call.arrays, select)
         steps, digits = _judged(plan, found)
-        finding = _finding(plan, call.arrays, select, found, steps, digits)
+        change = _best_change(plan, call.arrays, select, found, steps, digits)
         outputs = call.put_back(found.outputs)
         name = DECLARED if settings is None else str(settings.policy)
-        return Attribution(outputs, name, found, steps, digits, finding)
+        return Attribution(outputs, name, found, steps, digits, change)
 
     return attributed
 
@@ -115,9 +115,9 @@ def _judged(plan: Plan, found: Found) -> tuple[list[Step], dict[int, Digits]]:
     return sorted(steps, key=lambda step: digits[step.number].blame, reverse=True), digits
 
 
-def _finding(
+def _best_change(
     plan: Plan, arrays: Any, select: Selected, found: Found, steps: list[Step], digits: Mapping[int, Digits]
-) -> Finding | None:
+) -> Change | None:
     """Try changes, and put the step first whose change helps most."""
     if found.measured.error == 0 or not steps or digits[steps[0].number].blame == 0:
         return None
@@ -136,7 +136,7 @@ def _finding(
             best, change = step, other
     steps.remove(best)
     steps.insert(0, best)
-    return Finding(best, change)
+    return change
 
 
 def _is_better(error: float, than: float, factor: float) -> bool:

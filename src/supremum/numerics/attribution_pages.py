@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
-from supremum.argument_checks import instance, mapping, text
-from supremum.errors import shown
-from supremum.extras import require
-from supremum.numerics.attribution_report import Attribution, AttributionRow, effect_of, percent_of, places_of
+from supremum.numerics.attribution_report import Attribution, AttributionRow, effect_of, error_text, percent_of
 from supremum.numerics.diagnosis import Effect, power
-from supremum.render import PageRow, PageSection, rows_page
-from supremum.tracing import source_lines
+from supremum.reports import PageGroup, PageSection, operation_row, plural, report_page, short_names
 
 _ORDERS = ("most to blame", "share of the error", "most it could be", "relative error of the result", "number of runs")
 
@@ -39,57 +34,47 @@ def attribution_page(attributions: Mapping[str, Attribution]) -> str:
     >>> "<h2>total</h2>" in page, "absorbed addition" in page
     (True, True)
     """
-    require("The page of attributions", "jinja2")
-    for name, each in mapping("attributions", attributions, "{'loss': numerics.attribute(loss)(w, x)}").items():
-        text("each name in attributions", name)
-        instance(
-            f"attributions[{shown(name)}]", each, Attribution, "an Attribution, as numerics.attribute(f)(x) returns"
-        )
-    return rows_page(
-        "Attribution",
-        "Which operations the error of a result comes from.",
-        [_section(name, each) for name, each in attributions.items()],
-        orders=_ORDERS,
+    return report_page(
+        "attributions",
+        attributions,
+        Attribution,
+        _section,
+        title="Attribution",
+        subtitle="Which operations the error of a result comes from.",
+        call="numerics.attribute(loss)(w, x)",
         placeholder="mean",
-        empty="No jitted function was called.",
+        orders=_ORDERS,
     )
 
 
-def _section(name: str, found: Attribution) -> PageSection:
-    kept = [row for place, row in enumerate(found.rows) if not place or row.estimate is None or row.bound]
-    places = places_of(kept)
-    rows: list[PageRow] = []
-    for row in kept:
-        share = percent_of(row.estimate, found.error)
-        rows.append(
-            PageRow(
-                places[row.where],
-                row.expression,
-                f"{row.primitive}, {', '.join(row.types)}, {row.runs:,} run{'s' * (row.runs != 1)}",
-                [("no derivative" if row.estimate is None else f"{share} of the error", _style(row, found)),
-                 *([] if row.effect == Effect.ROUNDING else [(effect_of(row, found.error), "warning")])],
-                {
-                    "File": Path(row.file).name,
-                    "Scope": row.scope,
-                    "Operation": row.primitive,
-                    "Effect": row.effect,
-                    "Pass": "backward" if row.backward else "forward",
-                },
-                _keys(len(rows), row),
-                source_lines(row.file, row.line, row.line, None),
-                _facts(row, found),
-            )
-        )  # fmt: skip
-    totals = [(f"measured error: {_short(found.error)}", "")]
+def _section(found: Attribution) -> PageSection:
+    names = short_names(row.file for row in found.rows)
+    rows = [
+        operation_row(
+            row,
+            names,
+            f"{row.primitive}, {', '.join(row.types)}, {plural(row.runs, 'run')}",
+            marks=_marks(row, found),
+            facets={"Effect": row.effect},
+            keys=_keys(place, row),
+            facts=_facts(row, found),
+        )
+        for place, row in enumerate(found.blamed)
+    ]
+    totals = [(f"measured error: {error_text(found.error)}", "")]
     if math.isfinite(found.error):
-        totals.append((f"sum of the shares: {_short(found.predicted)}", ""))
+        totals.append((f"sum of the shares: {error_text(found.predicted)}", ""))
     if found.change is not None:
-        totals.append((f"after the change: {_short(found.change.error)}", "good"))
-    return PageSection(name, found.sentence, totals, [found.title], rows)
+        totals.append((f"after the change: {error_text(found.change.error)}", "good"))
+    return PageSection(f"{found.sentence} {found.title}", [PageGroup("", rows)], totals)
 
 
-def _short(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "not finite"
+def _marks(row: AttributionRow, found: Attribution) -> list[tuple[str, str]]:
+    share = "no derivative" if row.estimate is None else f"{percent_of(row.estimate, found.error)} of the error"
+    marks = [(share, _style(row, found))]
+    if row.effect != Effect.ROUNDING:
+        marks.append((effect_of(row, found.error), "warning"))
+    return marks
 
 
 def _style(row: AttributionRow, found: Attribution) -> str:

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from supremum.jaxprs import Position
 from supremum.numerics.birth_causes import OperandRange, counted
+from supremum.reports import Column, OperationRow, SourceLine
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Birth(OperationRow):
     """An operation that made a NaN of operands without NaN, or an infinity of finite operands.
+
+    For the fields of every operation see `reports.OperationRow`.
 
     Args:
         kind: `"nan"` or `"infinity"`; if its first bad run made both, `"nan"`.
-        file: the file of the user's expression. If no user code led there, a library's file, or empty.
-        line: the line in that file.
-        expression: the source text, on one line.
-        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`; layers of Flax open them.
-        primitive: the JAX primitive, such as `"log"`.
         iterations: the iteration of each loop around it in its first bad run, outermost first, counted from 0. The
             iterations of a `scan` are numbered by the place in its inputs, also where it runs in reverse.
         operands: the ranges of its floating operands in that run.
         nans: the number of NaNs that this run made.
         infinities: the number of infinities that this run made.
         runs: the number of runs that made a NaN or an infinity.
-        backward: whether it belongs to a backward pass.
         in_custom_rule: whether it belongs to a derivative rule of `jax.custom_jvp` or `jax.custom_vjp`. JAX keeps only
             the line where the function is called.
         reached_output: whether the values that it made reach the results, if all other bad values are replaced by
             finite ones; None if the second run, which tells, did not make them again.
         cause: why, in a few words; empty if that is not certain.
         fix: what to do about it; empty if that depends on the program.
-        path: the user's calls that led there, outermost first. The last one is the expression.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
@@ -47,39 +41,19 @@ class Birth:
     """
 
     kind: str
-    file: str
-    line: int
-    expression: str
-    scope: str
-    primitive: str
     iterations: tuple[int, ...]
     operands: tuple[OperandRange, ...]
     nans: int
     infinities: int
     runs: int
-    backward: bool
     in_custom_rule: bool
     reached_output: bool | None
     cause: str
     fix: str
-    path: tuple[Position, ...]
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The birth as plain data for JSON."""
-        return asdict(self) | {
-            "iterations": list(self.iterations),
-            "operands": [asdict(operand) for operand in self.operands],
-            "path": [f"{at.file}:{at.line} {at.function}" for at in self.path],
-        }
 
 
-@dataclass(frozen=True, slots=True)
-class BadSource:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadSource(SourceLine):
     """An argument, constant or literal with NaNs or infinities.
 
     Args:
@@ -110,19 +84,7 @@ class BadSource:
     type: str
     nans: int
     infinities: int
-    file: str
-    line: int
-    expression: str
     reached_output: bool
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The source as plain data for JSON."""
-        return asdict(self)
 
 
 def made_of(nans: int, infinities: int) -> str:
@@ -190,8 +152,10 @@ def source_text(source: BadSource) -> str:
     return f"{name_of_source(source)}: {values}; {reached} the result"
 
 
-def html_line(birth: Birth) -> tuple[str, ...]:
-    """The cells of a row: line, expression, what was made, fate, cause and fix."""
-    details = "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])
-    place = f"{Path(birth.file).name}:{birth.line}" if birth.file else "-"
-    return place, birth.expression, details, fate_text(birth.reached_output), birth.cause, birth.fix
+BIRTH_COLUMNS = (
+    Column("made", lambda birth: "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])),
+    Column("reached the result", lambda birth: fate_text(birth.reached_output)),
+    Column("cause", lambda birth: birth.cause),
+    Column("fix", lambda birth: birth.fix),
+)
+"""What a table says about a birth."""

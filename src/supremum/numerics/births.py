@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, overload
 
 import jax
@@ -22,11 +21,11 @@ from supremum.jaxprs import Site
 from supremum.numerics.birth_causes import INFINITY, NAN, Cause, OperandRange, cause_of
 from supremum.numerics.birth_records import CODE, FIRST_ITERATION, LOOPS, RUNS, BirthSlot
 from supremum.numerics.birth_rows import (
+    BIRTH_COLUMNS,
     BadSource,
     Birth,
     block,
     fate_text,
-    html_line,
     made_of,
     name_of_source,
     source_text,
@@ -34,7 +33,8 @@ from supremum.numerics.birth_rows import (
 from supremum.numerics.tallies import counted_format
 from supremum.numerics.thresholds import last_rank, value_of_rank
 from supremum.render import columns_to_html
-from supremum.tracing import Origins, Sources
+from supremum.reports import Report, RowTable, plain_data, plural
+from supremum.tracing import RowFields
 
 _SHOWN = 20
 
@@ -83,8 +83,13 @@ class Fates(NamedTuple):
     ranges: Any
 
 
-@jax.tree_util.register_pytree_node_class
-class Births(Sequence[Birth]):
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["outputs", "found", "fates"],
+    meta_fields=["slots", "source_slots", "followed"],
+)
+@dataclass(frozen=True, eq=False, repr=False)
+class Births(Report, Sequence[Birth]):
     """The births of NaNs and infinities in a run of a function: a sequence of `Birth`, in order of execution.
 
     It is a pytree, so that a function that returns it can be jitted; its births are known once the function returned.
@@ -97,9 +102,6 @@ class Births(Sequence[Birth]):
         source_slots: what bad values can come from.
         followed: the indices of the slots and, behind them, of the sources that the second run followed; None for all.
 
-    Attributes:
-        outputs: what the function returned.
-
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
     >>> found = first_nonfinite(lambda x: jnp.sum(x / jnp.sum(x)))(jnp.zeros(3))
@@ -109,30 +111,12 @@ class Births(Sequence[Birth]):
     ('zero divided by zero', True, Array(nan, dtype=float32))
     """
 
-    def __init__(
-        self,
-        outputs: Any,
-        found: Found,
-        fates: Fates | None,
-        slots: tuple[BirthSlot, ...],
-        source_slots: tuple[SourceSlot, ...],
-        followed: tuple[int, ...] | None,
-    ) -> None:
-        self.outputs = outputs
-        self._found = found
-        self._fates = fates
-        self._slots = slots
-        self._source_slots = source_slots
-        self._followed = followed
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The arrays, and what is not an array; for JAX."""
-        return (self.outputs, self._found, self._fates), (self._slots, self._source_slots, self._followed)
-
-    @classmethod
-    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Births:
-        """Build births from the parts of `tree_flatten`; for JAX."""
-        return cls(*arrays, *static)
+    outputs: Any
+    found: Found
+    fates: Fates | None
+    slots: tuple[BirthSlot, ...]
+    source_slots: tuple[SourceSlot, ...]
+    followed: tuple[int, ...] | None
 
     @cached_property
     def births(self) -> tuple[Birth, ...]:
@@ -142,11 +126,11 @@ class Births(Sequence[Birth]):
             OperandError: while JAX traces the function that returns them.
         """
         found, fates = self._known()
-        origins, sources = Origins(), Sources()
+        fields = RowFields()
         made: list[tuple[tuple[int, ...], Birth]] = []
         records = found.records.reshape(-1, *found.records.shape[-2:])
         for index in np.flatnonzero(records[:, :, RUNS].any(axis=0)):
-            slot, rows = self._slots[index], records[:, index]
+            slot, rows = self.slots[index], records[:, index]
             born = np.flatnonzero(rows[:, RUNS])
             # Under vmap and on several devices, the example or device whose first bad run is the earliest.
             place = min(born, key=lambda at: _order(slot, rows[at]))
@@ -159,26 +143,18 @@ class Births(Sequence[Birth]):
                     reached = bool(seen[0][born].any())
                     ranges = tuple(_range(row, aval) for row, aval in zip(measured, slot.operands, strict=False))
             cause = cause_of(slot.site, kind, ranges) if ranges else Cause()
-            origin = origins.of(slot.site)
-            position = origin.place
             birth = Birth(
-                kind,
-                "" if position is None else position.file,
-                0 if position is None else position.line,
-                "" if position is None else sources.text(position),
-                slot.site.path,
-                slot.site.equation.primitive.name,
-                tuple(int(each) for each in rows[place, FIRST_ITERATION:][: len(slot.loops)]),
-                ranges,
-                nans,
-                infinities,
-                int(rows[born, RUNS].astype(object).sum()),
-                origin.backward,
-                origin.in_custom_rule,
-                reached,
-                cause.text,
-                cause.fix,
-                origin.path,
+                **fields.of(slot.site),
+                kind=kind,
+                iterations=tuple(int(each) for each in rows[place, FIRST_ITERATION:][: len(slot.loops)]),
+                operands=ranges,
+                nans=nans,
+                infinities=infinities,
+                runs=int(rows[born, RUNS].astype(object).sum()),
+                in_custom_rule=fields.origin(slot.site).in_custom_rule,
+                reached_output=reached,
+                cause=cause.text,
+                fix=cause.fix,
             )
             made.append((_order(slot, rows[place]), birth))
         return tuple(birth for _, birth in sorted(made, key=lambda pair: pair[0]))
@@ -191,28 +167,25 @@ class Births(Sequence[Birth]):
             OperandError: while JAX traces the function that returns the births.
         """
         found, fates = self._known()
-        counts = found.sources.reshape(-1, len(self._source_slots), 2)
-        origins, sources = Origins(), Sources()
+        counts = found.sources.reshape(-1, len(self.source_slots), 2)
+        fields = RowFields()
         result: list[BadSource] = []
-        for index, slot in enumerate(self._source_slots):
+        for index, slot in enumerate(self.source_slots):
             # Several examples or devices have the same constants.
             each = counts[:, index].astype(object)
             nans, infinities = each.sum(axis=0) if slot.kind == "argument" else each.max(axis=0)
             if not (nans or infinities):
                 continue
-            position = None if slot.site is None else origins.of(slot.site).place
-            seen = self._fate(fates, len(self._slots) + index)
+            seen = self._fate(fates, len(self.slots) + index)
             result.append(
                 BadSource(
-                    slot.kind,
-                    slot.name,
-                    type_text(slot.aval),
-                    int(nans),
-                    int(infinities),
-                    "" if position is None else position.file,
-                    0 if position is None else position.line,
-                    "" if position is None else sources.text(position),
-                    seen is not None and bool(seen[0].any()),
+                    **fields.at(None if slot.site is None else fields.origin(slot.site).place),
+                    kind=slot.kind,
+                    name=slot.name,
+                    type=type_text(slot.aval),
+                    nans=int(nans),
+                    infinities=int(infinities),
+                    reached_output=seen is not None and bool(seen[0].any()),
                 )
             )
         return tuple(result)
@@ -221,14 +194,14 @@ class Births(Sequence[Birth]):
         """What the second run found about an operation or a source: on each device, for each example."""
         if fates is None:
             return None
-        place = index if self._followed is None else self._followed.index(index)
+        place = index if self.followed is None else self.followed.index(index)
         reached, ranges = fates
         return reached.reshape(-1, reached.shape[-1])[:, place], ranges.reshape(-1, *ranges.shape[-3:])[:, place]
 
     def _known(self) -> tuple[Found, Fates | None]:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self._found, self._fates))):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self.found, self.fates))):
             raise OperandError("births are known after the run; return the result of first_nonfinite from the function")
-        known: Any = jax.tree.map(np.asarray, (self._found, self._fates))
+        known: Any = jax.tree.map(np.asarray, (self.found, self.fates))
         return known
 
     @property
@@ -262,25 +235,16 @@ class Births(Sequence[Birth]):
         """The births as plain data for JSON, without the outputs."""
         nans, infinities = self.bad_outputs
         return {
-            "births": [birth.to_dict() for birth in self.births],
-            "sources": [source.to_dict() for source in self.sources],
+            "births": plain_data(self.births),
+            "sources": plain_data(self.sources),
             "output": {"nans": nans, "infinities": infinities},
         }
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The births as JSON.
-
-        Args:
-            indent: as for `json.dumps`.
-        """
-        return json.dumps(self.to_dict(), indent=indent)
 
     @property
     def title(self) -> str:
         """What happened, in one line."""
         if self.births:
-            number = len(self.births)
-            made = f"{number} operation{'' if number == 1 else 's'} made a NaN or an infinity"
+            made = f"{plural(len(self), 'operation')} made a NaN or an infinity"
             return f"{made}, {len(self.reached) or 'none'} of them reached the result"
         if not self.sources:
             return "no NaN and no infinity was made"
@@ -288,7 +252,7 @@ class Births(Sequence[Birth]):
         return f"no operation made a NaN or an infinity, but non-finite values came in; {reached}"
 
     def __repr__(self) -> str:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self._found)):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.found)):
             return "Births(not known while JAX traces)"
         return f"Births({self.title})"
 
@@ -311,9 +275,7 @@ class Births(Sequence[Birth]):
         return [(each, f" ({times} times)" if times > 1 else "") for each, times in Counter(ordered).items()]
 
     def _repr_html_(self) -> str:
-        head = ("line", "expression", "made", "reached the result", "cause", "fix")
-        lines = [head, *(html_line(birth) for birth in self.births)]
-        html = columns_to_html(f"{self.title}.", lines)
+        html = RowTable(self.births, BIRTH_COLUMNS).to_html(f"{self.title}.")
         if not self.sources:
             return html
         rows = [("came in", "values", "reached the result")]

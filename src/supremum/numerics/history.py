@@ -12,6 +12,7 @@ from supremum.atomic_files import as_path
 from supremum.errors import ArgumentError
 from supremum.numerics.history_plot import drawn, save_figure
 from supremum.numerics.value_counts import ValueCounts
+from supremum.reports import plain_fields, plural
 
 NAN = float("nan")
 
@@ -59,14 +60,7 @@ class NumericsRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain data for JSON."""
-        return {
-            "step": self.step,
-            "loss_scale": self.loss_scale,
-            "skipped_steps": self.skipped_steps,
-            "values": {
-                kind: {name: counts.to_dict() for name, counts in named.items()} for kind, named in self.values.items()
-            },
-        }
+        return plain_fields(self)
 
 
 def numbers_of(counts: ValueCounts) -> dict[str, float]:
@@ -140,7 +134,7 @@ class NumericsHistory:
 
     def to_dict(self) -> dict[str, Any]:
         """The history as plain data for JSON."""
-        return {"records": [record.to_dict() for record in self.records]}
+        return plain_fields(self)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Plot the shares of values that formats lose, the largest magnitudes and the loss scale, over the steps.
@@ -174,4 +168,4 @@ class NumericsHistory:
         return {number: self.numbers(kind, number) for number in numbers_of(counts)}
 
     def __repr__(self) -> str:
-        return f"NumericsHistory({len(self.records)} measured step{'' if len(self.records) == 1 else 's'})"
+        return f"NumericsHistory({plural(len(self.records), 'measured step')})"

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from supremum.argument_checks import instance, mapping, text
-from supremum.errors import shown
-from supremum.extras import require
 from supremum.formats import Format
 from supremum.numerics.pictures import exponents
-from supremum.numerics.report import Profile, ProfileRow, places_of
+from supremum.numerics.report import Profile, ProfileRow
 from supremum.numerics.value_counts import ValueCounts
 from supremum.numerics.wording import every, not_finite
-from supremum.render import (
-    PageRow,
+from supremum.reports import (
+    PageGroup,
     PageSection,
     axis_of,
     exponents_to_html,
     legend_to_html,
-    rows_page,
+    operation_row,
+    plural,
+    report_page,
+    short_names,
 )
-from supremum.tracing import source_lines
 
 _ORDERS = ("what hurts most", "overflow", "flushed to zero", "subnormal", "number of values", "largest magnitude")
 
@@ -48,70 +46,51 @@ def profile_page(profiles: Mapping[str, Profile]) -> str:
     >>> "<h2>power</h2>" in page, "50% overflow to inf" in page
     (True, True)
     """
-    require("The page of profiles", "jinja2")
-    for name, each in mapping("profiles", profiles, "{'loss': numerics.profile(loss)(w, x)}").items():
-        text("each name in profiles", name)
-        instance(f"profiles[{shown(name)}]", each, Profile, "a Profile, as numerics.profile(loss)(w, x) returns")
-    return rows_page(
-        "Profile",
-        "What number formats would do to the values of each operation.",
-        [_section(name, each) for name, each in profiles.items()],
-        orders=_ORDERS,
+    return report_page(
+        "profiles",
+        profiles,
+        Profile,
+        _section,
+        title="Profile",
+        subtitle="What number formats would do to the values of each operation.",
+        call="numerics.profile(loss)(w, x)",
         placeholder="exp",
-        empty="No jitted function was called.",
+        orders=_ORDERS,
     )
 
 
-def _section(name: str, profile: Profile) -> PageSection:
-    rows = profile.rows
-    places = places_of(rows)
-    drawings = {id(row): exponents(row.values, profile.formats) for row in rows}
-    axis = axis_of(drawings.values())
-    has_histogram = any(row.values.exponents is not None for row in rows)
-    found: list[PageRow] = []
-    for row in rows:
-        values, drawn = row.values, drawings[id(row)]
-        at = row.path[-1] if row.path else None
-        panel = picture = ""
-        if values.exponents:
-            picture, panel = exponents_to_html(drawn, axis, spans=False), exponents_to_html(drawn, axis)
-        found.append(
-            PageRow(
-                places[row.where],
-                row.expression,
-                _summary(row),
-                _marks(values, profile.formats),
-                {
-                    "File": Path(row.file).name,
-                    "Scope": row.scope,
-                    "Operation": row.primitive,
-                    "Pass": "backward" if row.backward else "forward",
-                },
-                _keys(len(found), values),
-                source_lines(row.file, row.line, row.line if at is None else at.end_line, at),
-                _facts(row, profile.formats),
-                picture=picture,
-                panel=panel,
-            )
+def _section(profile: Profile) -> PageSection:
+    rows, formats = profile.rows, profile.formats
+    names = short_names(row.file for row in rows)
+    drawings = [exponents(row.values, formats) for row in rows]
+    axis = axis_of(drawings)
+    found = [
+        operation_row(
+            row,
+            names,
+            _summary(row),
+            marks=_marks(row.values, formats),
+            keys=_keys(place, row.values),
+            facts=_facts(row, formats),
+            picture=exponents_to_html(drawing, axis) if row.values.exponents else "",
         )
-    return PageSection(
-        name,
-        f"{profile.title}.",
-        _totals(rows, profile.formats),
-        rows=found,
-        legend=legend_to_html() if has_histogram else "",
-    )
+        for place, (row, drawing) in enumerate(zip(rows, drawings, strict=True))
+    ]
+    has_histogram = any(row.values.exponents is not None for row in rows)
+    legend = legend_to_html() if has_histogram else ""
+    return PageSection(f"{profile.title}.", [PageGroup("", found)], _totals(rows, formats), legend=legend)
 
 
 def _keys(place: int, values: ValueCounts) -> tuple[float, ...]:
-    shares = [sum(each) for each in zip(*(each.shares for each in values.formats.values()), strict=True)] or [0.0] * 3
+    _, _, *shares = values.severity
+    shares = shares or [0.0, 0.0, 0.0]  # without formats
     return -place, *shares, values.values, values.largest or 0.0
 
 
 def _summary(row: ProfileRow) -> str:
     values = row.values
     parts = [row.primitive, *([row.scope] if row.scope else []), *(["backward"] if row.backward else [])]
-    parts.append(f"{values.runs:,} run{'' if values.runs == 1 else 's'}, {values.values:,} values")
+    parts.append(f"{plural(values.runs, 'run')}, {values.values:,} values")
     if values.least is not None and values.largest is not None:
         parts.append(f"{values.least:.2g} to {values.largest:.2g}")
     return ", ".join(parts)
@@ -140,9 +119,9 @@ def _totals(rows: Sequence[ProfileRow], formats: Sequence[Format]) -> list[tuple
     return totals
 
 
-def _facts(row: ProfileRow, formats: Sequence[Format]) -> list[tuple[str, str | Sequence[str]]]:
+def _facts(row: ProfileRow, formats: Sequence[Format]) -> list[tuple[str, str]]:
     values = row.values
-    facts: list[tuple[str, str | Sequence[str]]] = [("result", ", ".join(row.types))]
+    facts = [("result", ", ".join(row.types))]
     facts += [
         (each.name, every(values.formats[each.name]) or "holds all finite values as normal numbers") for each in formats
     ]
@@ -150,7 +129,4 @@ def _facts(row: ProfileRow, formats: Sequence[Format]) -> list[tuple[str, str | 
         facts.append(("zeros", f"{values.zeros:,} of {values.values:,}"))
     if values.nans or values.infinities:
         facts.append(("not finite", f"{values.nans:,} NaN, {values.infinities:,} infinite"))
-    if row.path[1:]:
-        calls = [f"{Path(at.file).name}:{at.line} {at.function}" for at in reversed(row.path[:-1])]
-        facts.append(("called from", calls))
     return facts

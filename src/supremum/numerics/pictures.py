@@ -1,4 +1,4 @@
-"""The histograms of exponents of operations, over the ranges of formats."""
+"""The histogram of exponents of an operation, over the ranges of formats."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from supremum.formats import Format
 from supremum.numerics.value_counts import ValueCounts
 from supremum.numerics.wording import every
-from supremum.render import Exponents, Span, exponents_picture
-
-_LONGEST = 80
+from supremum.reports import Exponents, Span
 
 
 def exponents(values: ValueCounts, formats: Sequence[Format]) -> Exponents:
@@ -30,22 +28,3 @@ def exponents(values: ValueCounts, formats: Sequence[Format]) -> Exponents:
         for each in formats
     ]
     return Exponents(values.exponents or {}, tuple(spans))
-
-
-def profile_picture(
-    title: str, rows: Sequence[tuple[str, str, ValueCounts]], formats: Sequence[Format], rest: int
-) -> str:
-    """The histograms of operations below each other, as a self-contained SVG.
-
-    Args:
-        title: the title.
-        rows: the place, the expression and the values of each operation.
-        formats: the formats.
-        rest: how many operations are not shown.
-    """
-    drawn = [
-        (where, code if len(code) <= _LONGEST else f"{code[: _LONGEST - 3]}...", exponents(values, formats))
-        for where, code, values in rows
-    ]
-    caption = [f"{rest} more operations are not shown."] if rest else []
-    return exponents_picture(title, caption, drawn)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import shutil
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 from jax import lax
@@ -22,8 +19,8 @@ from supremum.jaxprs import ENTERED, Liveness, Site, aval_of, operation_of, trac
 from supremum.numerics.arguments import check_arguments
 from supremum.numerics.devices import Device, as_device
 from supremum.numerics.product_arithmetic import PRODUCTS, Computation, computation_of
-from supremum.render import aligned, columns_to_html, fitted, shortened
-from supremum.tracing import Origins, Sources
+from supremum.reports import Column, OperationRow, Report, RowTable, plain_data, plural
+from supremum.tracing import RowFields
 
 _KERNEL = "its products run as the kernel says, and are not emulated"
 _SOLVER = "the products inside it run as the device's library chooses, and are not emulated"
@@ -31,34 +28,21 @@ _OPAQUE = {
     "scaled_dot": "how it multiplies blocks with scales is not emulated",
     **dict.fromkeys(("ffi_call", "pallas_call", "pure_callback", "io_callback"), _KERNEL),
     **dict.fromkeys(
-        [
-            "cholesky",
-            "custom_linear_solve",
-            "eig",
-            "eigh",
-            "geqrf",
-            "householder_product",
-            "lu",
-            "schur",
-            "svd",
-            "triangular_solve",
-        ],
+        (
+            *("cholesky", "custom_linear_solve", "eig", "eigh", "geqrf", "householder_product"),
+            *("lu", "schur", "svd", "triangular_solve"),
+        ),
         _SOLVER,
     ),
 }
 """Primitives that multiply inside, out of the reach of `on`, by name; `jax.extend` does not export all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProductRow:
-    """A product of a program, and what a device makes of it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductRow(OperationRow):
+    """A product of a program; see `reports.OperationRow` for the fields of every operation.
 
     Args:
-        file: the file of the user's expression. If no user code led there, a library's file, or empty.
-        line: the line in that file.
-        expression: the source text, on one line.
-        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/dense"`; layers of Flax open them.
-        primitive: the JAX primitive, such as `"dot_general"`.
         operands: the types of its operands, such as `"float32[8,128]"`.
         result: the type of its result.
         precision: the precision that the program asks for, such as `"highest"`, or the name of a dot algorithm; empty
@@ -70,7 +54,6 @@ class ProductRow:
         why: the reason.
         runs: how often it runs when the program runs once; None if only the run can tell.
         flops: the additions and multiplications of one run, counted once whatever the passes; None if unknown.
-        backward: whether it belongs to a backward pass.
 
     >>> import jax, jax.numpy as jnp
     >>> x = jax.ShapeDtypeStruct((8, 4), jnp.float32)
@@ -79,11 +62,6 @@ class ProductRow:
     (('float32[8,4]', 'float32[4,8]'), 'tf32', 'default precision', 512)
     """
 
-    file: str
-    line: int
-    expression: str
-    scope: str
-    primitive: str
     operands: tuple[str, ...]
     result: str
     precision: str
@@ -93,16 +71,20 @@ class ProductRow:
     why: str
     runs: int | None
     flops: int | None
-    backward: bool
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
+_COLUMNS = (
+    Column("operands", lambda row: " ".join(row.operands[:2])),
+    Column("precision", lambda row: row.precision),
+    Column("runs", lambda row: "?" if row.runs is None else str(row.runs), right=True),
+    Column("flops", lambda row: "" if row.flops is None else f"{row.flops:.3g}", right=True),
+    Column("computed in", lambda row: row.computed or "refused"),
+    Column("why", lambda row: row.why),
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Products(Report):
     """The products of a program, and what a device makes of them; `print` it.
 
     Args:
@@ -125,28 +107,18 @@ class Products:
         """The number of products for each arithmetic."""
         counts = Counter(row.computed or "refused" for row in self.rows)
         each = ", ".join(f"{count} {name}" for name, count in counts.items())
-        number = f"{len(self.rows)} product{'' if len(self.rows) == 1 else 's'} on {self.device.name}"
+        number = f"{plural(len(self.rows), 'product')} on {self.device.name}"
         return f"{number}: {each}" if each else number
 
     def to_dict(self) -> dict[str, Any]:
         """The products as plain data for JSON."""
-        return {"device": self.device.name, "rows": [asdict(row) for row in self.rows]}
-
-    def __repr__(self) -> str:
-        return f"Products({self.title})"
+        return {"device": self.device.name, "rows": plain_data(self.rows)}
 
     def __str__(self) -> str:
-        width = shutil.get_terminal_size().columns
-        title = textwrap.fill(self.title, width)
-        if not self.rows:
-            return title
-        table = aligned(fitted(_lines(self.rows), width, _EXPRESSION), right=_RIGHT)
-        if max(map(len, table.splitlines())) > width:
-            table = "\n".join(_block(row, width) for row in self.rows)
-        return f"{title}\n\n{table}"
+        return RowTable(self.rows, _COLUMNS).to_text(self.title)
 
     def _repr_html_(self) -> str:
-        return columns_to_html(self.title, _lines(self.rows), right=_RIGHT)
+        return RowTable(self.rows, _COLUMNS).to_html(self.title)
 
 
 def products(fn: Callable[..., Any], device: str | Device = "h100") -> Callable[..., Products]:
@@ -188,32 +160,25 @@ def products(fn: Callable[..., Any], device: str | Device = "h100") -> Callable[
 
 
 def _rows(device: Device, program: Any) -> Iterator[ProductRow]:
-    liveness, origins, sources = Liveness(), Origins(), Sources()
+    liveness, fields = Liveness(), RowFields()
     for site in walk(program):
         used = liveness.used(site)
         how = _computation(device, site)
         if how is None or not used:
             continue
         equation = site.equation
-        origin = origins.of(site)
-        place = origin.place
         operands = [aval_of(atom) for atom in equation.invars]
         yield ProductRow(
-            "" if place is None else place.file,
-            0 if place is None else place.line,
-            "" if place is None else sources.text(place),
-            site.path,
-            operation_of(equation),
-            tuple(map(type_text, operands)),
-            ", ".join(type_text(aval_of(result)) for result in equation.outvars),
-            _asked(equation.params.get("precision")),
-            _name(how, operands),
-            1 if how.arithmetic is None else how.arithmetic.passes,
-            how.emulated,
-            how.reason,
-            site.trips,
-            _flops(equation),
-            origin.backward,
+            **fields.of(site),
+            operands=tuple(map(type_text, operands)),
+            result=", ".join(type_text(aval_of(result)) for result in equation.outvars),
+            precision=_asked(equation.params.get("precision")),
+            computed=_name(how, operands),
+            passes=1 if how.arithmetic is None else how.arithmetic.passes,
+            emulated=how.emulated,
+            why=how.reason,
+            runs=site.trips,
+            flops=_flops(equation),
         )
 
 
@@ -276,42 +241,3 @@ def _flops(equation: JaxprEqn) -> int | None:
         count = left.size * math.prod(size for axis, size in enumerate(right.shape) if axis not in others)
     is_complex = as_format(result.dtype).component is not as_format(result.dtype)
     return 2 * count * (4 if is_complex else 1)
-
-
-_HEADINGS = ("line", "expression", "operands", "precision", "runs", "flops", "computed in", "why")
-_EXPRESSION = 1
-_RIGHT = frozenset({4, 5})
-
-
-def _lines(rows: Sequence[ProductRow]) -> list[tuple[str, ...]]:
-    """The headings and a line of texts for each row; a column without any text is left out."""
-    names = Counter(Path(file).name for file in {row.file for row in rows})
-    lines: list[tuple[str, ...]] = [_HEADINGS]
-    for row in rows:
-        name = Path(row.file).name
-        lines.append(
-            (
-                f"{name}:{row.line}" if row.file and names[name] == 1 else row.where,
-                row.expression,
-                " ".join(row.operands[:2]),
-                row.precision,
-                "?" if row.runs is None else str(row.runs),
-                "" if row.flops is None else f"{row.flops:.3g}",
-                row.computed or "refused",
-                row.why,
-            )
-        )
-    return lines
-
-
-def _block(row: ProductRow, width: int) -> str:
-    """A row in several lines, for a terminal too narrow for a table."""
-    runs = "an unknown number of runs" if row.runs is None else f"{row.runs} run{'' if row.runs == 1 else 's'}"
-    parts = [" ".join(row.operands[:2]), *([row.precision] if row.precision else []), runs]
-    parts += [] if row.flops is None else [f"{row.flops:.3g} flops"]
-    place = shortened(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
-    detail = textwrap.wrap(", ".join(parts), width, initial_indent="  ", subsequent_indent="  ")
-    verdict = textwrap.wrap(
-        f"{row.computed or 'refused'}: {row.why}", width, initial_indent="  ", subsequent_indent="    "
-    )
-    return "\n".join([place, *detail, *verdict])

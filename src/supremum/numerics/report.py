@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import textwrap
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.core import Tracer
 
-from supremum.argument_checks import chosen, text, whole_number
+from supremum.argument_checks import text, whole_number
 from supremum.errors import OperandError
 from supremum.formats import Format, as_format
 from supremum.jax_compat import type_text
-from supremum.jaxprs import Position, aval_of
-from supremum.numerics.pictures import profile_picture
+from supremum.jaxprs import aval_of
+from supremum.numerics.pictures import exponents
 from supremum.numerics.tallied_results import Slot
 from supremum.numerics.tallies import Tally
 from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
 from supremum.numerics.wording import every, not_finite, worst
-from supremum.render import aligned, columns_to_html, fitted, shortened
-from supremum.tracing import Origins, Sources
+from supremum.reports import (
+    MOST_DRAWN,
+    Column,
+    OperationRow,
+    Report,
+    RowTable,
+    exponents_picture,
+    plural,
+    rows_by,
+    short_names,
+    short_place,
+)
+from supremum.tracing import RowFields
 
-_SHOWN = 40
-_MOST_DRAWN = 1000
 _LEGEND = (
     "For each format the worst of: values that overflow (to inf, nan, or the largest number, max), that are flushed to "
     "zero (0), and that become subnormal (sub)."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRow:
-    """An operation and the values that it made.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRow(OperationRow):
+    """An operation and the values that it made; see `reports.OperationRow` for the fields of every operation.
 
     Args:
-        file: the file of the user's expression. If no user code led there, a library's file, or empty.
-        line: the line in that file.
-        expression: the source text, on one line.
-        scope: the enclosing `jax.named_scope` blocks, such as `"encoder/norm"`; layers of Flax open them.
-        primitive: the JAX primitive, such as `"exp"`.
         types: the types of its floating-point results, such as `"float32[8,128]"`.
-        backward: whether it belongs to a backward pass.
         values: the values.
-        path: the user's calls that led to the operation, outermost first; the last one is the expression.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
@@ -63,44 +60,18 @@ class ProfileRow:
     ('jnp.exp(x)', 'exp', ('float32[2]',), 162754.796875)
     """
 
-    file: str
-    line: int
-    expression: str
-    scope: str
-    primitive: str
     types: tuple[str, ...]
-    backward: bool
     values: ValueCounts
-    path: tuple[Position, ...] = ()
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data for JSON."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "expression": self.expression,
-            "scope": self.scope,
-            "primitive": self.primitive,
-            "types": list(self.types),
-            "backward": self.backward,
-            **self.values.to_dict(),
-        }
+        row = OperationRow.to_dict(self)
+        return row | row.pop("values")
 
 
-_KEYS: dict[str, Callable[[ProfileRow], str]] = {
-    "line": lambda row: row.where,
-    "scope": lambda row: row.scope,
-    "primitive": lambda row: row.primitive,
-}
-
-
-@jax.tree_util.register_pytree_node_class
-class Profile:
+@partial(jax.tree_util.register_dataclass, data_fields=["outputs", "tallies"], meta_fields=["slots", "formats"])
+@dataclass(frozen=True, eq=False, repr=False)
+class Profile(Report):
     """The values that the operations of a function made, and what formats would do to them.
 
     It is a pytree, so that a function that returns it can be jitted; its rows are known once the function returned.
@@ -109,10 +80,6 @@ class Profile:
         outputs: what the function returned.
         tallies: the counts of each slot.
         slots: the results that were counted.
-        formats: the formats.
-
-    Attributes:
-        outputs: what the function returned.
         formats: the formats.
 
     >>> import jax, jax.numpy as jnp
@@ -132,25 +99,10 @@ class Profile:
     {'': 325509.59375, 'layer': 12.0}
     """
 
-    def __init__(
-        self, outputs: Any, tallies: Sequence[Tally], slots: tuple[Slot, ...], formats: tuple[Format, ...]
-    ) -> None:
-        self.outputs = outputs
-        self.formats = formats
-        self._tallies = tallies
-        self._slots = slots
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The arrays, and what is not an array; for JAX."""
-        return (self.outputs, self._tallies), (self._slots, self.formats)
-
-    @classmethod
-    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Profile:
-        """Build a profile from the parts of `tree_flatten`; for JAX."""
-        made = cls.__new__(cls)
-        made.outputs, made._tallies = arrays  # JAX also builds trees of values that are not arrays
-        made._slots, made.formats = static
-        return made
+    outputs: Any
+    tallies: Sequence[Tally]
+    slots: tuple[Slot, ...]
+    formats: tuple[Format, ...]
 
     @cached_property
     def rows(self) -> tuple[ProfileRow, ...]:
@@ -159,39 +111,26 @@ class Profile:
         Raises:
             OperandError: while JAX traces the function that returns the profile.
         """
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self._tallies)):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.tallies)):
             raise OperandError("the rows of a profile are known after the run; return the profile from the function")
-        tallies: Any = jax.tree.map(np.asarray, self._tallies)
-        origins, sources = Origins(), Sources()
+        tallies: Any = jax.tree.map(np.asarray, self.tallies)
+        fields = RowFields()
         rows: list[ProfileRow] = []
-        for _, group in groupby(zip(self._slots, tallies, strict=True), lambda pair: id(pair[0].site)):
+        for _, group in groupby(zip(self.slots, tallies, strict=True), lambda pair: id(pair[0].site)):
             pairs = list(group)
             site = pairs[0][0].site
             avals = [aval_of(site.equation.outvars[slot.result]) for slot, _ in pairs]
-            origin = origins.of(site)
-            place = origin.place
             counts = [
                 counted(tally, slot.source, slot.questions, self.formats, _elements(aval))
                 for (slot, tally), aval in zip(pairs, avals, strict=True)
             ]
-            rows.append(
-                ProfileRow(
-                    "" if place is None else place.file,
-                    0 if place is None else place.line,
-                    "" if place is None else sources.text(place),
-                    site.path,
-                    site.equation.primitive.name,
-                    tuple(map(type_text, avals)),
-                    origin.backward,
-                    counts[0] if len(counts) == 1 else together(counts, counts[0].runs),
-                    origin.path,
-                )
-            )
+            values = counts[0] if len(counts) == 1 else together(counts, counts[0].runs)
+            rows.append(ProfileRow(**fields.of(site), types=tuple(map(type_text, avals)), values=values))
         # The sort is stable: operations that suffer alike stay in program order.
         return tuple(sorted(rows, key=lambda row: row.values.severity, reverse=True))
 
     def __len__(self) -> int:
-        return len({id(slot.site) for slot in self._slots})
+        return len({id(slot.site) for slot in self.slots})
 
     def by(self, key: str) -> dict[str, ValueCounts]:
         """The values of all operations of a line, scope or primitive together, those that suffer most first.
@@ -202,11 +141,8 @@ class Profile:
         Raises:
             UnknownNameError: for another key.
         """
-        name = _KEYS[chosen("key of a profile", key, _KEYS)]
-        groups: dict[str, list[ValueCounts]] = {}
-        for row in self.rows:
-            groups.setdefault(name(row), []).append(row.values)
-        totals = {each: together(counts) for each, counts in groups.items()}
+        groups = rows_by(key, self.rows)
+        totals = {name: together([row.values for row in rows]) for name, rows in groups.items()}
         return dict(sorted(totals.items(), key=lambda item: item[1].severity, reverse=True))
 
     def matching(self, path: str) -> Profile:
@@ -218,7 +154,7 @@ class Profile:
         patterns = text("path", path), f"{path}/*"
         kept = [
             (slot, tally)
-            for slot, tally in zip(self._slots, self._tallies, strict=True)
+            for slot, tally in zip(self.slots, self.tallies, strict=True)
             if any(fnmatchcase(slot.site.path, pattern) for pattern in patterns)
         ]
         return Profile(self.outputs, [tally for _, tally in kept], tuple(slot for slot, _ in kept), self.formats)
@@ -227,37 +163,17 @@ class Profile:
         """The profile as plain data for JSON, without the outputs."""
         return {"formats": [row.name for row in self.formats], "rows": [row.to_dict() for row in self.rows]}
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The profile as JSON.
-
-        Args:
-            indent: as for `json.dumps`.
-        """
-        return json.dumps(self.to_dict(), indent=indent)
-
     @property
     def title(self) -> str:
         """The number of operations, and the formats."""
-        operations = f"{len(self)} operation{'' if len(self) == 1 else 's'}"
-        return ", ".join([operations, *(row.name for row in self.formats)])
+        return ", ".join([plural(len(self), "operation"), *(row.name for row in self.formats)])
 
-    def __repr__(self) -> str:
-        return f"Profile({self.title})"
+    def _table(self, outcome: Callable[[FormatCounts], str]) -> RowTable:
+        return RowTable(self.rows, [*_COLUMNS, *(_column(each, outcome) for each in self.formats)])
 
     def __str__(self) -> str:
-        if not self._slots:
-            return self.title
-        shown = self.rows[:_SHOWN]
-        rest = len(self.rows) - len(shown)
-        more = [f"... and {rest} more"] if rest else []
-        width = shutil.get_terminal_size().columns
-        lines = fitted(_lines(shown, self.formats, worst), width, _EXPRESSION)
-        table = aligned(lines, right=_RIGHT)
-        head = [self.title, *([_LEGEND] if self.formats else [])]
-        if max(map(len, table.splitlines())) > width:
-            head, table = head[:1], "\n".join(_block(row, self.formats, width) for row in shown)
-        wrapped = [line for sentence in head for line in textwrap.wrap(sentence, width)]
-        return "\n".join([*wrapped, "", table, *more])
+        legend = [_LEGEND] if self.formats and self.slots else []
+        return self._table(worst).to_text(self.title, *legend)
 
     def to_svg(self, rows: int = 20) -> str:
         """Draw the histograms of binary exponents over the ranges of the formats, as a self-contained SVG.
@@ -277,74 +193,40 @@ class Profile:
         >>> found.to_svg().splitlines()[1]
         '<title>1 operation, float16, bfloat16, float8_e4m3fn, float8_e5m2</title>'
         """
-        shown = self.rows[: whole_number("rows", rows, 1, _MOST_DRAWN)]
+        shown = self.rows[: whole_number("rows", rows, 1, MOST_DRAWN)]
         if shown and any(row.values.exponents is None for row in shown):
             raise OperandError("this profile has no histograms; make it with histogram=True")
-        places = places_of(self.rows)
+        names = short_names(row.file for row in self.rows)
         rest = len(self.rows) - len(shown)
-        drawn = [(places[row.where], row.expression or row.primitive, row.values) for row in shown]
-        return profile_picture(self.title, drawn, self.formats, rest)
+        drawn = [
+            (short_place(names, row), row.expression or row.primitive, exponents(row.values, self.formats))
+            for row in shown
+        ]
+        return exponents_picture(self.title, [f"{rest} more operations are not shown."] if rest else [], drawn)
 
     def _repr_html_(self) -> str:
-        table = columns_to_html(self.title, _lines(self.rows, self.formats, every), right=_RIGHT)
+        table = self._table(every).to_html(self.title)
         if not any(row.values.exponents for row in self.rows):
             return table
         return f"<div>{self.to_svg()}{table}</div>"
 
 
-def places_of(rows: Sequence[ProfileRow]) -> dict[str, str]:
-    """Map the line of each row to a short form: only the file's name where that is clear."""
-    names = Counter(Path(file).name for file in {row.file for row in rows})
-    return {
-        row.where: f"{Path(row.file).name}:{row.line}" if row.file and names[Path(row.file).name] == 1 else row.where
-        for row in rows
-    }
+def _magnitude(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
 
 
-_HEADINGS = ("line", "expression", "operation", "runs", "least", "largest", "not finite")
-_RIGHT = frozenset(range(3, 6))
-_EXPRESSION = 1
+_COLUMNS = (
+    Column("operation", lambda row: row.primitive),
+    Column("runs", lambda row: str(row.values.runs), right=True),
+    Column("least", lambda row: _magnitude(row.values.least), right=True),
+    Column("largest", lambda row: _magnitude(row.values.largest), right=True),
+    Column("not finite", lambda row: not_finite(row.values), optional=True),
+)
 
 
-def _lines(
-    rows: Iterable[ProfileRow], formats: Sequence[Format], cell: Callable[[FormatCounts], str]
-) -> list[tuple[str, ...]]:
-    """The headings and a line of texts for each row; a column without any text is left out."""
-    rows = tuple(rows)
-    places = places_of(rows)
-    lines: list[tuple[str, ...]] = [(*_HEADINGS, *(row.short_name for row in formats))]
-    for row in rows:
-        values = row.values
-        lines.append(
-            (
-                places[row.where],
-                row.expression,
-                row.primitive,
-                str(values.runs),
-                "" if values.least is None else f"{values.least:.2g}",
-                "" if values.largest is None else f"{values.largest:.2g}",
-                not_finite(values),
-                *(cell(values.formats[each.name]) for each in formats),
-            )
-        )
-    place = _HEADINGS.index("not finite")
-    if not any(line[place] for line in lines[1:]):
-        return [(*line[:place], *line[place + 1 :]) for line in lines]
-    return lines
-
-
-def _block(row: ProfileRow, formats: Sequence[Format], width: int) -> str:
-    """A row in several lines, for a terminal too narrow for a table."""
-    values = row.values
-    parts = [f"{row.primitive}, {values.runs} run{'' if values.runs == 1 else 's'}"]
-    if values.least is not None and values.largest is not None:
-        parts.append(f"magnitudes {values.least:.2g} to {values.largest:.2g}")
-    bad = not_finite(values)
-    parts += [bad] if bad else []
-    parts += [f"{each.short_name} {found}" for each in formats if (found := every(values.formats[each.name]))]
-    place = shortened(f"{Path(row.file).name}:{row.line}  {row.expression}" if row.file else "-", width)
-    detail = textwrap.wrap("; ".join(parts), width, initial_indent="  ", subsequent_indent="  ")
-    return "\n".join([place, *detail])
+def _column(target: Format, outcome: Callable[[FormatCounts], str]) -> Column:
+    """What happens to the values in a format."""
+    return Column(target.short_name, lambda row: outcome(row.values.formats[target.name]))
 
 
 def _elements(aval: Any) -> int:

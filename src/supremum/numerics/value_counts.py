@@ -19,6 +19,7 @@ from supremum.numerics.thresholds import (
     thresholds,
     value_of_rank,
 )
+from supremum.reports import plain_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +119,7 @@ class ValueCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as plain data for JSON."""
-        return {
-            "runs": self.runs,
-            "values": self.values,
-            "least": self.least,
-            "largest": self.largest,
-            "zeros": self.zeros,
-            "nans": self.nans,
-            "infinities": self.infinities,
-            "formats": {name: row.to_dict() for name, row in self.formats.items()},
-            "exponents": None if self.exponents is None else {str(each): n for each, n in self.exponents.items()},
-        }
+        return plain_fields(self)
 
 
 def counted(

@@ -15,8 +15,7 @@ def page_part(name: str) -> str:
 
     Args:
         name: `"shared.css"` (colours, controls and header), `"theme.js"` (a button with the id `theme`),
-            `"sideways.js"` (shows each `sideways_hint` only if it is true), `"source.css"` (source lines, fixes and
-            facts), `"page.css"` and `"page.js"` (tables), `"rows.css"` and `"rows.js"` (rows to sort and filter), or
+            `"sideways.js"` (shows each `sideways_hint` only if it is true), `"page.css"` and `"page.js"` (tables), or
             `"icon.svg"`.
 
     >>> page_part("icon.svg")[:4]

@@ -32,7 +32,7 @@ from supremum.tracing.jitted_calls import watch_jitted as watch_jitted
 from supremum.tracing.origins import Origins as Origins
 from supremum.tracing.page import casts_page
 from supremum.tracing.report import CastReport, CastTotal, Explanation
-from supremum.tracing.source_context import source_lines as source_lines
+from supremum.tracing.row_fields import RowFields as RowFields
 from supremum.tracing.value_types import SourcePlace, ValueType
 from supremum.tracing.weak_types import WeakReport, WeakValue, weak_types
 

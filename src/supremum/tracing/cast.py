@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from supremum.decisions import Decision, OperandCast
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.jaxprs import Position
+from supremum.reports import SourceLine, plain_fields
 from supremum.tracing.sizes import plain
 
 CastClass: TypeAlias = Literal["promotion", "conversion", "explicit", "library", "autocast", "unknown"]
@@ -82,8 +83,7 @@ class ErrorChange:
 
     def to_dict(self) -> dict[str, float | None]:
         """The errors as plain data for JSON; None if one is not finite."""
-        errors = {"before": self.before, "alone": self.alone, "after": self.after}
-        return {name: value if math.isfinite(value) else None for name, value in errors.items()}
+        return plain_fields(self)
 
     def __str__(self) -> str:
         text = f"the relative error of the result is {_error(self.after)} instead of {_error(self.before)}"
@@ -97,7 +97,7 @@ def _error(value: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(SourceLine):
     """A conversion of a value from one dtype to another.
 
     Args:
@@ -147,9 +147,6 @@ class Cast:
     times: int | None
     kind: CastClass
     reason: str
-    file: str
-    line: int
-    expression: str
     path: tuple[tuple[Position, str], ...]
     operands: tuple[str, ...]
     scope: str
@@ -207,11 +204,6 @@ class Cast:
     def place(self) -> Hashable:
         """What casts of one expression of the user have in common, to compare them."""
         return self.path[-1][0] if self.path else (self.file, self.line, self.expression)
-
-    @property
-    def where(self) -> str:
-        """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
 
     def to_dict(self) -> dict[str, Any]:
         """The cast as plain data for JSON."""

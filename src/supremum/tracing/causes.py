@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+from supremum.reports import plural, short_place
 from supremum.tracing.cast import DELIBERATE, OR, Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.sizes import largest_first, plain, shown
 
@@ -91,29 +92,29 @@ class Cause:
         follow = f"; {plural(len(self.follow), 'cast')} follow{'s' * (len(self.follow) == 1)}" if self.follow else ""
         return f"{', '.join(pairs)}{many}{follow}"
 
-    def lines(self, places: Mapping[str, str], numbers: Mapping[int, int], width: int) -> list[tuple[str, str]]:
+    def lines(self, names: Mapping[str, str], numbers: Mapping[int, int], width: int) -> list[tuple[str, str]]:
         """The description, in lines of at most a width, each with its role: `"head"`, `"text"` or `"fix"`.
 
         Args:
-            places: each line of a file in its short form.
+            names: the short names of files.
             numbers: the number of each cast in the report, by its `id`.
             width: the width; a word that is longer gets a line of its own.
         """
         first = self.first
-        found = _wrapped("head", "", f"{places[first.where]}  {first.expression}", width)
+        found = _wrapped("head", "", f"{short_place(names, first)}  {first.expression}", width)
         name = f"cast {numbers[id(first)]}: " if id(first) in numbers else ""
-        on = lines_of(places[cast.where] for cast in self.follow if cast.place != first.place)
+        on = lines_of(short_place(names, cast) for cast in self.follow if cast.place != first.place)
         found += _wrapped("text", "", f"{name}{first.category}, {self.change}{', on ' if on else ''}{on}", width)
         for label, text in self.costs:
             found += _wrapped("text", label, text, width)
         if first.asked_for is not None:
             asked = first.asked_for
-            text = f"{places[asked.where]} asks for {asked.target}: {asked.expression}"
+            text = f"{short_place(names, asked)} asks for {asked.target}: {asked.expression}"
             found += _wrapped("text", "because ", text, width)
         for fix in self.fixes:
             found += _fix_lines(fix, "", width)
         for hidden in self.hides[:_HIDDEN]:
-            found += _wrapped("text", "then ", f"{places[hidden.where]} promotes: {hidden.expression}", width)
+            found += _wrapped("text", "then ", f"{short_place(names, hidden.at)} promotes: {hidden.expression}", width)
             found += _fix_lines(hidden.fix, "  ", width)
         if len(self.hides) > _HIDDEN:
             found += _wrapped("text", "then ", f"{plural(len(self.hides) - _HIDDEN, 'line')} more", width)
@@ -177,15 +178,6 @@ def lines_of(places: Iterable[str]) -> str:
     on = [line for line, _ in Counter(places).most_common()]
     rest = f" and {plural(len(on) - _LINES, 'line')} more" if len(on) > _LINES else ""
     return f"{', '.join(on[:_LINES])}{rest}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "cast"), plural(2, "cast")
-    ('1 cast', '2 casts')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _fix_lines(fix: str, indent: str, width: int) -> list[tuple[str, str]]:

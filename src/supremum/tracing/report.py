@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from html import escape
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError
-from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text
+from supremum.render import Document, aligned, columns_to_html, document_to_html, document_to_text, shortened
+from supremum.reports import SHOWN, Report, plain_data, plural, short_names, short_place
 from supremum.tracing.cast import CLASSES, DELIBERATE, Cast
-from supremum.tracing.causes import Cause, causes_of, lines_of, plural
-from supremum.tracing.sizes import largest_first, plain, shown
+from supremum.tracing.causes import Cause, causes_of, lines_of
+from supremum.tracing.sizes import largest_first, plain, shape_text, shown
+
+_Table: TypeAlias = tuple[str, Sequence[tuple[str, ...]], frozenset[int]]
+"""A title, rows of texts with the headings first, and the columns of numbers."""
 
 _HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
 _WIDTH = 60
 """The longest expression that plain text shows, in characters."""
-_SHOWN = 40
 # ANSI colours follow the terminal's theme.
 _COLOURS = {
     "promotion": "red", "conversion": "dim", "explicit": "green", "library": "dim", "autocast": "blue",
@@ -50,9 +50,13 @@ class CastTotal:
     casts: int
     bytes: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """The total as plain data for JSON."""
+        return {"casts": self.casts, "bytes": plain(self.bytes)}
 
-@dataclass(frozen=True, slots=True)
-class CastReport:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CastReport(Report):
     """The casts of a program.
 
     Args:
@@ -189,8 +193,8 @@ class CastReport:
         found = self.sections["conversions"]
         if not found:
             return ""
-        total, places = _total(found), places_of(self.casts)
-        on = lines_of(places[cast.where] for cast in found)
+        total, names = _total(found), names_of(self.casts)
+        on = lines_of(short_place(names, cast) for cast in found)
         return f"{plural(total.casts, 'cast')} of bools and integers, {shown(total.bytes)} bytes, on {on}"
 
     def select(
@@ -238,18 +242,10 @@ class CastReport:
                 for cast in self.casts
             ],
             "causes": [cause.to_dict(numbers) for cause in self.causes],
-            "total": _data(self.total),
-            "by_class": {kind: _data(total) for kind, total in self.by_class.items()},
-            "by_line": {line: _data(total) for line, total in self.by_line.items()},
+            "total": plain_data(self.total),
+            "by_class": plain_data(self.by_class),
+            "by_line": plain_data(self.by_line),
         }
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The report as JSON.
-
-        Args:
-            indent: as for `json.dumps`.
-        """
-        return json.dumps(self.to_dict(), indent=indent)
 
     @property
     def title(self) -> str:
@@ -261,8 +257,8 @@ class CastReport:
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet; `casts_page` makes a page of reports."""
-        causes, conversions = self.causes, self.conversions
-        tables = [*([_causes_table(self.casts, causes)] if causes else []), *self._tables()]
+        conversions = self.conversions
+        tables = [*_causes_table(self.casts, self.causes), *self._tables()]
         parts = [columns_to_html(title, lines, right=right) for title, lines, right in tables]
         parts += [f"<div>{escape(conversions)}</div>"] if conversions else []
         return "\n".join(parts) or f"<div><b>{self.title}</b></div>"
@@ -271,13 +267,8 @@ class CastReport:
         return self.to_html()
 
     def __str__(self) -> str:
-        if not self.casts:
-            return self.title
         causes = ["\n".join(text for _, text in lines) for lines in self._causes(_COLUMNS)]
-        tables = [
-            "\n".join([title, aligned([head, *_cut(lines)], right=right)])
-            for title, (head, *lines), right in self._tables(_WIDTH)
-        ]
+        tables = ["\n".join([title, aligned(_cut(lines), right=right)]) for title, lines, right in self._tables(_WIDTH)]
         return "\n\n".join(filter(None, [self.title, *causes, self.conversions, *tables]))
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
@@ -287,51 +278,55 @@ class CastReport:
         from rich.text import Text
 
         yield Text(self.title, style="bold")
-        for lines in self._causes(options.max_width) if self.casts else ():
+        for lines in self._causes(options.max_width):
             yield Text()
             for role, text in lines:
                 yield Text(text, style=_ROLES[role])
         if conversions := self.conversions:
             yield Text(f"\n{conversions}")
-        for title, (headings, *lines), right in self._tables() if self.casts else ():
+        for title, lines, right in self._tables():
             yield Text()
             yield Text(title, style="bold")
             table = Table(box=SIMPLE_HEAD, show_edge=False)
+            headings, *rest = _cut(lines)
             for place, heading in enumerate(headings):
                 table.add_column(heading, justify="right" if place in right else "left", overflow="fold")
-            for line in _cut(lines):
+            for line in rest:
                 style = next((_COLOURS[text] for text in line if text in _COLOURS), "")
                 table.add_row(*map(Text, line), style=style)
             yield table
 
     def _causes(self, width: int) -> list[list[tuple[str, str]]]:
         """The causes as lines of a width, each with its role."""
-        causes, places, numbers = self.causes, places_of(self.casts), self._numbers()
+        causes, names, numbers = self.causes, names_of(self.casts), self._numbers()
         if not causes:
             return []
         count = sum(len(cause.casts) + len(cause.follow) for cause in causes)
         lines = "this line" if len(causes) == 1 else f"these {len(causes)} lines"
         described = [[("head", f"{plural(count, 'cast')} {'comes' if count == 1 else 'come'} from {lines}:")]]
-        described += [cause.lines(places, numbers, width) for cause in causes[:_SHOWN_CAUSES]]
+        described += [cause.lines(names, numbers, width) for cause in causes[:_SHOWN_CAUSES]]
         if len(causes) > _SHOWN_CAUSES:
             described.append([("text", f"  and {plural(len(causes) - _SHOWN_CAUSES, 'line')} more")])
         return described
 
-    def _tables(self, width: int | None = None) -> list[tuple[str, list[tuple[str, ...]], frozenset[int]]]:
-        """Tables of the casts without a cause and of the totals: title, rows with headings first, numeric columns."""
-        tables: list[tuple[str, list[tuple[str, ...]], frozenset[int]]] = []
-        places = places_of(self.casts)
-        numbers = self._numbers()
-        sections = self.sections
-        for title in ("steps of libraries", "asked for"):
-            rows = _lines_of(sections[title], places, numbers, width)
-            if rows:
-                tables.append((title, [_HEADINGS, *rows], frozenset({0, 1, 2})))
-        by_line = {places[at]: total for at, total in self.by_line.items()}
-        for name, totals in (("class", self.by_class), ("line", by_line)) if self.casts else ():
-            rows = [(key, str(total.casts), shown(total.bytes)) for key, total in totals.items()]
-            tables.append((f"by {name}", [(name, "casts", "bytes"), *rows], frozenset({1, 2})))
-        return tables
+    def _tables(self, width: int | None = None) -> list[_Table]:
+        """Tables of the casts without a cause and of the totals."""
+        sections, names, numbers = self.sections, names_of(self.casts), self._numbers()
+        tables = [
+            (title, [_HEADINGS, *_lines_of(sections[title], names, numbers, width)], frozenset({0, 1, 2}))
+            for title in ("steps of libraries", "asked for")
+        ]
+        tables += [
+            ("by class", _lines_of_totals("class", self.by_class), frozenset({1, 2})),
+            ("by line", self.line_totals(), frozenset({1, 2})),
+        ]
+        return [each for each in tables if len(each[1]) > 1]
+
+    def line_totals(self) -> list[tuple[str, ...]]:
+        """The totals of lines as texts: the headings, and for each line its short name, casts and bytes."""
+        names = names_of(self.casts)
+        places = {cast.where: short_place(names, cast) for cast in self.casts}
+        return _lines_of_totals("line", {places[where]: total for where, total in self.by_line.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +348,7 @@ class Explanation:
     def document(self) -> Document:
         """The explanation as plain data for `supremum.render`."""
         cast = self.cast
-        shape, times = ",".join(map(str, cast.shape)), "?" if cast.times is None else str(cast.times)
+        times = "?" if cast.times is None else str(cast.times)
         calls = [f"{at} ({at.function}): {text}" for at, text in reversed(cast.path[:-1])]
         sections = {
             "expression": [cast.expression or "-"],
@@ -372,7 +367,9 @@ class Explanation:
         rows = tuple(
             (label if i == 0 else "", text) for label, texts in sections.items() for i, text in enumerate(texts)
         )
-        return Document(f"{cast.source}[{shape}] -> {cast.target}", cast.kind, rows, ok=cast.kind != "promotion")
+        return Document(
+            f"{cast.source}{shape_text(cast.shape)} -> {cast.target}", cast.kind, rows, ok=cast.kind != "promotion"
+        )
 
     def __str__(self) -> str:
         return document_to_text(self.document())
@@ -392,65 +389,55 @@ def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Cast
     return {name: _total(group) for name, group in groups.items()}
 
 
-def _data(total: CastTotal) -> dict[str, int | str]:
-    return {"casts": total.casts, "bytes": plain(total.bytes)}
+def _lines_of_totals(name: str, totals: Mapping[str, CastTotal]) -> list[tuple[str, ...]]:
+    return [(name, "casts", "bytes"), *((key, str(each.casts), shown(each.bytes)) for key, each in totals.items())]
 
 
-def places_of(casts: Sequence[Cast]) -> dict[str, str]:
-    """Map each line that a report mentions, `file:line`, to a short form: only the file's name where that is clear.
+def names_of(casts: Sequence[Cast]) -> dict[str, str]:
+    """The short names of the files that a report mentions.
 
     Args:
         casts: the casts of the report.
     """
-    known = {id(each): each for cast in casts for each in (cast, cast.cause, cast.asked_for) if each is not None}
-    known |= {id(each.asked_for): each.asked_for for each in tuple(known.values()) if each.asked_for is not None}
-    at = {(cast.where, cast.file, cast.line) for cast in known.values()}
-    at |= {(hidden.where, hidden.at.file, hidden.at.line) for cast in known.values() for hidden in cast.hides}
-    names = Counter(Path(file).name for file in {file for _, file, _ in at})
-    return {
-        where: f"{Path(file).name}:{line}" if file and names[Path(file).name] == 1 else where
-        for where, file, line in at
-    }
+    known = [each for cast in casts for each in (cast, cast.cause, cast.asked_for) if each is not None]
+    known += [each.asked_for for each in known if each.asked_for is not None]
+    hidden = [each.at.file for cast in known for each in cast.hides]
+    return short_names([*(cast.file for cast in known), *hidden])
 
 
-def _causes_table(casts: Sequence[Cast], causes: Sequence[Cause]) -> tuple[str, list[tuple[str, ...]], frozenset[int]]:
-    places = places_of(casts)
+def _causes_table(casts: Sequence[Cast], causes: Sequence[Cause]) -> list[_Table]:
+    if not causes:
+        return []
+    names = names_of(casts)
     with_costs = any(cause.costs for cause in causes)
-    rows = [
-        (
-            places[cause.first.where],
-            cause.first.expression,
-            cause.change,
-            *(["; ".join(map("".join, cause.costs))] if with_costs else []),
-            "; ".join(cause.fixes),
-        )
-        for cause in causes
-    ]
-    headings = "line", "expression", "cast", *(["cost"] if with_costs else []), "fix"
-    return "what widened first", [headings, *rows], frozenset()
+    lines = [("line", "expression", "cast", *(["cost"] if with_costs else []), "fix")]
+    for cause in causes:
+        costs = ["; ".join(map("".join, cause.costs))] if with_costs else []
+        place = short_place(names, cause.first)
+        lines.append((place, cause.first.expression, cause.change, *costs, "; ".join(cause.fixes)))
+    return [("what widened first", lines, frozenset())]
 
 
 def _lines_of(
-    casts: Sequence[Cast], places: Mapping[str, str], numbers: Mapping[int, int], width: int | None = None
+    casts: Sequence[Cast], names: Mapping[str, str], numbers: Mapping[int, int], width: int | None
 ) -> list[tuple[str, ...]]:
     """One row for each cast. Casts that look the same share a row, which has the number of the first."""
     merged: dict[tuple[str, ...], list[Cast]] = {}
     for cast in casts:
-        text = cast.expression
-        if width is not None and len(text) > width:
-            text = f"{text[: width - 3]}..."
-        times, shape = "?" if cast.times is None else str(cast.times), f"[{','.join(map(str, cast.shape))}]"
-        key = (times, str(cast.source), str(cast.target), shape, cast.kind, places[cast.where], text)
+        text = cast.expression if width is None else shortened(cast.expression, width)
+        times, dtypes = "?" if cast.times is None else str(cast.times), (str(cast.source), str(cast.target))
+        key = (times, *dtypes, shape_text(cast.shape), cast.kind, short_place(names, cast), text)
         merged.setdefault(key, []).append(cast)
     lines: list[tuple[str, ...]] = []
     for (times, *rest), found in merged.items():
         runs = times if len(found) == 1 else f"{len(found)} x {times}"
-        total = shown(sum(cast.total_bytes for cast in found))
-        lines.append((str(numbers.get(id(found[0]), "")), total, runs, *rest))
+        lines.append((str(numbers.get(id(found[0]), "")), shown(_total(found).bytes), runs, *rest))
     return lines
 
 
 def _cut(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The first rows, followed by the number of the rest."""
-    rest = len(lines) - _SHOWN
-    return [*lines[:_SHOWN], *([(f"+{rest}", *("..." for _ in lines[0][1:]))] if rest > 0 else [])]
+    """The headings and the first rows, followed by the number of the rest."""
+    shown_lines, rest = list(lines[: SHOWN + 1]), len(lines) - SHOWN - 1
+    if rest > 0:
+        shown_lines.append((f"+{rest}", *("..." for _ in lines[0][1:])))
+    return shown_lines

@@ -19,6 +19,15 @@ def shown(size: Any) -> str:
     return f"{size:,}" if isinstance(size, int) else str(size)
 
 
+def shape_text(shape: tuple[Any, ...]) -> str:
+    """Format a shape for reports.
+
+    >>> shape_text((8, 128))
+    '[8,128]'
+    """
+    return f"[{','.join(map(str, shape))}]"
+
+
 def plain(size: Any) -> int | str:
     """A size as plain data for JSON: a number, or the expression as text."""
     return size if isinstance(size, int) else str(size)

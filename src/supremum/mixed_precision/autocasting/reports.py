@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jax.extend.core import Jaxpr, JaxprEqn
@@ -21,6 +21,7 @@ from supremum.mixed_precision.autocasting.settings import Settings, castable, fo
 from supremum.mixed_precision.policy.global_policy import PolicyWarning
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.render import aligned
+from supremum.reports import Report, plain_data, plain_fields, plural
 from supremum.user_frame import warn_user
 
 _SHOWN = 3
@@ -370,8 +371,8 @@ class AutocastRow:
     runs: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class AutocastReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class AutocastReport(Report):
     """The report of autocast about a program.
 
     Args:
@@ -390,6 +391,12 @@ class AutocastReport:
     rows: tuple[AutocastRow, ...]
     products: ProductCounts
 
+    @property
+    def title(self) -> str:
+        """The number of operations, and of products."""
+        operations = sum(row.count for row in self.rows)
+        return f"{plural(operations, 'operation')}, {plural(self.products.count, 'product')}"
+
     def summary(self) -> str:
         """List the operations of each dtype on one line, then the products that were left alone."""
         counts: dict[str, Counter[str]] = {}
@@ -404,8 +411,8 @@ class AutocastReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the report to plain data for JSON."""
-        left = [asdict(left) | {"count": count} for left, count in self.products.left]
-        return {"rows": [asdict(row) for row in self.rows], "products": {"count": self.products.count, "left": left}}
+        left = [plain_fields(left) | {"count": count} for left, count in self.products.left]
+        return {"rows": plain_data(self.rows), "products": {"count": self.products.count, "left": left}}
 
     def __str__(self) -> str:
         lines = [("runs", "operation", "in", "instead of", "path", "line", "why")]

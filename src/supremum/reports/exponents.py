@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.svg import Block, number, picture, stacked, text_width
+from supremum.render import Block, number, text_width
+from supremum.reports.pictures import rows_picture, theme_rules
 
 _WIDE = 80
 """The most exponents of a range that an axis shows completely where no value needs it."""
@@ -16,6 +17,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _HEIGHT = 40.0
 _STRIP, _STRIP_GAP = 9.0, 6.0
 _TEXT_COLUMN = 76.0
+_TICK_TEXT = 14.0
 COLOURS: dict[str, tuple[str, str]] = {
     "bar": ("#0b57d0", "#8ab4ff"),
     "track": ("#e4e7eb", "#2c323b"),
@@ -165,13 +167,14 @@ def legend_to_html() -> str:
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
 
-def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -> str:
-    """A histogram as an HTML fragment that is as wide as its place. The style is that of `page_part("rows.css")`.
+def exponents_to_html(histogram: Exponents, axis: Axis) -> str:
+    """A histogram as an HTML fragment that is as wide as its place.
+
+    The style is that of `report.css`, which shows only the bars while the row of a page is closed.
 
     Args:
         histogram: the histogram.
         axis: the exponents to show.
-        spans: whether to show the ranges of formats; otherwise only the bars.
 
     >>> drawn = exponents_to_html(
     ...     Exponents({0: 3}, (Span("f16", -24, -14, 15),)), Axis(-8, 8)
@@ -184,7 +187,7 @@ def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -
     lines = "".join(f'<path class="tick" d="M{each - axis.first} 0v{_HEIGHT:g}"/>' for each in axis.ticks)
     bars = f'{lines}<path class="bar" d="{_bars(histogram.counts, axis, length, _HEIGHT)}"/>'
     drawn = [f'<span></span><div class="bars">{frame.format(f"{_HEIGHT:g}", bars)}</div><span></span>']
-    for span in histogram.spans if spans else ():
+    for span in histogram.spans:
         parts = "".join(
             f'<rect class="{name}" x="{start - axis.first}" width="{end - start}" height="1"/>'
             for name, start, end in _strip(histogram, span, axis)
@@ -192,25 +195,13 @@ def exponents_to_html(histogram: Exponents, axis: Axis, *, spans: bool = True) -
         track = f'<rect class="track" width="{length}" height="1"/>{parts}'
         strip = f'<div class="strip">{frame.format(1, track)}</div>'
         drawn.append(f"<b>{escape(span.name)}</b>{strip}<span>{escape(span.note)}</span>")
-    if spans:
-        ticks = "".join(
-            f'<i style="left:{100 * (each - axis.first) / length:.2f}%">{power(each)}</i>' for each in axis.ticks
-        )
-        drawn.append(f'<span></span><div class="ticks">{ticks}</div><span></span>')
-    kind = "exponents" if spans else "exponents small"
-    return f'<div class="{kind}" role="img" aria-label="{escape(described(histogram))}">{"".join(drawn)}</div>'
+    ticks = "".join(
+        f'<i style="left:{100 * (each - axis.first) / length:.2f}%">{power(each)}</i>' for each in axis.ticks
+    )
+    drawn.append(f'<span></span><div class="ticks">{ticks}</div><span></span>')
+    return f'<div class="exponents" role="img" aria-label="{escape(described(histogram))}">{"".join(drawn)}</div>'
 
 
-PICTURE_STYLE = "\n".join(
-    [
-        *(f".supremum .{name} {{ fill: {light}; }}" for name, (light, _) in COLOURS.items()),
-        ".supremum .tick { stroke: var(--line); stroke-width: .5; }",
-        "@media (prefers-color-scheme: dark) {",
-        *(f".supremum .{name} {{ fill: {dark}; }}" for name, (_, dark) in COLOURS.items()),
-        "}",
-    ]
-)
-"""CSS rules for `exponents_to_block`."""
 KEY: tuple[tuple[str, str], ...] = (
     ("bar", "values, by their exponent; heights are logarithms of counts"),
     ("normal", "normal numbers of a format"),
@@ -254,18 +245,12 @@ def exponents_to_block(histogram: Exponents, axis: Axis, width: float) -> Block:
             f'<text class="mono" x="{number(_TEXT_COLUMN + width + 8)}" y="{number(y + 9)}">{escape(span.note)}</text>'
         )
         y += _STRIP
-    return Block(_TEXT_COLUMN + width + 8 + notes, y, "\n".join(drawn))
-
-
-def ticks_block(axis: Axis, width: float) -> Block:
-    """The names of exponents below histograms of `exponents_to_block`."""
-    wide = width / axis.length
     names = "".join(
-        f'<text class="sign" text-anchor="middle" x="{number(_TEXT_COLUMN + (each - axis.first) * wide)}" y="12">'
-        f"{power(each)}</text>"
+        f'<text class="sign" text-anchor="middle" x="{number(_TEXT_COLUMN + (each - axis.first) * wide)}" '
+        f'y="{number(y + _TICK_TEXT)}">{power(each)}</text>'
         for each in axis.ticks
     )
-    return Block(_TEXT_COLUMN + width, 16, names)
+    return Block(_TEXT_COLUMN + width + 8 + notes, y + _TICK_TEXT + 4, "\n".join([*drawn, names]))
 
 
 def exponents_picture(
@@ -286,11 +271,6 @@ def exponents_picture(
     (True, True)
     """
     axis = axis_of(histogram for _, _, histogram in rows)
-    blocks: list[Block] = []
-    for where, code, histogram in rows:
-        words = f'<text class="head" y="13">{escape(where)}</text><text class="mono" y="30">{escape(code)}</text>'
-        head = Block(max(text_width(where, 13, monospaced=False), text_width(code)), 36, words)
-        blocks.append(stacked([head, exponents_to_block(histogram, axis, width)], 4))
-    if blocks:
-        blocks.append(ticks_block(axis, width))
-    return picture(title, stacked(blocks, 18), caption, KEY, style=PICTURE_STYLE)
+    drawn = [(where, code, exponents_to_block(histogram, axis, width)) for where, code, histogram in rows]
+    style = theme_rules(COLOURS) + "\n.supremum .tick { stroke: var(--line); stroke-width: .5; }"
+    return rows_picture(title, caption, drawn, KEY, style=style)
