@@ -10,7 +10,7 @@ import pytest
 
 from browser import open_browser
 from supremum import RuleSet
-from supremum.analysis.diagrams import lattice_dot, lattice_png, lattice_svg
+from supremum.analysis.diagrams import lattice_dot, lattice_svg
 from supremum.analysis.inferred_lattice import NoLattice, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.errors import ArgumentError, UnknownNameError
@@ -116,7 +116,7 @@ def test_a_rule_set_that_is_not_a_lattice_is_drawn_as_its_table_with_the_reason(
             assert hint == str(decision).splitlines()[0]
             assert text == ("-" if decision.result is None else short_name(decision.result.name)), (rules, hint)
         assert len(svg) < 110_000, rules
-        with pytest.raises(ArgumentError, match=rf"^{rules} is not a lattice: \(.* draw its table as svg or png\.$"):
+        with pytest.raises(ArgumentError, match=rf"^{rules} is not a lattice: \(.* draw its table as svg\.$"):
             lattice_dot(rules, types="standard")
 
 
@@ -180,11 +180,6 @@ def test_pictures_are_deterministic_and_svg_and_dot_need_no_matplotlib():
     )
     out = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True)
     assert out.stdout == lattice_svg("jax-strict", path="int8,int*")
-
-
-def test_lattices_and_tables_are_drawn_as_png():
-    for rules in ("jax-x64", "numpy-legacy"):
-        assert lattice_png(rules, types="int8,uint8,float16,bfloat16").startswith(b"\x89PNG")
 
 
 _MEASURED = """() => {

@@ -10,7 +10,7 @@ from supremum.analysis.comparison import (
     compare_groupings,
 )
 from supremum.analysis.comparison import difference as difference
-from supremum.analysis.diagrams import lattice_dot, lattice_png, lattice_svg
+from supremum.analysis.diagrams import lattice_dot, lattice_svg
 from supremum.analysis.distance import Distances, distances
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, RuleTable, rule_table
@@ -36,7 +36,6 @@ __all__ = [
     "compare_groupings",
     "distances",
     "lattice_dot",
-    "lattice_png",
     "lattice_svg",
     "order_of",
     "rule_table",

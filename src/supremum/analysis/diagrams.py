@@ -9,7 +9,6 @@ from dataclasses import replace
 from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
 from supremum.analysis.tables import TypeNames, full_names, rule_table, short_name, type_names
 from supremum.errors import ArgumentError
-from supremum.extras import require
 from supremum.formats import CATEGORIES, as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.render import Diagram, Mark, Node, Table, hasse_to_dot, hasse_to_svg, table_to_svg
@@ -41,27 +40,6 @@ def lattice_svg(rules: RulesLike | None = None, *, types: TypeNames = "all", pat
     return hasse_to_svg(drawn) if isinstance(drawn, Diagram) else table_to_svg(*drawn)
 
 
-def lattice_png(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> bytes:
-    """Draw the picture of `lattice_svg` in its light colours as a PNG; this needs matplotlib.
-
-    Args:
-        rules: a rule set or its name; None for the default.
-        types: `"standard"`, `"all"`, or names of formats and weak kinds, as a list or separated by commas.
-        path: types to highlight, with the lines from them to the type that they promote to.
-
-    Raises:
-        UnknownNameError, ArgumentError: as for `lattice_svg`.
-        MissingPackageError: without matplotlib, which is in `supremum[plot]`.
-
-    >>> lattice_png("jax-x64", types="int8,uint8,int16")[1:4]
-    b'PNG'
-    """
-    require("A PNG", "matplotlib")
-    from supremum.render.png import to_png  # only a PNG needs matplotlib
-
-    return to_png(lattice_svg(rules, types=types, path=path))
-
-
 def lattice_dot(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
     """Write the Hasse diagram of a rule set in the DOT language of Graphviz.
 
@@ -81,7 +59,7 @@ def lattice_dot(rules: RulesLike | None = None, *, types: TypeNames = "all", pat
     if isinstance(drawn, Diagram):
         return hasse_to_dot(drawn)
     table, caption = drawn
-    raise ArgumentError(f"{table.title}: {caption[0].rstrip('.')}; draw its table as svg or png.")
+    raise ArgumentError(f"{table.title}: {caption[0].rstrip('.')}; draw its table as svg.")
 
 
 def _drawn(rules: RulesLike | None, types: TypeNames, path: TypeNames) -> Diagram | tuple[Table, tuple[str, ...]]:

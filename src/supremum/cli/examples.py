@@ -22,7 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "lattice": (
         "supremum lattice --rules jax-x64 -o lattice.svg",
-        "supremum lattice --path i8 f16 -o path.png",
+        "supremum lattice --path i8 f16 -o path.svg",
     ),
     "rules": (
         "supremum rules",

@@ -22,7 +22,6 @@ from supremum.cli.output import (
     folding_table,
     format_option,
     json_text,
-    put_bytes,
     put_drawn,
     put_text,
 )
@@ -44,7 +43,7 @@ from supremum.rules import HOMES, get_rules, rule_names
 _TEXT_FORMATS = ("terminal", "json")
 _TABLE_FORMATS = ("terminal", "json", "markdown", "html")
 _DIFF_FORMATS = ("terminal", "json", "html", "svg")
-_LATTICE_FORMATS = ("svg", "png", "dot")
+_LATTICE_FORMATS = ("svg", "dot")
 _TRIPLES = 5
 _TWO_OPERANDS: Any = typer.Option(metavar="NAME", help="An operation of two operands, such as divide.")
 # ANSI colours follow the terminal's theme; the legend explains them.
@@ -221,13 +220,8 @@ def lattice(
         raise ArgumentError(f"Types must come after an option such as --path, got {shortened(' '.join(others))} alone.")
     names = [name for text in (path or "", *(others or ())) for name in text.split(",") if name]
     wanted = chosen_format(format, output, _LATTICE_FORMATS)
-    if wanted == "png":
-        if output is None:
-            raise ArgumentError("A PNG needs an output, such as -o lattice.png, or -o - for standard output.")
-        put_bytes(analysis.lattice_png(rules, types=types, path=names), output)
-    else:
-        draw = analysis.lattice_svg if wanted == "svg" else analysis.lattice_dot
-        put_text(draw(rules, types=types, path=names), output)
+    draw = analysis.lattice_svg if wanted == "svg" else analysis.lattice_dot
+    put_text(draw(rules, types=types, path=names), output)
 
 
 def explore(
