@@ -80,11 +80,13 @@ def _centres(
             lowers[upper].append(lower)
             uppers[lower].append(upper)
     centres: dict[Place, float] = dict.fromkeys(rows, 0.0)
-    order = [[place for place in rows if rows[place] == row] for row in range(max(rows.values(), default=-1) + 1)]
+    order: list[list[Place]] = [[] for _ in range(max(rows.values(), default=-1) + 1)]
+    for place, row in rows.items():
+        order[row].append(place)
     for neighbours, sweep in ((lowers, order), (uppers, order[::-1])):
-        for row in sweep:
-            wanted = {place: _median(neighbours[place], centres, centres[place]) for place in row}
-            centres |= _spread(sorted(row, key=wanted.__getitem__), wanted, widths)
+        for places in sweep:
+            wanted = {place: _median(neighbours[place], centres, centres[place]) for place in places}
+            centres |= _spread(sorted(places, key=wanted.__getitem__), wanted, widths)
     left = min((centre - widths[place] / 2 for place, centre in centres.items()), default=0.0)
     return {place: round(centre - left, 1) for place, centre in centres.items()}
 
