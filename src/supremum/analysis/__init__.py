@@ -1,4 +1,4 @@
-"""What is computed from rule sets: tables, comparisons, distances, inferred lattices and diagrams."""
+"""What is computed from rule sets: tables, comparisons, inferred lattices and diagrams."""
 
 from supremum.analysis.comparison import (
     DIFFERENCES,
@@ -11,7 +11,6 @@ from supremum.analysis.comparison import (
 )
 from supremum.analysis.comparison import difference as difference
 from supremum.analysis.diagrams import lattice_dot, lattice_svg
-from supremum.analysis.distance import Distances, distances
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, RuleTable, rule_table
 from supremum.analysis.tables import STYLES as STYLES
@@ -27,14 +26,12 @@ __all__ = [
     "WIDEST",
     "Comparison",
     "Difference",
-    "Distances",
     "Groupings",
     "NoLattice",
     "Order",
     "RuleTable",
     "compare",
     "compare_groupings",
-    "distances",
     "lattice_dot",
     "lattice_svg",
     "order_of",
