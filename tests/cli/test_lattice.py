@@ -60,6 +60,7 @@ def test_path_takes_several_types(run, given):
         (("-o", "a.png"), "supremum: The output must end with .svg, .dot, .gv, got a.png"),
         (("--rules", "nunpy"), "supremum: unknown rule set 'nunpy': did you mean 'numpy'?"),
         (("--rules", "numpy-legacy", "-o", "a.dot"), "supremum: numpy-legacy is not a lattice: (uint8, int8), float16"),
+        (("--rules", "numpy-legacy"), "supremum: numpy-legacy is not a lattice: (uint8, int8), float16"),
     ],
 )  # fmt: skip
 def test_a_usage_error_is_one_line_and_leaves_no_file(run, tmp_path, given, message):

@@ -203,7 +203,7 @@ def lattice(
 ) -> None:
     """Draw the order of a rule set's types.
 
-    This is its Hasse diagram, or if the rule set is not a lattice, its table and the reason.
+    This is its Hasse diagram. If the rule set is not a lattice, the error says why.
     """
     if others and path is None:
         raise ArgumentError(f"Types must come after an option such as --path, got {shortened(' '.join(others))} alone.")

@@ -20,7 +20,7 @@ from supremum.render.page_parts import icon_link, page_part, sideways_hint
 from supremum.render.row_pages import PageRow, PageSection, rows_page
 from supremum.render.side_by_side import Note, SideBySide, side_by_side_to_html, side_by_side_to_svg
 from supremum.render.svg import PALETTE
-from supremum.render.table import Cell, Mark, Table, table_to_html, table_to_markdown, table_to_svg
+from supremum.render.table import Cell, Mark, Table, table_to_html, table_to_markdown
 
 __all__ = [
     "PALETTE",
@@ -55,7 +55,6 @@ __all__ = [
     "sideways_hint",
     "table_to_html",
     "table_to_markdown",
-    "table_to_svg",
 ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
-from supremum.render.svg import Block, name_lines, number, palette_rules, picture, stacked, text_width
+from supremum.render.svg import Block, number, palette_rules, text_width
 
 _ROW, _LINE = 22.0, 14.0
 _PADDING = 5.0
@@ -341,24 +341,6 @@ def mark_sentences(table: Table) -> list[str]:
         table: the table.
     """
     return [f"{mark.symbol} {count} {mark.meaning}" for mark, count in table.marks.items()]
-
-
-def table_to_svg(table: Table, caption: Iterable[str] = ()) -> str:
-    """Draw the table as a self-contained SVG, light and dark.
-
-    Args:
-        table: the table.
-        caption: sentences under its title.
-
-    >>> drawn = table_to_svg(
-    ...     Table("sums", ("int8",), (("int8", (Cell("int16", "integer"),)),))
-    ... )
-    >>> drawn.startswith("<svg"), drawn.count("int16")
-    (True, 1)
-    """
-    block = table_block(table)
-    content = stacked([block, name_lines(table.full_names, block.width)])
-    return picture(table.title, content, (*caption, *mark_sentences(table)), table.legend)
 
 
 def _room(cell: Cell) -> float:
