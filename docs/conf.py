@@ -100,7 +100,6 @@ _UNNAMED = (
     "supremum.numerics.watching.R",
     "supremum.numerics.tallies.Tally",
     "supremum.optimizers.hyperparameters.Rule",
-    "supremum.optimizers.moving_average.AveragedState",
     "supremum.optimizers.state.Scalar",
     "supremum.render.side_by_side.SideBySide",
     "supremum.reports.page.R",

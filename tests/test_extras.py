@@ -44,9 +44,6 @@ CASES = {
     "import supremum; supremum.namespace('torch')": (
         ["torch"], "The array library 'torch' needs torch; install with: pip install torch",
     ),
-    "import supremum; supremum.analysis.lattice_png()": (
-        ["matplotlib"], "A PNG needs matplotlib; install with: pip install 'supremum[plot]'",
-    ),
     "from supremum.explorer import explorer_page; explorer_page()": (
         ["jinja2"], "The explorer page needs jinja2; install with: pip install 'supremum[cli]'",
     ),
@@ -64,10 +61,6 @@ COMMANDS = {
     "rules": (["rich"], "The supremum command needs rich; install with: pip install 'supremum[jax]'"),
     "casts a.py": (["jax"], "supremum: supremum.tracing needs jax; install with: pip install 'supremum[jax]'"),
     "demo": (["sklearn"], "supremum: supremum.demo needs sklearn; install with: pip install 'supremum[examples]'"),
-    "lattice -o a.png": (
-        ["matplotlib"],
-        "supremum: A PNG needs matplotlib; install with: pip install 'supremum[plot]'",
-    ),
     "explore": (["jinja2"], "supremum: The explorer page needs jinja2; install with: pip install 'supremum[cli]'"),
 }
 

@@ -32,7 +32,6 @@ from supremum.render import (
     side_by_side_to_svg,
     table_to_html,
     table_to_markdown,
-    table_to_svg,
 )
 from supremum.rules import NUMPY
 from supremum.tracing import casts
@@ -103,7 +102,6 @@ def documents(tmp_path_factory):
         "Summary.to_markdown": layer.summary().to_markdown(),
         "table.table_to_html": table_to_html(drawing),
         "table.table_to_markdown": table_to_markdown(drawing),
-        "table.table_to_svg": table_to_svg(drawing, [NAME]),
         "side_by_side.side_by_side_to_html": side_by_side_to_html(pair),
         "side_by_side.side_by_side_to_svg": side_by_side_to_svg(pair),
         "diagrams.lattice_svg": diagrams.lattice_svg(rules, types=types),
@@ -150,7 +148,7 @@ NAMES = [
     "Attribution._repr_html_", "Attribution.to_svg", "attribution_page", "Products._repr_html_", "Births._repr_html_",
     "births_page",
     "Summary._repr_html_", "Summary.to_markdown",
-    "table.table_to_html", "table.table_to_markdown", "table.table_to_svg", "side_by_side.side_by_side_to_html",
+    "table.table_to_html", "table.table_to_markdown", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip
 

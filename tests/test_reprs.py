@@ -60,7 +60,6 @@ def _objects():
         yield make(1e-3)
     yield optimizers.Adagrad(1e-3)
     yield optimizers.LossScaleOptimizer(optimizers.SGD(1e-3), "dynamic")
-    yield optimizers.MovingAverage(optimizers.SGD(1e-3))
     yield from (MODEL, training.ArrayData(jnp.ones((4, 2)), batch_size=2), training.IterableData([]))
     yield from (training.Callback(), training.EarlyStopping(), training.ModelCheckpoint("weights"))
     yield from (training.CSVLogger("log.csv"), training.LambdaCallback(print), training.CheckpointFolder("folder"))

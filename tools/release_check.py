@@ -39,7 +39,7 @@ IMPORTS = {
     "": "import supremum",
     "jax": "import supremum.tracing, supremum.mixed_precision, supremum.nn, supremum.optimizers, supremum.training",
     "cli": "import supremum.cli",
-    "plot": "import supremum; supremum.analysis.lattice_png('jax-x64')",
+    "plot": "import matplotlib, supremum",
     "orbax": "import orbax.checkpoint, supremum.training",
     "tensorboard": "import tensorboardX, supremum.training",
     "examples": "import sklearn, scipy, einops, supremum",

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from generate.markup import raw_html
 from supremum.analysis.diagrams import lattice_svg
-from supremum.analysis.inferred_lattice import NoLattice, in_words, order_of
+from supremum.analysis.inferred_lattice import NoLattice, order_of
 from supremum.lattice import Lattice
 from supremum.rules.names import HOMES
 
@@ -49,8 +49,7 @@ def lattice_figure(rules: str) -> str:
     """
     found = order_of(rules, "standard")
     if isinstance(found, NoLattice):
-        places = "the only place" if found.count == 1 else f"one of {found.count} places"
-        return f"These rules are not a lattice: {in_words(found.counterexample)}. This is {places} where a law fails."
+        return f"These rules are not a lattice: {found.reason}."
     images = "".join(
         f'<a class="only-{theme}" href="../../_static/lattices/{rules}-{theme}.svg">'
         f'<img src="../../_static/lattices/{rules}-{theme}.svg" alt="the order of {rules}"></a>'

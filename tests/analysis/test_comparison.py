@@ -1,16 +1,20 @@
 """Comparisons of two rule sets."""
 
+import itertools
 import json
 import pathlib
 
 import pytest
 from typer.testing import CliRunner
 
-from supremum.analysis.comparison import compare, compare_groupings, groupings
+from supremum.analysis.comparison import DIFFERENCES, compare, compare_groupings, groupings
 from supremum.analysis.tables import STANDARD_TYPES, rule_table, type_names
 from supremum.cli.app import app
-from supremum.errors import UnknownDtypeError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
+from supremum.rules import RuleSet
+from supremum.rules.names import HOMES
 
+MINE = RuleSet.from_lattice("mine", {"int8": ["int16"], "int16": []})
 PAGE = json.loads((pathlib.Path(__file__).parents[1] / "conformance/oracles/jax-type-promotion-rst.json").read_text())
 
 
@@ -34,6 +38,35 @@ def test_differences_are_classified():
     assert compare("tf-rfc-none", "jax-x64", types="int8,int16").counts == {"accepted": 2}
     assert compare("torch", "jax-x64", types="uint64,uint8").counts == {"accepted": 2}
     assert compare("jax-x64", "numpy", "pow", types="bool").counts == {"narrower": 1}
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("operation", [None, "divide"])
+def test_differences_are_mirrored_in_the_opposite_direction(operation):
+    opposite = {"wider": "narrower", "narrower": "wider", "refused": "accepted", "accepted": "refused"}
+    types = ["bool", "uint8", "uint64", "int32", "bfloat16", "float16", "float32", "complex64", "int*", "float*"]
+    ways = set()
+    for a, b in itertools.combinations(HOMES, 2):
+        there, back = compare(a, b, operation, types).differing, compare(b, a, operation, types).differing
+        assert there == {pair: opposite.get(how, how) for pair, how in back.items()}, (a, b)
+        ways |= {*there.values(), *back.values()}
+    # Only numbers give "value". PyArrow gives int64 for uint64 with a Python int, but divides integers like no other.
+    assert ways == set(DIFFERENCES) - ({"value", "other"} if operation else {"value"})
+
+
+def test_custom_rule_sets_are_compared():
+    compared = compare("jax-x64", MINE, types="int8,int16,int32")
+    assert compared.counts == {"refused": 5}
+    marks = compared.side_by_side().left.marks
+    assert {mark.meaning: count for mark, count in marks.items()} == {"refused by mine": 5}
+    with pytest.raises(ArgumentError, match="must have different names, got 'mine' twice"):
+        compare(MINE, RuleSet.from_lattice("mine", {"int8": []}))
+    assert compare(MINE, MINE, types="int8").differing == {}
+
+
+def test_formats_of_the_same_width_and_kind_have_the_difference_other():
+    halves = [RuleSet.from_lattice(half, {"int8": [half], "uint8": [half]}) for half in ("float16", "bfloat16")]
+    assert compare(*halves, types="int8,uint8").counts == {"other": 2}
 
 
 def test_data_and_drawing_contain_both_sides():

@@ -20,7 +20,7 @@ COMMANDS = {
     "casts": (("terminal", "json", "html"), ["program.py"]),
 }
 STARTS = {
-    "json": (b"{", b"["), "markdown": (b"|", b"**", b"#"), "html": (b"<",), "svg": (b"<svg",), "png": (b"\x89PNG",),
+    "json": (b"{", b"["), "markdown": (b"|", b"**", b"#"), "html": (b"<",), "svg": (b"<svg",),
     "dot": (b"digraph", b"graph"),
 }  # fmt: skip
 

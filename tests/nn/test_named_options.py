@@ -97,7 +97,7 @@ class Weighted(nn.Layer):
 WRAPPED = {
     "sgd": lambda: optimizers.SGD(2.0),
     "scaled": lambda: optimizers.LossScaleOptimizer(optimizers.SGD(2.0)),
-    "averaged": lambda: optimizers.MovingAverage(optimizers.SGD(2.0), decay=0.5),
+    "averaged": lambda: optimizers.SGD(2.0, use_ema=True, ema_momentum=0.5),
 }
 
 

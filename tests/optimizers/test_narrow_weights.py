@@ -11,7 +11,7 @@ from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, narrow_weights
 from supremum.mixed_precision.weight_storage.rounding import with_rest
-from supremum.optimizers import SGD, Adagrad, Adam, AdamW, Lion, LossScaleOptimizer, MovingAverage, Optimizer, RMSprop
+from supremum.optimizers import SGD, Adagrad, Adam, AdamW, Lion, LossScaleOptimizer, Optimizer, RMSprop
 from supremum.training import (
     Batch,
     DataParallel,
@@ -165,8 +165,9 @@ def test_settings_can_change_in_training():
 
 def test_the_moving_average_sees_the_steps():
     variables = {"w": nn.Variable(jnp.ones(8, "bfloat16"), "w")}
-    optimizer = stepped(MovingAverage(SGD(2.0**-10, weights="kahan"), 0.5), variables, [{"w": np.ones(8)}] * 16)
-    assert 1 - 2.0**-6 <= float(optimizer.average_variables["w"][0]) < 1
+    optimizer = SGD(2.0**-10, weights="kahan", use_ema=True, ema_momentum=0.5)
+    stepped(optimizer, variables, [{"w": np.ones(8)}] * 16)
+    assert 1 - 2.0**-6 <= float(optimizer.variables["average/w"][0]) < 1
 
 
 def network(seed=0):
@@ -221,7 +222,7 @@ def test_fit_on_several_devices_agrees_with_one(weights, distribution):
 ENSEMBLES = {
     "plain": lambda: SGD(2.0**-7, weights="stochastic"),
     "scaled": lambda: LossScaleOptimizer(SGD(2.0**-7, weights="stochastic"), DynamicLossScale()),
-    "averaged": lambda: MovingAverage(SGD(2.0**-7, weights="stochastic")),
+    "averaged": lambda: SGD(2.0**-7, weights="stochastic", use_ema=True),
     "accumulated": lambda: SGD(2.0**-7, weights="stochastic", gradient_accumulation_steps=1),
 }
 

@@ -18,8 +18,8 @@ from supremum.optimizers import (
     AdamW,
     Lion,
     LossScaleOptimizer,
-    MovingAverage,
     Optimizer,
+    OptimizerWrapper,
     RMSprop,
     deserialize_optimizer,
     serialize_optimizer,
@@ -108,7 +108,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("wrap", [None, scaled, MovingAverage], ids=["plain", "scaled", "averaged"])
+@pytest.mark.parametrize("wrap", [None, scaled], ids=["plain", "scaled"])
 @pytest.mark.parametrize("case", BAD)
 def test_mismatched_arrays_raise_and_change_nothing(case, wrap):
     change, without, error, message = BAD[case]
@@ -146,14 +146,12 @@ def test_counts_load_from_any_integer_dtype():
     assert (int(optimizer.iterations), optimizer.iterations.dtype) == (7, jnp.int32)
 
 
-@pytest.mark.parametrize("wrap", [None, scaled, MovingAverage, lambda each: MovingAverage(scaled(each))])
+@pytest.mark.parametrize("wrap", [None, scaled, lambda each: OptimizerWrapper(scaled(each))])
 def test_get_weights_and_set_weights_use_a_list_of_arrays(wrap):
     source, target = adam(variables_of(), 2, wrap), adam(variables_of(), 0, wrap)
     weights = source.get_weights()
     assert all(type(each) is np.ndarray for each in weights)
-    if wrap is not MovingAverage:
-        # The weights of the inner optimizer alone have no scale.
-        assert len(weights) in (len(ADAM), len(ADAM) + len(START) + len(SCALING))
+    assert len(weights) == len(ADAM)  # without the loss scale
     target.set_weights(weights)
     assert_equal({n: leaves_of(target)[n] for n in ADAM}, {n: leaves_of(source)[n] for n in ADAM})
     with pytest.raises(ValueError, match="got 1 arrays"):
@@ -198,7 +196,7 @@ OPTIMIZERS = [
     Optimizer(INJECTED, learning_rate=0.25),
     LossScaleOptimizer(SGD(0.1), SCALE, aggregate_in_float16=False),
     LossScaleOptimizer(Optimizer(TRANSFORMATION), 8),
-    MovingAverage(LossScaleOptimizer(Adam(0.2)), 0.5),
+    OptimizerWrapper(LossScaleOptimizer(Adam(0.2, use_ema=True))),
 ]
 
 

@@ -11,7 +11,6 @@ from supremum.optimizers import (
     SGD,
     Adam,
     LossScaleOptimizer,
-    MovingAverage,
     Optimizer,
     OptimizerWrapper,
     optimizers_within,
@@ -19,9 +18,12 @@ from supremum.optimizers import (
 from supremum.optimizers.hyperparameters import HyperparameterAttribute
 from supremum.optimizers.settings import Setting
 
-WRAPPERS = {"wrapper": OptimizerWrapper, "scaled": LossScaleOptimizer, "averaged": MovingAverage,
-            "both": lambda each: MovingAverage(LossScaleOptimizer(each)),
-            "both, the other way": lambda each: LossScaleOptimizer(MovingAverage(each))}  # fmt: skip
+WRAPPERS = {
+    "wrapper": OptimizerWrapper,
+    "scaled": LossScaleOptimizer,
+    "both": lambda each: OptimizerWrapper(LossScaleOptimizer(each)),
+    "both, the other way": lambda each: LossScaleOptimizer(OptimizerWrapper(each)),
+}
 every_wrapper = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 
 

@@ -7,7 +7,7 @@ import pytest
 from pages import read
 from supremum.render import Cell, Mark, Table
 from supremum.render.svg import PALETTE, Block, picture
-from supremum.render.table import STEPS, step, table_to_html
+from supremum.render.table import table_to_html
 
 _NOTHING = Block(0, 0, "")
 ODD = Mark("odd", "!", "odd & even")
@@ -75,16 +75,3 @@ def test_text_has_enough_contrast_on_every_colour(style):
             text = re.findall("--text: (#[0-9a-f]+)", drawn)[place]
             assert _contrast(text, background) >= 7
         assert f".{style} {{ background: {background}; }}" in page
-
-
-def test_every_step_of_the_ramp_has_more_contrast_to_the_page():
-    assert [name for name in PALETTE if name.startswith("step")] == [f"step{number}" for number in range(STEPS)]
-    light, dark = zip(*(map(_luminance, PALETTE[f"step{number}"]) for number in range(STEPS)), strict=True)
-    assert list(light) == sorted(light, reverse=True)
-    assert list(dark) == sorted(dark)
-    assert min(light[n] - light[n + 1] for n in range(STEPS - 1)) > 0.03
-    for largest in (1, 5, 324, 1296):
-        steps = [int(step(value, largest).removeprefix("step")) for value in range(largest + 1)]
-        assert steps == sorted(steps)
-        assert (steps[0], steps[-1]) == (0, STEPS - 1)
-        assert 0 not in steps[1:]

@@ -4,8 +4,7 @@ import pytest
 
 from browser import layout_problems, open_browser
 from supremum.analysis.comparison import compare, compare_groupings
-from supremum.analysis.distance import distances
-from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html, table_to_svg
+from supremum.render import side_by_side_to_html, side_by_side_to_svg, table_to_html
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +46,7 @@ def page_of_two():
 
 def test_only_scrollable_areas_are_wider_than_a_phone(opened, page_of_two):
     everything = table_to_html(compare("tf-safe", "tf-rfc-safe", types="all").drawing())
-    for html in (page_of_two, table_to_html(distances().drawing()), everything):
+    for html in (page_of_two, everything):
         for size in (PHONE, SCREEN):
             page = opened(html, size)
             page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -128,7 +127,6 @@ def test_texts_fit_in_their_cells_and_pictures(opened, theme):
     pictures = [
         side_by_side_to_svg(_compared("numpy", "jax-x64")),
         side_by_side_to_svg(compare("torch", "jax-x64", types="int8,float8_e4m3fn").side_by_side()),
-        table_to_svg(distances().drawing()),
     ]
     outside = """() => {
         const inside = (inner, outer) => inner.left >= outer.left - .5 && inner.right <= outer.right + .5

@@ -6,7 +6,7 @@ import pytest
 from slowly import mostly_slow, slow
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy, PolicyMap, use_policy
-from supremum.optimizers import SGD, LossScaleOptimizer, MovingAverage
+from supremum.optimizers import SGD, LossScaleOptimizer, OptimizerWrapper
 from supremum.training import Model, Sequential
 from training.blobs import values
 
@@ -95,7 +95,7 @@ class LateBuiltModel(Model):
 @pytest.mark.parametrize("train", mostly_slow(["fit", "train_on_batch"], "train_on_batch"))
 def test_float16_layers_built_in_the_first_call_add_a_loss_scale(train):
     model = LateBuiltModel()
-    optimizer = MovingAverage(SGD(0.1))
+    optimizer = OptimizerWrapper(SGD(0.1))
     model.compile(optimizer, "mse")
     assert model.optimizer is optimizer
     getattr(model, train)(X, Y, **({"verbose": 0} if train == "fit" else {}))

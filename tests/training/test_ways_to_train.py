@@ -11,7 +11,7 @@ import pytest
 import xla
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, Policy
-from supremum.optimizers import SGD, Adam, LossScaleOptimizer, MovingAverage
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer
 from supremum.training import (
     CheckpointError,
     MismatchError,
@@ -121,8 +121,8 @@ def test_every_way_to_train_gives_the_same_bits(name):
 class TestResuming:
     @pytest.mark.slow
     @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-    @pytest.mark.parametrize("wrapped", [False, True], ids=["", "averaged"])
-    def test_gives_the_bits_of_uninterrupted_training(self, policy, wrapped, tmp_path):
+    @pytest.mark.parametrize("averaged", [False, True], ids=["", "averaged"])
+    def test_gives_the_bits_of_uninterrupted_training(self, policy, averaged, tmp_path):
         def compiled(seed=3):
             layers = [
                 nn.Dense(8, dtype=policy),
@@ -131,7 +131,7 @@ class TestResuming:
                 nn.Dropout(0.3, dtype=policy),
             ]
             model = Sequential([*layers, nn.Dense(3, dtype=policy)])
-            optimizer = MovingAverage(Adam(0.02), 0.9) if wrapped else Adam(0.02)
+            optimizer = Adam(0.02, use_ema=averaged, ema_momentum=0.9)
             model.compile(optimizer, LOSS, ["accuracy"], seed=seed)
             return model
 

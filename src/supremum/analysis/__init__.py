@@ -13,8 +13,7 @@ from supremum.analysis.comparison import (
     compare_groupings,
 )
 from supremum.analysis.comparison import difference as difference
-from supremum.analysis.diagrams import lattice_dot, lattice_png, lattice_svg
-from supremum.analysis.distance import Distances, distances
+from supremum.analysis.diagrams import lattice_dot, lattice_svg
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, RuleTable, rule_table
 from supremum.analysis.tables import STYLES as STYLES
@@ -30,16 +29,13 @@ __all__ = [
     "WIDEST",
     "Comparison",
     "Difference",
-    "Distances",
     "Groupings",
     "NoLattice",
     "Order",
     "RuleTable",
     "compare",
     "compare_groupings",
-    "distances",
     "lattice_dot",
-    "lattice_png",
     "lattice_svg",
     "order_of",
     "rule_table",

@@ -43,26 +43,24 @@ class Difference(NamedTuple):
     Args:
         symbol: the symbol that marks it.
         meaning: its description, with `{left}` and `{right}` for the names of the rule sets.
-        mirrored: the difference in the opposite direction.
 
     >>> how = DIFFERENCES["refused"]
-    >>> how.symbol, how.meaning.format(left="torch", right="array-api"), how.mirrored
-    ('✕', 'refused by array-api', 'accepted')
+    >>> how.symbol, how.meaning.format(left="torch", right="array-api")
+    ('✕', 'refused by array-api')
     """
 
     symbol: str
     meaning: str
-    mirrored: str
 
 
 DIFFERENCES: dict[str, Difference] = {
-    "wider": Difference("▲", "wider in {right}", "narrower"),
-    "narrower": Difference("▼", "narrower in {right}", "wider"),
-    "refused": Difference("✕", "refused by {right}", "accepted"),
-    "accepted": Difference("○", "refused by {left}", "refused"),
-    "kind": Difference("◆", "a different kind of number", "kind"),
-    "value": Difference("≠", "a Python number gets a different value in {right}", "value"),
-    "other": Difference("≈", "a different format of the same width", "other"),
+    "wider": Difference("▲", "wider in {right}"),
+    "narrower": Difference("▼", "narrower in {right}"),
+    "refused": Difference("✕", "refused by {right}"),
+    "accepted": Difference("○", "refused by {left}"),
+    "kind": Difference("◆", "a different kind of number"),
+    "value": Difference("≠", "a Python number gets a different value in {right}"),
+    "other": Difference("≈", "a different format of the same width"),
 }
 """Every way in which two decisions can differ.
 
@@ -227,7 +225,7 @@ def compare(
     ... ).counts
     {'value': 2, 'narrower': 1}
     """
-    refuse_namesakes(get_rules(left), get_rules(right))
+    _refuse_namesakes(get_rules(left), get_rules(right))
     one = rule_table(left, operation, types)
     other = rule_table(right, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
     refused = {as_format(name, columns=True).name for name in iterable("unknown", unknown, "formats")}
@@ -238,16 +236,9 @@ def compare(
     return Comparison(one, other, {pair: how for pair, how in ways.items() if how is not None})
 
 
-def refuse_namesakes(*rule_sets: RuleSet) -> None:
-    """Raise if two different rule sets have the same name.
-
-    Raises:
-        ArgumentError: if two do.
-    """
-    named: dict[str, RuleSet] = {}
-    for rules in rule_sets:
-        if named.setdefault(rules.name, rules) != rules:
-            raise ArgumentError(f"Rule sets must have different names, got {shown(rules.name)} twice; rename one.")
+def _refuse_namesakes(left: RuleSet, right: RuleSet) -> None:
+    if left.name == right.name and left != right:
+        raise ArgumentError(f"Rule sets must have different names, got {shown(left.name)} twice; rename one.")
 
 
 @dataclass(frozen=True, slots=True)

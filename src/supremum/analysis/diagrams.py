@@ -1,28 +1,25 @@
-"""Pictures of rule sets: the Hasse diagram of a lattice, or the table of other rules and why they are not a lattice."""
+"""The Hasse diagrams of the rule sets that are lattices."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 
-from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
-from supremum.analysis.tables import TypeNames, full_names, rule_table, short_name, type_names
+from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
+from supremum.analysis.tables import TypeNames, full_names, short_name, type_names
 from supremum.errors import ArgumentError
-from supremum.extras import require
 from supremum.formats import CATEGORIES, as_format
 from supremum.operands import WEAK_NAMES, as_operand
-from supremum.render import Diagram, Mark, Node, Table, hasse_to_dot, hasse_to_svg, table_to_svg
+from supremum.render import Diagram, Node, hasse_to_dot, hasse_to_svg
 from supremum.rules import RuleSet, RulesLike, get_rules
 
 _HOW_TO_READ = "Two types promote to the first type above them that lines reach from both."
 _NOWHERE = "If lines reach no common type, or several and none of them first, the rules refuse."
 _APART = "Each of these promotes only with itself:"
-_ASKED = Mark("asked", "●", "asked about")
 
 
 def lattice_svg(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
-    """Draw the Hasse diagram of a rule set, or its table if it is not a lattice, as a self-contained SVG.
+    """Draw the Hasse diagram of a rule set as a self-contained SVG.
 
     Args:
         rules: a rule set or its name; None for the default.
@@ -31,35 +28,13 @@ def lattice_svg(rules: RulesLike | None = None, *, types: TypeNames = "all", pat
 
     Raises:
         UnknownNameError: for an unknown name.
-        ArgumentError: if `path` has one type, or a type that is not in the order.
+        ArgumentError: if the rule set is not a lattice, and if `path` has one type, or a type that is not in the order.
 
     >>> drawn = lattice_svg("jax-x64", path=("int8", "float16"))
     >>> "int8 and float16 promote to float16." in drawn
     True
     """
-    drawn = _drawn(rules, types, path)
-    return hasse_to_svg(drawn) if isinstance(drawn, Diagram) else table_to_svg(*drawn)
-
-
-def lattice_png(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> bytes:
-    """Draw the picture of `lattice_svg` in its light colours as a PNG; this needs matplotlib.
-
-    Args:
-        rules: a rule set or its name; None for the default.
-        types: `"standard"`, `"all"`, or names of formats and weak kinds, as a list or separated by commas.
-        path: types to highlight, with the lines from them to the type that they promote to.
-
-    Raises:
-        UnknownNameError, ArgumentError: as for `lattice_svg`.
-        MissingPackageError: without matplotlib, which is in `supremum[plot]`.
-
-    >>> lattice_png("jax-x64", types="int8,uint8,int16")[1:4]
-    b'PNG'
-    """
-    require("A PNG", "matplotlib")
-    from supremum.render.png import to_png  # only a PNG needs matplotlib
-
-    return to_png(lattice_svg(rules, types=types, path=path))
+    return hasse_to_svg(_drawn(rules, types, path))
 
 
 def lattice_dot(rules: RulesLike | None = None, *, types: TypeNames = "all", path: TypeNames = ()) -> str:
@@ -71,31 +46,27 @@ def lattice_dot(rules: RulesLike | None = None, *, types: TypeNames = "all", pat
         path: types to highlight, with the lines from them to the type that they promote to.
 
     Raises:
-        UnknownNameError: for an unknown name.
-        ArgumentError: as for `lattice_svg`, and if the rule set is not a lattice.
+        UnknownNameError, ArgumentError: as for `lattice_svg`.
 
     >>> print(lattice_dot("jax-x64", types="int8,int16").splitlines()[0])
     digraph "jax-x64: 2 types in order" {
     """
-    drawn = _drawn(rules, types, path)
-    if isinstance(drawn, Diagram):
-        return hasse_to_dot(drawn)
-    table, caption = drawn
-    raise ArgumentError(f"{table.title}: {caption[0].rstrip('.')}; draw its table as svg or png.")
+    return hasse_to_dot(_drawn(rules, types, path))
 
 
-def _drawn(rules: RulesLike | None, types: TypeNames, path: TypeNames) -> Diagram | tuple[Table, tuple[str, ...]]:
+def _drawn(rules: RulesLike | None, types: TypeNames, path: TypeNames) -> Diagram:
     rule_set, asked = get_rules(rules), type_names(types)
     names = () if isinstance(path, (str, tuple, list)) and not path else type_names(path)
     if len(names) == 1:
         raise ArgumentError(f"A path must have at least two types, got only {names[0]}.")
     found = order_of(rule_set, (*asked, *(name for name in names if name not in asked)))
+    if isinstance(found, NoLattice):
+        instead = "print its table instead, with supremum table or rule_table"
+        raise ArgumentError(f"{rule_set.name} is not a lattice: {found.reason}; {instead}.")
     for name in names:
         if name in found.left_out:
             raise ArgumentError(f"{rule_set.name} refuses {name} even with itself, so there is no path from it.")
     result, sentence = _result_of(rule_set, names) if names else (None, "")
-    if isinstance(found, NoLattice):
-        return _table(rule_set, found, names, sentence)
     return _diagram(found, names, result, sentence)
 
 
@@ -141,27 +112,8 @@ def _diagram(order: Order, path: Sequence[str], result: str | None, sentence: st
         _NOWHERE if edges and None in joins else "",
         order.note,
         f"Replaced by others: {held}." if held else "",
-        _left_out(order.left_out),
+        f"Refused even with themselves: {', '.join(order.left_out)}." if order.left_out else "",
     )
     title = f"{order.rules}: {len(nodes)} types in order"
     names = full_names(node.text for node in nodes)
     return Diagram(title, nodes, edges, lit_edges, tuple(filter(None, caption)), tuple(legend), _APART, names)
-
-
-def _left_out(names: Sequence[str]) -> str:
-    return f"Refused even with themselves: {', '.join(names)}." if names else ""
-
-
-def _table(rules: RuleSet, found: NoLattice, path: Sequence[str], sentence: str) -> tuple[Table, tuple[str, ...]]:
-    """The table of a rule set that is not a lattice, with full names at the left, and its caption."""
-    asked = set(itertools.permutations(path, 2))
-    table = rule_table(rules, types=found.types)
-    marks = {pair: _ASKED for pair in table.decisions if pair in asked}
-    # Full explanations would make a file of megabytes; the first line of each tells the result.
-    hints = {pair: str(decision).partition("\n")[0] for pair, decision in table.decisions.items()}
-    drawn = table.drawing(marks=marks, hints=hints)
-    rows = tuple((name, cells) for name, (_, cells) in zip(found.types, drawn.rows, strict=True))
-    places = "the only place" if found.count == 1 else f"one of {found.count} places"
-    why = f"{in_words(found.counterexample)}; {places} where no order agrees with the rules."
-    caption = tuple(filter(None, (why, sentence, _left_out(found.left_out))))
-    return replace(drawn, title=f"{rules.name} is not a lattice", rows=rows, full_names=()), caption

@@ -42,8 +42,6 @@ class NoLattice:
 
     Args:
         rules: name of the rule set.
-        types: the known types among those asked about, and the types that they promote to.
-        left_out: the types that the rules refuse even with themselves.
         counterexample: an example of a law that fails.
         count: the number of such examples, without weak kinds if possible.
 
@@ -53,10 +51,14 @@ class NoLattice:
     """
 
     rules: str
-    types: tuple[str, ...]
-    left_out: tuple[str, ...]
     counterexample: Counterexample
     count: int
+
+    @property
+    def reason(self) -> str:
+        """The counterexample and the number of such examples, in a sentence without its full stop."""
+        places = "the only place" if self.count == 1 else f"one of {self.count} places"
+        return f"{in_words(self.counterexample)}; {places} where no order agrees with the rules"
 
 
 def order_of(rules: RulesLike | None = None, types: TypeNames = "all") -> Order | NoLattice:
@@ -95,7 +97,7 @@ def order_of(rules: RulesLike | None = None, types: TypeNames = "all") -> Order 
     without_weak = [each for each in failing if not set(weak).intersection((*each.nodes, each.left, each.right))]
     if without_weak or not formats:
         shown = without_weak or failing
-        return NoLattice(rule_set.name, tuple(known), left_out, min(shown, key=_obscurity), len(shown))
+        return NoLattice(rule_set.name, min(shown, key=_obscurity), len(shown))
     note = f"Without {', '.join(weak)}, which fit no order: {in_words(min(failing, key=_obscurity))}."
     return Order(rule_set.name, _hasse(join, formats), left_out, held_as, note)
 

@@ -18,11 +18,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum diff jax-x64 torch",
         "supremum diff torch numpy --operation divide -o diff.html",
         "supremum diff torch jax-x64 --operation multiply --types f16,131072.0",
-        "supremum diff --all",
     ),
     "lattice": (
         "supremum lattice --rules jax-x64 -o lattice.svg",
-        "supremum lattice --path i8 f16 -o path.png",
+        "supremum lattice --path i8 f16 -o path.svg",
     ),
     "rules": (
         "supremum rules",

@@ -44,7 +44,7 @@ Output = Annotated[
 ]  # fmt: skip
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "terminal": (".txt",), "json": (".json",), "markdown": (".md", ".markdown"), "html": (".html", ".htm"),
-    "svg": (".svg",), "png": (".png",), "dot": (".dot", ".gv"),
+    "svg": (".svg",), "dot": (".dot", ".gv"),
 }  # fmt: skip
 """The suffixes of files by the format that they stand for."""
 
@@ -97,11 +97,7 @@ def json_text(data: Any) -> str:
 
 def put_text(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
-    put_bytes(text.encode(), output)
-
-
-def put_bytes(data: bytes, output: Path | None) -> None:
-    """Print bytes, or write them to a file."""
+    data = text.encode()
     if output is None or output == STANDARD_OUTPUT:
         typer.echo(data, nl=False)
         return

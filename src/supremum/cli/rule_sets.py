@@ -22,7 +22,6 @@ from supremum.cli.output import (
     folding_table,
     format_option,
     json_text,
-    put_bytes,
     put_drawn,
     put_text,
 )
@@ -37,21 +36,19 @@ from supremum.render import (
     side_by_side_to_svg,
     table_to_html,
     table_to_markdown,
-    table_to_svg,
 )
 from supremum.rules import HOMES, get_rules, rule_names
 
 _TEXT_FORMATS = ("terminal", "json")
 _TABLE_FORMATS = ("terminal", "json", "markdown", "html")
 _DIFF_FORMATS = ("terminal", "json", "html", "svg")
-_LATTICE_FORMATS = ("svg", "png", "dot")
+_LATTICE_FORMATS = ("svg", "dot")
 _TRIPLES = 5
 _TWO_OPERANDS: Any = typer.Option(metavar="NAME", help="An operation of two operands, such as divide.")
 # ANSI colours follow the terminal's theme; the legend explains them.
 _COLOURS = {
     "bool": "white", "integer": "cyan", "float": "green", "complex": "magenta", "changed": "yellow", "refused": "dim",
 }  # fmt: skip
-_STEP_COLOURS = {"step0": "dim", "step1": "", "step2": "cyan", "step3": "green", "step4": "yellow", "step5": "bold red"}
 
 
 def explain(
@@ -158,7 +155,6 @@ def diff(
     second: Annotated[
         str | None, typer.Argument(metavar="RULES", help="A second rule set.", show_default=False)
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print the distances between all rule sets instead.")] = False,
     operation: Annotated[str | None, _TWO_OPERANDS] = None,
     types: Annotated[
         str, typer.Option(metavar="TYPES", help="'standard', 'all', or names and numbers, separated by commas.")
@@ -174,16 +170,8 @@ def diff(
     These are the cells of their tables, and the triples of types whose dtype depends on the grouping.
     """
     wanted = chosen_format(format, output, _DIFF_FORMATS)
-    if every:
-        if first is not None:
-            named = shortened(" ".join(filter(None, (first, second))))
-            raise ArgumentError(f"--all compares all rule sets; leave out either --all or {named}.")
-        if triples is not None:
-            raise ArgumentError("--triples needs two rule sets; leave it out with --all.")
-        _put_distances(analysis.distances(operation, types), wanted, output)
-        return
     if first is None:
-        raise ArgumentError("Name two rule sets, as in supremum diff jax-x64 numpy, or give --all for all of them.")
+        raise ArgumentError("Name two rule sets, as in supremum diff jax-x64 numpy.")
     if second is None:
         name = get_rules(first).name
         other = "jax-x64" if name == "numpy" else "numpy"
@@ -215,19 +203,14 @@ def lattice(
 ) -> None:
     """Draw the order of a rule set's types.
 
-    This is its Hasse diagram, or if the rule set is not a lattice, its table and the reason.
+    This is its Hasse diagram. If the rule set is not a lattice, the error says why.
     """
     if others and path is None:
         raise ArgumentError(f"Types must come after an option such as --path, got {shortened(' '.join(others))} alone.")
     names = [name for text in (path or "", *(others or ())) for name in text.split(",") if name]
     wanted = chosen_format(format, output, _LATTICE_FORMATS)
-    if wanted == "png":
-        if output is None:
-            raise ArgumentError("A PNG needs an output, such as -o lattice.png, or -o - for standard output.")
-        put_bytes(analysis.lattice_png(rules, types=types, path=names), output)
-    else:
-        draw = analysis.lattice_svg if wanted == "svg" else analysis.lattice_dot
-        put_text(draw(rules, types=types, path=names), output)
+    draw = analysis.lattice_svg if wanted == "svg" else analysis.lattice_dot
+    put_text(draw(rules, types=types, path=names), output)
 
 
 def explore(
@@ -319,40 +302,6 @@ def _fitting(widths: Sequence[int], room: int) -> list[range]:
             start, used = place, widths[0]
         used += 1 + width
     return [*groups, range(start, len(widths) - 1)]
-
-
-def _put_distances(found: analysis.Distances, wanted: str, output: Path | None) -> None:
-    if wanted == "terminal":
-        put_drawn(lambda console: _draw_distances(found, console), output)
-    elif wanted == "json":
-        put_text(json_text(found.data()), output)
-    else:
-        write = table_to_html if wanted == "html" else table_to_svg
-        put_text(write(found.drawing()), output)
-
-
-def _draw_distances(found: analysis.Distances, console: Console) -> None:
-    """Draw the matrix on a console as a triangle, like the distances between towns on a map.
-
-    Each name ends its row and heads its column, so that there is room for all names. Columns that do not fit the
-    console follow below, from the row of the first of them on.
-
-    Args:
-        found: the distances.
-        console: the console.
-    """
-    drawn = found.drawing()
-    width = max(len(cell.text) for _, cells in drawn.rows for cell in cells)
-    longest = max(len(name) for name, _ in drawn.rows)
-    lines = [Text(drawn.title, style="bold"), Text("Each name ends its row and heads its column.")]
-    for columns in _fitting([longest, *[width] * len(drawn.rows)], console.width):
-        lines.append(Text())
-        for place, (name, cells) in enumerate(drawn.rows[columns.start :], columns.start):
-            shown = cells[columns.start : min(place, columns.stop)]
-            texts = ((f"{cell.text:>{width}} ", _STEP_COLOURS[cell.style]) for cell in shown)
-            lines.append(Text.assemble(*texts, (name, "bold")))
-    for line in lines:
-        console.print(line, soft_wrap=True, highlight=False)
 
 
 def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: analysis.Groupings, shown: int) -> None:

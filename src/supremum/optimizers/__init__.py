@@ -13,7 +13,6 @@ from supremum.optimizers.eager_step import across as across
 from supremum.optimizers.hyperparameters import Hyperparameter
 from supremum.optimizers.loss_scale_optimizer import LossScaleOptimizer, StatefulLossScale
 from supremum.optimizers.loss_scale_optimizer import is_float16 as is_float16
-from supremum.optimizers.moving_average import MovingAverage
 from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.serialization import as_optimizer, deserialize_optimizer, serialize_optimizer
 from supremum.optimizers.state import OptimizerState, Update
@@ -21,8 +20,8 @@ from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 from supremum.public_names import public_names
 
 __all__ = [
-    "SGD", "Adagrad", "Adam", "AdamW", "Hyperparameter", "Lion", "LossScaleOptimizer", "MovingAverage", "Optimizer",
-    "OptimizerState", "OptimizerWrapper", "RMSprop", "RetraceWarning", "StatefulLossScale", "Update", "as_optimizer",
+    "SGD", "Adagrad", "Adam", "AdamW", "Hyperparameter", "Lion", "LossScaleOptimizer", "Optimizer", "OptimizerState",
+    "OptimizerWrapper", "RMSprop", "RetraceWarning", "StatefulLossScale", "Update", "as_optimizer",
     "deserialize_optimizer", "optimizers_within", "serialize_optimizer",
 ]  # fmt: skip
 

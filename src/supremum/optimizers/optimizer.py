@@ -92,8 +92,7 @@ class Optimizer:
         gradient_transformers: functions from a list of (gradient, variable) pairs to such a list. They get unscaled
             gradients, aggregated and clipped, inside the compiled step.
         gradient_aggregator: a function of the same kind, which runs first and aggregates across devices.
-        use_ema: whether to average the variables over the steps; `fit` assigns the averages to them at its end. See
-            `MovingAverage` for an average that is kept apart.
+        use_ema: whether to average the variables over the steps; `fit` assigns the averages to them at its end.
         ema_momentum: the weight of the old average.
         ema_overwrite_frequency: after how many steps the variables are replaced by the averages; None for never.
         gradient_accumulation_steps: how many gradients are averaged for a step; None for 1. Gradients that a loss scale

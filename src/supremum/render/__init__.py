@@ -16,7 +16,7 @@ from supremum.render.svg import number as number
 from supremum.render.svg import picture as picture
 from supremum.render.svg import stacked as stacked
 from supremum.render.svg import text_width as text_width
-from supremum.render.table import Cell, Mark, Table, step, table_to_html, table_to_markdown, table_to_svg
+from supremum.render.table import Cell, Mark, Table, table_to_html, table_to_markdown
 
 __all__ = [
     "PALETTE",
@@ -39,10 +39,8 @@ __all__ = [
     "side_by_side_to_html",
     "side_by_side_to_svg",
     "sideways_hint",
-    "step",
     "table_to_html",
     "table_to_markdown",
-    "table_to_svg",
 ]
 
 

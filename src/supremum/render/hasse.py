@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.graph_layout import Layers, Place, in_layers
-from supremum.render.svg import LIGHT, PALETTE, Block, name_lines, number, picture, stacked, text_width
+from supremum.render.graph_layout import BETWEEN, in_rows
+from supremum.render.svg import LIGHT, PALETTE, Block, lines, name_lines, number, picture, stacked, text_width
 
 HEIGHT = 24.0
 """The height of a box, in px."""
-_PADDING, _BETWEEN, _GAP = 9.0, 9.0, 30.0
-_ROUNDS = 24
+_PADDING, _GAP = 9.0, 40.0
 _MIN_WIDTH = 330.0
 """The smallest width of a picture: with its margins it fits on a phone."""
 _STYLE = """.supremum .edge { fill: none; stroke: var(--line); stroke-width: 1.3; }
@@ -97,154 +96,46 @@ Curve = tuple[tuple[float, float], tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The positions in a diagram, from the lowest elements at the bottom to the highest at the top.
+    """The positions of the elements that have edges, from the lowest at the bottom to the highest at the top.
 
     Args:
         width, height: in px.
         boxes: the boxes of the labels, by name.
         curves: the edges, each as curves with straight vertical lines between them.
-        apart: the top of the area for elements without edges, where `Diagram.apart` is drawn; None if there are none.
-        crossings: the number of edge crossings.
     """
 
     width: float
     height: float
     boxes: dict[str, Box]
-    curves: dict[tuple[str, str], tuple[Curve, ...]]
-    apart: float | None
-    crossings: int
+    curves: dict[tuple[str, str], list[Curve]]
 
 
 def laid_out(diagram: Diagram) -> Layout:
-    """Lay out a diagram. Labels do not overlap, and edges do not pass through other labels.
+    """Lay out the elements that have edges. Labels do not overlap, and edges do not pass through other labels.
 
     Args:
         diagram: the diagram.
 
     >>> nodes = tuple(Node(name, "integer") for name in ("int8", "uint8", "int16"))
     >>> layout = laid_out(Diagram("d", nodes, (("int8", "int16"), ("uint8", "int16"))))
-    >>> layout.boxes["int8"].y > layout.boxes["int16"].y, layout.crossings
-    (True, 0)
+    >>> layout.boxes["int8"].y > layout.boxes["int16"].y
+    True
     """
     joined = {name for edge in diagram.edges for name in edge}
     above: dict[str, list[str]] = {node.text: [] for node in diagram.nodes if node.text in joined}
     for lower, upper in diagram.edges:
         above[lower].append(upper)
-    layers = in_layers(above)
-    widths = {node.text: math.ceil(text_width(node.label or node.text)) + 2 * _PADDING for node in diagram.nodes}
-    centres = _centres(layers, widths)
-    tops = _tops(layers, centres)
-    boxes = {
-        place: Box(centres[place] - widths[place] / 2, top, widths[place])
-        for top, layer in zip(tops, layers.order, strict=True)
-        for place in layer
-        if isinstance(place, str)
-    }
-    curves = {edge: _curves(route, layers, centres, tops) for edge, route in layers.routes.items()}
-    width = max((centre + _width(place, widths) / 2 for place, centre in centres.items()), default=0.0)
-    height = tops[0] + HEIGHT if tops else 0.0
-    apart = None
-    alone = {node.text: widths[node.text] for node in diagram.nodes if node.text not in joined}
-    if alone:
-        apart = height + (20 if boxes else 0)
-        grid = _grid(alone, apart + 26, max(width, _MIN_WIDTH))
-        boxes |= grid
-        width = max(width, *(box.x + box.width for box in grid.values()))
-        height = max(box.y for box in grid.values()) + HEIGHT
-    return Layout(width, height, boxes, curves, apart, layers.crossings)
-
-
-def _grid(widths: dict[str, float], top: float, most: float) -> dict[str, Box]:
-    boxes, x, y = dict[str, Box](), 0.0, top
-    for name, width in widths.items():
-        if x and x + width > most:
-            x, y = 0.0, y + HEIGHT + _BETWEEN
-        boxes[name] = Box(x, y, width)
-        x += width + _BETWEEN
-    return boxes
-
-
-def _tops(layers: Layers, centres: dict[Place, float]) -> list[float]:
-    """The top edge of every layer, from the lowest; a flat link makes the gap between two layers higher."""
-    flattest = [0.0] * len(layers.order)
-    level = {place: height for height, layer in enumerate(layers.order) for place in layer}
-    for a, b in layers.links:
-        flattest[level[a]] = max(flattest[level[a]], abs(centres[a] - centres[b]))
-    tops, y = list[float](), 0.0
-    for flat in reversed(flattest):
-        y += min(40, flat / 8) if tops else 0.0
-        tops.append(y)
-        y += HEIGHT + _GAP
-    return tops[::-1]
-
-
-def _curves(
-    route: Sequence[Place], layers: Layers, centres: dict[Place, float], tops: Sequence[float]
-) -> tuple[Curve, ...]:
-    start = next(height for height, layer in enumerate(layers.order) if route[0] in layer)
-    return tuple(
-        ((centres[a], tops[height]), (centres[b], tops[height + 1] + HEIGHT))
-        for height, (a, b) in enumerate(itertools.pairwise(route), start)
-    )
-
-
-def _centres(layers: Layers, widths: dict[str, float]) -> dict[Place, float]:
-    """The horizontal centre of every place, with links as vertical as the order in the layers allows."""
-    centres: dict[Place, float] = {}
-    distances: dict[tuple[Place, Place], float] = {}
-    for layer in layers.order:
-        x = 0.0
-        for place, after in zip(layer, (*layer[1:], None), strict=True):
-            centres[place] = x
-            if after is not None:
-                distances[place, after] = _BETWEEN + (_width(place, widths) + _width(after, widths)) / 2
-                x += distances[place, after]
-    lowers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in centres}
-    uppers: dict[Place, list[tuple[Place, float]]] = {place: [] for place in centres}
-    for a, b in layers.links:
-        # Straight long edges matter more than straight short ones.
-        weight = (1.0, 3.0, 8.0)[(not isinstance(a, str)) + (not isinstance(b, str))]
-        lowers[b].append((a, weight))
-        uppers[a].append((b, weight))
-    for turn in range(_ROUNDS):
-        up = turn % 2 == 0
-        for layer in layers.order if up else layers.order[::-1]:
-            # The last rounds use both sides, to centre places between their neighbours.
-            sides = [lowers, uppers] if turn >= _ROUNDS - 4 else [lowers if up else uppers]
-            _settle(
-                layer, centres, distances, {place: [near for side in sides for near in side[place]] for place in layer}
-            )
-    left = min((centre - _width(place, widths) / 2 for place, centre in centres.items()), default=0.0)
-    return {place: round(centre - left, 1) for place, centre in centres.items()}
-
-
-def _width(place: Place, widths: dict[str, float]) -> float:
-    return widths[place] if isinstance(place, str) else 0.0
-
-
-def _settle(
-    layer: Sequence[Place],
-    centres: dict[Place, float],
-    distances: dict[tuple[Place, Place], float],
-    near: dict[Place, list[tuple[Place, float]]],
-) -> None:
-    """Move the places of a layer as near to the means of their neighbours as their order and distances allow.
-
-    With the distances subtracted, this is isotonic regression, solved by pooling adjacent violators.
-    """
-    shift, pools = 0.0, list[tuple[float, float, int]]()
-    shifts: list[float] = []
-    for index, place in enumerate(layer):
-        shift += distances[layer[index - 1], place] if index else 0.0
-        shifts.append(shift)
-        weight = sum(each for _, each in near[place])
-        wanted = sum(centres[other] * each for other, each in near[place]) / weight if weight else centres[place]
-        pools.append((wanted - shift, weight or 0.1, 1))
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (a, of_a, count_a), (b, of_b, count_b) = pools[-2:]
-            pools[-2:] = [((a * of_a + b * of_b) / (of_a + of_b), of_a + of_b, count_a + count_b)]
-    means = [mean for mean, _, count in pools for _ in range(count)]
-    centres |= {place: mean + shift for place, mean, shift in zip(layer, means, shifts, strict=True)}
+    widths = {node.text: _width(node) for node in diagram.nodes if node.text in joined}
+    routes, rows, centres = in_rows(above, widths)
+    highest = max(rows.values(), default=0)
+    tops = {place: (highest - row) * (HEIGHT + _GAP) for place, row in rows.items()}
+    boxes = {name: Box(centres[name] - width / 2, tops[name], width) for name, width in widths.items()}
+    curves: dict[tuple[str, str], list[Curve]] = {edge: [] for edge in diagram.edges}
+    for edge, route in routes.items():
+        for a, b in itertools.pairwise(route):
+            curves[edge].append(((centres[a], tops[a]), (centres[b], tops[b] + HEIGHT)))
+    width = max([*(box.x + box.width for box in boxes.values()), *centres.values()], default=0.0)
+    return Layout(width, highest * (HEIGHT + _GAP) + HEIGHT if boxes else 0.0, boxes, curves)
 
 
 def hasse_to_svg(diagram: Diagram) -> str:
@@ -263,24 +154,40 @@ def hasse_to_svg(diagram: Diagram) -> str:
     # Highlighted edges lie above the others, and labels above all edges.
     drawn = [path for edge, path in paths.items() if edge not in diagram.lit]
     drawn += [f'<g class="lit">{path}</g>' for edge, path in paths.items() if edge in diagram.lit]
-    drawn += [_label(node, layout) for node in diagram.nodes]
-    if layout.apart is not None and diagram.apart:
-        drawn.append(f'<text y="{number(layout.apart + 13)}">{escape(diagram.apart)}</text>')
+    drawn += [_label(node, layout.boxes[node.text]) for node in diagram.nodes if node.text in layout.boxes]
+    blocks = [Block(layout.width, layout.height, "\n".join(drawn))]
+    width = max(layout.width, _MIN_WIDTH)
+    alone = [node for node in diagram.nodes if node.text not in layout.boxes]
+    if alone:
+        blocks += [lines([diagram.apart], width), _grid(alone, width)]
+    blocks.append(name_lines(diagram.full_names, width))
     above: dict[str, list[str]] = {}
     for lower, upper in diagram.edges:
         above.setdefault(lower, []).append(upper)
     sentences = (*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items()))
-    width = max(layout.width, _MIN_WIDTH)
-    block = Block(layout.width, layout.height, "\n".join(drawn))
-    content = stacked([block, name_lines(diagram.full_names, width)], 16)
     told = " ".join(sentences)
+    content = stacked(blocks, 16)
     return picture(
         diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE, least=_MIN_WIDTH
     )
 
 
-def _label(node: Node, layout: Layout) -> str:
-    box = layout.boxes[node.text]
+def _grid(nodes: Sequence[Node], most: float) -> Block:
+    """Labels side by side, in as many rows as needed."""
+    x, y, drawn = 0.0, 0.0, list[str]()
+    for node in nodes:
+        if x and x + _width(node) > most:
+            x, y = 0.0, y + HEIGHT + BETWEEN
+        drawn.append(_label(node, Box(x, y, _width(node))))
+        x += _width(node) + BETWEEN
+    return Block(most, y + HEIGHT, "\n".join(drawn))
+
+
+def _width(node: Node) -> float:
+    return math.ceil(text_width(node.label or node.text)) + 2 * _PADDING
+
+
+def _label(node: Node, box: Box) -> str:
     style = f"{node.style}{' dashed' if node.dashed else ''}{' lit' if node.lit else ''}"
     x, y = number(box.x), number(box.y)
     return (
@@ -290,7 +197,7 @@ def _label(node: Node, layout: Layout) -> str:
     )
 
 
-def _path(curves: tuple[Curve, ...]) -> str:
+def _path(curves: Sequence[Curve]) -> str:
     parts: list[str] = []
     for (x, y), (end, there) in curves:
         middle = number((y + there) / 2)
@@ -317,7 +224,7 @@ def hasse_to_dot(diagram: Diagram) -> str:
     <BLANKLINE>
     """
     label = "\n".join((diagram.title, *diagram.caption))
-    lines = [
+    written = [
         f"digraph {_quoted(diagram.title)} {{",
         f"  graph [rankdir=BT, label={_quoted(label)}];",
         '  node [shape=box, fontname="monospace", fontcolor="#111111"];',
@@ -326,8 +233,8 @@ def hasse_to_dot(diagram: Diagram) -> str:
     ]
     for lower, upper in diagram.edges:
         lit = f' [color="{LIGHT["lit"]}", penwidth=3]' if (lower, upper) in diagram.lit else ""
-        lines.append(f"  {_quoted(lower)} -> {_quoted(upper)}{lit};")
-    return "\n".join([*lines, "}", ""])
+        written.append(f"  {_quoted(lower)} -> {_quoted(upper)}{lit};")
+    return "\n".join([*written, "}", ""])
 
 
 def _quoted(text: str) -> str:

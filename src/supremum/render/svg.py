@@ -14,12 +14,6 @@ PALETTE: dict[str, tuple[str, str]] = {
     "complex": ("#f3e8ff", "#4c1d73"),
     "changed": ("#ffcf8f", "#7a4100"),
     "refused": ("#dfe3e8", "#3a4149"),
-    "step0": ("#ffffff", "#16181d"),
-    "step1": ("#fff4e0", "#2b2216"),
-    "step2": ("#ffe6bd", "#402c10"),
-    "step3": ("#ffd494", "#573607"),
-    "step4": ("#ffbd66", "#6b3d00"),
-    "step5": ("#fba640", "#7a4100"),
 }
 """The light and dark background of each class. Text keeps the page's colour, with a contrast above 7 to 1.
 

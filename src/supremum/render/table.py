@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
-from supremum.render.svg import Block, name_lines, number, palette_rules, picture, stacked, text_width
+from supremum.render.svg import Block, number, palette_rules, text_width
 
 _ROW, _LINE = 22.0, 14.0
 _PADDING = 5.0
@@ -104,7 +104,6 @@ class Table:
         rows: pairs of row label and one cell per column.
         legend: pairs of class and meaning, in the order to show them.
         full_names: pairs of a short name in headings or cells and its full name.
-        upright: whether to right-align the cells, which are numbers, under vertical headings, to save width.
 
     >>> table = Table(
     ...     "sums",
@@ -124,29 +123,11 @@ class Table:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     legend: tuple[tuple[str, str], ...] = ()
     full_names: tuple[tuple[str, str], ...] = ()
-    upright: bool = False
 
     @property
     def marks(self) -> dict[Mark, int]:
         """The number of cells for each mark, the most frequent first."""
         return dict(Counter(cell.mark for _, cells in self.rows for cell in cells if cell.mark).most_common())
-
-
-STEPS = 6
-"""The number of steps in the colour ramp for numbers."""
-
-
-def step(value: float, largest: float) -> str:
-    """The class that colours a number by its size: the first step is only for 0, the last for the largest.
-
-    Args:
-        value: from 0 to `largest`.
-        largest: the largest of the numbers.
-
-    >>> [step(value, 100) for value in (0, 1, 20, 21, 100)]
-    ['step0', 'step1', 'step1', 'step2', 'step5']
-    """
-    return f"step{-int(-(STEPS - 1) * value // largest)}" if value else "step0"
 
 
 def table_to_markdown(table: Table) -> str:
@@ -263,7 +244,7 @@ def grid(table: Table, caption: str | None = None) -> str:
     return f"""<div>
 {sideways_hint()}
 <div class="scroll" role="region" aria-label="{named}" tabindex="0">
-<table{' class="upright"' if table.upright else ""}>
+<table>
 <caption{hidden}>{named}</caption>
 <thead><tr><th></th>{head}</tr></thead>
 <tbody>
@@ -309,20 +290,17 @@ def table_block(table: Table) -> Block:
     columns = zip(*(cells for _, cells in table.rows), strict=True)
     widths = [max(text_width(label) for label in ("", *(label for label, _ in table.rows))) + 2 * _PADDING]
     for heading, cells in zip(table.columns, columns, strict=True):
-        widths.append(max(0.0 if table.upright else _widest(heading), *map(_room, cells)) + 2 * _PADDING)
+        widths.append(max(_widest(heading), *map(_room, cells)) + 2 * _PADDING)
     lefts = [sum(widths[:place]) for place in range(len(widths))]
-    head = max(map(text_width, table.columns)) + _PADDING if table.upright else _height(table.columns)
-    drawn = [
-        _upright_heading(text, left, width, head) if table.upright else _text(text, left, 0, head, "mono head")
-        for text, left, width in zip(table.columns, lefts[1:], widths[1:], strict=True)
-    ]
+    head = _height(table.columns)
+    drawn = [_text(text, left, 0, head, "mono head") for text, left in zip(table.columns, lefts[1:], strict=True)]
     marked: list[str] = []
     top = head
     for label, cells in table.rows:
         height = _height(cell.text for cell in cells)
         drawn.append(_text(label, 0, top, height, "mono head", broken=False))
         for cell, left, width in zip(cells, lefts[1:], widths[1:], strict=True):
-            (marked if cell.marked else drawn).append(_cell(cell, left, top, width, height, table.upright))
+            (marked if cell.marked else drawn).append(_cell(cell, left, top, width, height))
         top += height
     # Marked cells come last, so that their outlines cover those of their neighbours.
     return Block(sum(widths), top, "\n".join(drawn + marked))
@@ -365,24 +343,6 @@ def mark_sentences(table: Table) -> list[str]:
     return [f"{mark.symbol} {count} {mark.meaning}" for mark, count in table.marks.items()]
 
 
-def table_to_svg(table: Table, caption: Iterable[str] = ()) -> str:
-    """Draw the table as a self-contained SVG, light and dark.
-
-    Args:
-        table: the table.
-        caption: sentences under its title.
-
-    >>> drawn = table_to_svg(
-    ...     Table("sums", ("int8",), (("int8", (Cell("int16", "integer"),)),))
-    ... )
-    >>> drawn.startswith("<svg"), drawn.count("int16")
-    (True, 1)
-    """
-    block = table_block(table)
-    content = stacked([block, name_lines(table.full_names, block.width)])
-    return picture(table.title, content, (*caption, *mark_sentences(table)), table.legend)
-
-
 def _room(cell: Cell) -> float:
     return _widest(cell.text) + (_SIGN if cell.mark else 0.0)
 
@@ -396,16 +356,10 @@ def _text(text: str, left: float, top: float, height: float, style: str = "mono"
     )
 
 
-def _upright_heading(text: str, left: float, width: float, height: float) -> str:
-    x, y = number(left + width / 2 + 4), number(height - _PADDING)
-    return f'<text class="mono head" transform="translate({x} {y}) rotate(-90)">{escape(text)}</text>'
-
-
-def _cell(cell: Cell, left: float, top: float, width: float, height: float, at_right: bool) -> str:
+def _cell(cell: Cell, left: float, top: float, width: float, height: float) -> str:
     hint = f"<title>{escape(cell.hint)}</title>" if cell.hint else ""
     box = f'x="{number(left)}" y="{number(top)}" width="{number(width)}" height="{number(height)}"'
-    start, style = (left + width - 2 * _PADDING, "mono end") if at_right else (left, "mono")
-    drawn = f'{hint}<rect class="box" {box}/>{_text(cell.text, start, top, height, style)}'
+    drawn = f'{hint}<rect class="box" {box}/>{_text(cell.text, left, top, height)}'
     if cell.mark is None:
         return f'<g class="{cell.style}">{drawn}</g>'
     x, y = number(left + width - _SIGN), number(top + height / 2 + 1)
