@@ -57,6 +57,7 @@ _UNNAMED = (
     "GradientDescentOptions",
     "Forbidding",
     "Hyper",
+    "Columns",
     "InputSpecs",
     "Operands",
     "P",
