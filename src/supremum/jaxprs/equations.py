@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from jax.core import eval_jaxpr
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
@@ -108,7 +107,7 @@ class Callee:
 
     Args:
         parameter: the parameter of the equation that holds the function.
-        jaxpr: the function.
+        function: the function, with the values of its constants if the equation holds them.
         trips: how often one run of the equation runs the function; None if only the run can tell. Each branch of a
             `cond` counts as one run.
 
@@ -124,8 +123,13 @@ class Callee:
     """
 
     parameter: str
-    jaxpr: Jaxpr
+    function: Jaxpr | ClosedJaxpr
     trips: int | None
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The function, without the values of its constants."""
+        return open_jaxpr(self.function)
 
 
 def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
@@ -139,7 +143,7 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
     [('jaxpr', 3)]
     """
     return tuple(
-        Callee(name, open_jaxpr(function), _trips(equation))
+        Callee(name, function, _trips(equation))
         for name, value in as_equation(equation).params.items()
         for function in (value if isinstance(value, (tuple, list)) else (value,))
         if isinstance(function, (Jaxpr, ClosedJaxpr))
@@ -216,26 +220,6 @@ def line_of(equation: JaxprEqn) -> str:
     '...:1:33 (<lambda>)'
     """
     return source_info_util.summarize(as_equation(equation).source_info)
-
-
-def evaluate_equation(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
-    """Evaluate one equation, in the context that it was traced in.
-
-    Args:
-        jaxpr: the function that contains it.
-        equation: the equation.
-        operands: the values of all of its operands, literals included.
-
-    >>> import jax
-    >>> program = jax.make_jaxpr(lambda x: 2 * x)(1.0)
-    >>> evaluate_equation(program.jaxpr, program.eqns[0], [2.0, 3.0])
-    [Array(6., dtype=float32, weak_type=True)]
-    """
-    values = {
-        atom: value for atom, value in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
-    }
-    alone = jaxpr.replace(constvars=[], invars=[*values], outvars=equation.outvars, eqns=[equation])
-    return eval_jaxpr(alone, [], *values.values())
 
 
 @dataclass(frozen=True, slots=True)

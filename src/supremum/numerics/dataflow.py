@@ -8,8 +8,7 @@ from typing import Any
 from jax.extend.core import Literal
 
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import loop_operands
-from supremum.numerics.plain_runs import CALLED, Plan, Step
+from supremum.jaxprs import CALLED, Plan, Step, loop_operands
 
 _PRODUCTS = frozenset({p.dot_general_p.name, p.conv_general_dilated_p.name})
 
