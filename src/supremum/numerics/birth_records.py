@@ -189,9 +189,10 @@ def users_of(plan: Plan) -> dict[Var, Site]:
     """The first operation that uses each variable that is one of `constants_of`."""
     found: dict[Var, Site] = {}
     for each in plan.every_plan():
+        here = set(each.variables)
         for step in each.steps:
             for atom in step.equation.invars:
-                if isinstance(atom, Var) and atom in each.variables:
+                if isinstance(atom, Var) and atom in here:
                     found.setdefault(atom, step.site)
     return found
 

@@ -22,18 +22,14 @@ class Dataflow:
 
     def __init__(self, plan: Plan) -> None:
         self._makers: dict[Any, tuple[Plan, Step, int]] = {}
-        self._callers: dict[int, tuple[Plan, Step, Plan]] = {}
+        self._callers: dict[int, tuple[Plan, Step]] = {}
         self._plan_of: dict[int, Plan] = {}
-        self._add(plan)
-
-    def _add(self, plan: Plan) -> None:
-        for step in plan.steps:
-            self._plan_of[step.number] = plan
-            for index, var in enumerate(step.equation.outvars):
-                self._makers[id(plan), var] = plan, step, index
-            for inner in step.inner:
-                self._callers[id(inner)] = plan, step, inner
-                self._add(inner)
+        for each in plan.every_plan():
+            for step in each.steps:
+                self._plan_of[step.number] = each
+                self._callers |= {id(inner): (each, step) for inner in step.inner}
+                for index, var in enumerate(step.equation.outvars):
+                    self._makers[id(each), var] = each, step, index
 
     def accumulates(self, step: Step) -> bool:
         """Whether a step adds to a value that a `scan` carries from iteration to iteration."""
@@ -80,7 +76,7 @@ class Dataflow:
         """Where the value of an operand of a called function comes from."""
         if id(plan) not in self._callers or var not in plan.jaxpr.invars:
             return
-        outer, caller, _ = self._callers[id(plan)]
+        outer, caller = self._callers[id(plan)]
         index = plan.jaxpr.invars.index(var)
         if caller.name in CALLED:
             yield outer, caller.equation.invars[index]

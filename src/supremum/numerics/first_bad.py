@@ -177,7 +177,8 @@ def _fates(
     first_source = len(slots)
     if chosen is None:
         chosen = tuple(range(first_source + inputs + len(named)))
-    candidates = {number: index for index, number in enumerate(slots) if index in chosen}
+    numbers = list(slots)
+    candidates = {numbers[index]: index for index in chosen if index < first_source}
     operations = [slots[number] for number in candidates]
     integers, shape = common_integers(operations), (rows_of(operations), RANGE)
     sources = {variable: first_source + inputs + place for place, variable in enumerate(named)}
