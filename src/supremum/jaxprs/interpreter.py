@@ -135,7 +135,7 @@ def interpret(plan: Plan, operands: Sequence[V], instrument: Instrument[V]) -> O
         variable: instrument.constant(variable, value)
         for variable, value in zip(plan.variables, plan.constants, strict=True)
     }
-    values.update(zip(plan.jaxpr.invars, operands, strict=True))
+    values.update(zip(plan.operands, operands, strict=True))
     records: Records = {}
 
     def read(atom: Any) -> V:

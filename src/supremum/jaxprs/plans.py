@@ -89,7 +89,7 @@ class Plan:
     """A function to interpret.
 
     Args:
-        jaxpr: the function.
+        operands: its operands.
         variables: its constants and lifted literals.
         constants: their values.
         steps: its equations.
@@ -101,7 +101,7 @@ class Plan:
     [(0, 'jit'), (1, 'sin'), (2, 'add')]
     """
 
-    jaxpr: Jaxpr
+    operands: tuple[Var, ...]
     variables: tuple[Var, ...]
     constants: tuple[Any, ...]
     steps: tuple[Step, ...]
@@ -158,7 +158,8 @@ def plan_of(program: Jaxpr | ClosedJaxpr, is_lifted: Callable[[Literal], bool] =
         lifted: dict[Var, Any] = {}
         steps = tuple(step(next(sites), lifted) for _ in jaxpr.eqns)
         results = tuple(_lift(jaxpr.outvars, is_lifted, lifted))
-        return Plan(jaxpr, (*jaxpr.constvars, *lifted), (*constants, *lifted.values()), steps, results)
+        variables, values = (*jaxpr.constvars, *lifted), (*constants, *lifted.values())
+        return Plan(tuple(jaxpr.invars), variables, values, steps, results)
 
     def step(site: Site, lifted: dict[Var, Any]) -> Step:
         number, used = next(numbers), liveness.used(site)

@@ -192,7 +192,7 @@ def _function_in(function: Jaxpr | ClosedJaxpr, dtype: DType) -> Any:
         target = np.result_type(dtype, np.complex64) if aval.dtype.kind == "c" else dtype
         return jax.ShapeDtypeStruct(aval.shape, target)
 
-    made = jax.make_jaxpr(run)(*map(type_of, plan.jaxpr.invars))
+    made = jax.make_jaxpr(run)(*map(type_of, plan.operands))
     if isinstance(function, ClosedJaxpr):
         return with_constants(open_jaxpr(made), made.consts)
     return open_jaxpr(made)
