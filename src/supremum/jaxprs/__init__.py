@@ -1,4 +1,4 @@
-"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, liveness and rewriting."""
+"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, interpreting and rewriting."""
 
 from supremum.extras import require
 
@@ -19,7 +19,6 @@ from supremum.jaxprs.equations import (
     scopes_of,
     walk,
 )
-from supremum.jaxprs.equations import Liveness as Liveness
 from supremum.jaxprs.equations import is_backward as is_backward
 from supremum.jaxprs.equations import operation_of as operation_of
 from supremum.jaxprs.evaluation import evaluated as evaluated

@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from supremum.jax_compat import CALLS, WITH_RULE, open_jaxpr
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs.equations import Liveness, Site, aval_of, callees, walk
+from supremum.jaxprs.equations import Site, aval_of, callees, walk
 
 CALLED: Final[Mapping[str, str]] = {
     name: parameter for name, parameter in {**CALLS, **WITH_RULE}.items() if name != "shard_map"
@@ -45,7 +45,6 @@ class Step:
         site: the equation and its place in the program.
         equation: the equation, whose lifted literals are variables.
         number: its number in the whole program, in the order of `walk`.
-        used: whether the results of the program depend on it.
         inner: the plans of the functions that it calls, if it is entered; else none.
 
     >>> import jax
@@ -57,7 +56,6 @@ class Step:
     site: Site
     equation: JaxprEqn
     number: int
-    used: bool
     inner: tuple[Plan, ...]
 
     @property
@@ -150,7 +148,7 @@ def plan_of(program: Jaxpr | ClosedJaxpr, is_lifted: Callable[[Literal], bool] =
     >>> plan_of(program, lambda literal: literal.val == 2.5).constants
     (Array(2.5, dtype=float32),)
     """
-    sites, liveness, numbers = walk(program), Liveness(), count()
+    sites, numbers = walk(program), count()
 
     def plan(function: Jaxpr | ClosedJaxpr) -> Plan:
         jaxpr = open_jaxpr(function)
@@ -162,12 +160,12 @@ def plan_of(program: Jaxpr | ClosedJaxpr, is_lifted: Callable[[Literal], bool] =
         return Plan(tuple(jaxpr.invars), variables, values, steps, results)
 
     def step(site: Site, lifted: dict[Var, Any]) -> Step:
-        number, used = next(numbers), liveness.used(site)
+        number = next(numbers)
         plans = [(callee.parameter, plan(callee.function)) for callee in callees(site.equation)]
         operands = _lift(site.equation.invars, is_lifted, lifted)
         names = _ENTERED.get(site.equation.primitive.name, ())
         inner = tuple(made for name in names for parameter, made in plans if parameter == name)
-        return Step(site, site.equation.replace(invars=operands), number, used, inner)
+        return Step(site, site.equation.replace(invars=operands), number, inner)
 
     return plan(program)
 

@@ -53,7 +53,7 @@ Probes: TypeAlias = Mapping[int, Any]
 def has_row(step: Step) -> bool:
     """Whether a step has errors of its own."""
     entered = step.name in CALLED or step.name == p.scan_p.name
-    return step.used and not entered and any(is_floating(aval_of(var)) for var in step.equation.outvars)
+    return step.site.used and not entered and any(is_floating(aval_of(var)) for var in step.equation.outvars)
 
 
 def probes_of(plan: Plan) -> dict[int, Any]:

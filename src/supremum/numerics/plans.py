@@ -50,7 +50,7 @@ def steps_with_values(plan: Plan, under: str) -> Iterator[Step]:
         ArgumentError: for arrays of at least 2**32 elements.
     """
     for step in plan.every_step():
-        if step.inner or not step.used or only_moves(step.site.equation):
+        if step.inner or not step.site.used or only_moves(step.site.equation):
             continue
         for result in map(aval_of, step.equation.outvars):
             if is_floating(result) and result.size >= 2**32:
