@@ -20,7 +20,7 @@ from jax.extend.core import Literal, Var
 
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Instrument, Outcome, Plan, Step, enter
+from supremum.jaxprs import Instrument, Outcome, Plan, Step, enter, interpret
 from supremum.numerics import error_tallies
 from supremum.numerics.error_tallies import Fact, Facts, Probes, has_row, no_facts, probed
 from supremum.numerics.operation_errors import run_alone
@@ -80,7 +80,7 @@ class ErrorFlow(LocalErrors):
         if step.name == p.cond_p.name:
             return self._run_cond(step, operands)
         if step.name == p.remat_p.name:
-            return jax.checkpoint(partial(enter, step, instrument=self))(list(operands))
+            return jax.checkpoint(partial(interpret, step.inner[0], instrument=self))(list(operands))
         if step.name == p.scan_p.name and not parameter(step.equation, "length"):
             return enter(step, operands, self)[0], {}  # nothing in it runs
         if step.inner:
