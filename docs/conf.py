@@ -94,7 +94,7 @@ _UNNAMED = (
     "supremum.numerics.births.Fates",
     "supremum.numerics.births.Found",
     "supremum.numerics.births.SourceSlot",
-    "supremum.numerics.plain_runs.Step",
+    "supremum.jaxprs.plans.Step",
     "supremum.numerics.tallied_results.Slot",
     "supremum.numerics.watching.Measured",
     "supremum.numerics.watching.P",

@@ -20,12 +20,12 @@ import numpy as np
 
 from numerics.programs import program
 from supremum.formats import as_format
-from supremum.jaxprs import traced_call
+from supremum.jaxprs import interpret, plan_of, traced_call
 from supremum.mixed_precision import as_settings, autocasted
-from supremum.numerics.error_flow import evaluate
+from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import Fact
 from supremum.numerics.paired_values import Pair, full
-from supremum.numerics.plain_runs import in_float64, plan_of, run
+from supremum.numerics.plain_runs import PlainRun, in_float64
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
 SUMMARIES = "scalar", "mean", "norm"
@@ -39,7 +39,7 @@ def plan_of_seed(seed, policy):
     made = program(seed, "bfloat16" if policy == "declared" else "float32")
     call = traced_call(made.function, made.arguments, {}, "attribute")
     narrow = call.program if policy == "declared" else autocasted(call.program, as_settings(policy, None, True))
-    return plan_of(narrow, "attribute"), call
+    return plan_of(narrow), call
 
 
 def _only_jumps(step, operands, narrow, exact, own, jumps, results):
@@ -56,7 +56,7 @@ def results_of(plan, arrays):
         jax.disable_jit(),
     ):
         warnings.simplefilter("ignore")
-        pairs, facts = evaluate(plan, [Pair(each) for each in arrays], {})
+        pairs, facts = interpret(plan, [Pair(each) for each in arrays], ErrorFlow({}))
         pairs = [full(each) for each in pairs if is_floating(each.narrow)]
         found = [tuple(np.asarray(part, "float64") for part in (p.narrow, p.wide, p.error)) for p in pairs]
     return found, {number: np.asarray(each) for number, each in facts.items()}
@@ -70,8 +70,10 @@ def errors_of(plan, arrays):
 
     def both(operands):
         wide = [in_dtype(each, FLOAT64) if is_floating(each) else each for each in operands]
-        results = run(plan, operands, lambda step: None), run(plan, wide, in_float64)
-        return [(in_dtype(one, FLOAT64), other) for one, other in zip(*results, strict=True) if is_floating(one)]
+        narrow, _ = interpret(plan, operands, PlainRun(lambda step: None))
+        exact, _ = interpret(plan, wide, PlainRun(in_float64))
+        pairs = zip(narrow, exact, strict=True)
+        return [(in_dtype(one, FLOAT64), other) for one, other in pairs if is_floating(one)]
 
     with warnings.catch_warnings(), jax.enable_x64(True):
         warnings.simplefilter("ignore")

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 
 from supremum.formats import FORMATS, Kind
-from supremum.numerics.instrumented import evaluate, plan_of
+from supremum.jaxprs import interpret, plan_of
+from supremum.numerics.plans import steps_with_values
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import MADE, counting, two_lanes
-from supremum.numerics.tallies import measure
+from supremum.numerics.tallied_results import MADE, Counting, CountingApart, slots_of, two_lanes
 
 FLOATS = tuple(row for row in FORMATS if row.kind is Kind.FLOAT)
 
@@ -67,20 +67,22 @@ def profile_with_values(function, arguments, formats=FLOATS, histogram=False):
     Returns:
         The profile, and the values of the runs of each of its slots.
     """
-    program = jax.make_jaxpr(function)(*arguments)
-    plan = plan_of(program, counting(formats, histogram))
-    places = {id(slot): place for place, slot in enumerate(plan.slots)}
-    values = [[] for _ in places]
+    plan = plan_of(jax.make_jaxpr(function)(*arguments))
+    slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
+    values = {id(slot): [] for slot in slots}
 
-    def record(value, slot):
-        jax.debug.callback(values[places[id(slot)]].append, value)
-        return measure(value, slot.source, slot.questions)
+    class Recording(Counting):
+        def tally(self, value, slot):
+            jax.debug.callback(values[id(slot)].append, value)
+            return super().tally(value, slot)
 
-    instrument = counting(formats, histogram, record)
-    outputs, tallies = jax.jit(lambda *given: evaluate(plan, list(map(two_lanes, given)), instrument))(*arguments)
+    counting = Recording(slots)
+    instrument = CountingApart(counting)
+    outputs, records = jax.jit(lambda *given: interpret(plan, list(map(two_lanes, given)), instrument))(*arguments)
     jax.effects_barrier()
     outputs = tuple(lanes[MADE] for lanes in outputs)
-    return Profile(outputs, tallies, plan.slots, formats), [[np.asarray(each) for each in runs] for runs in values]
+    runs = [[np.asarray(each) for each in runs] for runs in values.values()]
+    return Profile(outputs, counting.in_order(records), slots, formats), runs
 
 
 def bits(value):

@@ -1,4 +1,4 @@
-"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, rewriting and running.
+"""Tools for JAX programs that tracing, autocast and numerics share: walking, positions, rewriting and interpreting.
 
 They know the structure of programs, and nothing about dtype rules.
 """
@@ -22,13 +22,22 @@ from supremum.jaxprs.equations import (
     scopes_of,
     walk,
 )
-from supremum.jaxprs.equations import Liveness as Liveness
-from supremum.jaxprs.equations import evaluate_equation as evaluate_equation
 from supremum.jaxprs.equations import is_backward as is_backward
 from supremum.jaxprs.equations import operation_of as operation_of
 from supremum.jaxprs.evaluation import evaluated as evaluated
+from supremum.jaxprs.interpreter import Instrument as Instrument
+from supremum.jaxprs.interpreter import Outcome as Outcome
+from supremum.jaxprs.interpreter import Records as Records
+from supremum.jaxprs.interpreter import enter as enter
+from supremum.jaxprs.interpreter import interpret as interpret
+from supremum.jaxprs.interpreter import on_each_device as on_each_device
 from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
 from supremum.jaxprs.mutable_arguments import lifted as lifted
+from supremum.jaxprs.plans import CALLED as CALLED
+from supremum.jaxprs.plans import LOOPS_AND_BRANCHES as LOOPS_AND_BRANCHES
+from supremum.jaxprs.plans import Plan as Plan
+from supremum.jaxprs.plans import Step as Step
+from supremum.jaxprs.plans import plan_of as plan_of
 from supremum.jaxprs.positions import BETWEEN as BETWEEN
 from supremum.jaxprs.positions import EXPLICIT_ENTRIES as EXPLICIT_ENTRIES
 from supremum.jaxprs.positions import OURS as OURS

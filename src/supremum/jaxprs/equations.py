@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
-from jax.core import eval_jaxpr
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
@@ -108,7 +108,7 @@ class Callee:
 
     Args:
         parameter: the parameter of the equation that holds the function.
-        jaxpr: the function.
+        function: the function, with the values of its constants if the equation holds them.
         trips: how often one run of the equation runs the function; None if only the run can tell. Each branch of a
             `cond` counts as one run.
 
@@ -124,8 +124,13 @@ class Callee:
     """
 
     parameter: str
-    jaxpr: Jaxpr
+    function: Jaxpr | ClosedJaxpr
     trips: int | None
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The function, without the values of its constants."""
+        return open_jaxpr(self.function)
 
 
 def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
@@ -139,7 +144,7 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
     [('jaxpr', 3)]
     """
     return tuple(
-        Callee(name, open_jaxpr(function), _trips(equation))
+        Callee(name, function, _trips(equation))
         for name, value in as_equation(equation).params.items()
         for function in (value if isinstance(value, (tuple, list)) else (value,))
         if isinstance(function, (Jaxpr, ClosedJaxpr))
@@ -218,26 +223,6 @@ def line_of(equation: JaxprEqn) -> str:
     return source_info_util.summarize(as_equation(equation).source_info)
 
 
-def evaluate_equation(jaxpr: Jaxpr, equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
-    """Evaluate one equation, in the context that it was traced in.
-
-    Args:
-        jaxpr: the function that contains it.
-        equation: the equation.
-        operands: the values of all of its operands, literals included.
-
-    >>> import jax
-    >>> program = jax.make_jaxpr(lambda x: 2 * x)(1.0)
-    >>> evaluate_equation(program.jaxpr, program.eqns[0], [2.0, 3.0])
-    [Array(6., dtype=float32, weak_type=True)]
-    """
-    values = {
-        atom: value for atom, value in zip(equation.invars, operands, strict=True) if not isinstance(atom, Literal)
-    }
-    alone = jaxpr.replace(constvars=[], invars=[*values], outvars=equation.outvars, eqns=[equation])
-    return eval_jaxpr(alone, [], *values.values())
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
     """An equation and its place in the program.
@@ -250,6 +235,7 @@ class Site:
         function: the function that contains it.
         index: its index in the equations of that function.
         caller: the site of the innermost caller; None in the program itself.
+        demand: which values of the function are needed.
 
     >>> import jax, jax.numpy as jnp
     >>> looped = jax.make_jaxpr(
@@ -271,11 +257,24 @@ class Site:
     function: Jaxpr = field(repr=False, compare=False)
     index: int = field(compare=False)
     caller: Site | None = field(repr=False, compare=False)
+    demand: _Demand = field(repr=False, compare=False)
 
     @property
     def path(self) -> str:
         """The scopes as one path, such as `"encoder/0/norm"`."""
         return "/".join(scope for scope in self.scopes if scope != CAST_SCOPE)
+
+    @property
+    def used(self) -> bool:
+        """Whether the results of the program depend on the equation, or it has effects.
+
+        False is certain. True may not be: every operand of a used call counts as used, even if the called function
+        ignores it.
+        """
+        needed = self.demand.needed
+        if needed is None:
+            return False
+        return bool(self.equation.effects) or any(var in needed for var in self.equation.outvars)
 
 
 def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
@@ -306,36 +305,32 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
 def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None) -> Iterator[Site]:
     instance("program", jaxpr, Jaxpr, "a jaxpr, such as jax.make_jaxpr(function)(*args)")
     scopes, callers = ((), ()) if caller is None else (caller.scopes, (*caller.callers, caller.equation))
+    demand = _Demand(jaxpr, caller)
     for index, equation in enumerate(jaxpr.eqns):
-        yield Site(equation, (*scopes, *scopes_of(equation)), callers, trips, jaxpr, index, caller)
+        yield Site(equation, (*scopes, *scopes_of(equation)), callers, trips, jaxpr, index, caller, demand)
 
 
-class Liveness:
-    """Tells which equations of a program are used; ask in the order of `walk`.
+class _Demand:
+    """Which values of a function the results of the program depend on, in one place where it is called.
 
-    An equation that it calls unused is unused. The converse may not hold: every operand of a used call counts as used,
-    even if the called function ignores it.
+    Args:
+        function: the function.
+        caller: the site that calls it; None for the program itself.
     """
 
-    def __init__(self) -> None:
-        # Keeping the sites alive keeps their ids unique.
-        self._callers: dict[int, tuple[Site, bool, set[Var]]] = {}
-        self._needed: dict[tuple[int, tuple[bool, ...]], set[Var]] = {}
+    def __init__(self, function: Jaxpr, caller: Site | None) -> None:
+        self._function, self._caller = function, caller
 
-    def used(self, site: Site) -> bool:
-        """Whether anything depends on an equation."""
-        used, wanted = True, (True,) * len(site.function.outvars)
-        if site.caller is not None:
-            _, used, needed_outside = self._callers[id(site.caller)]
-            wanted = _wanted(site.caller.equation, needed_outside, wanted)
-        key = id(site.function), wanted
-        if key not in self._needed:
-            self._needed[key] = _needed(site.function, wanted)
-        needed = self._needed[key]
-        used = used and (bool(site.equation.effects) or any(var in needed for var in site.equation.outvars))
-        if callees(site.equation):
-            self._callers[id(site)] = site, used, needed
-        return used
+    @cached_property
+    def needed(self) -> set[Var] | None:
+        """The values; None if the call itself is unused."""
+        wanted = (True,) * len(self._function.outvars)
+        if self._caller is None:
+            return _needed(self._function, wanted)
+        outside = self._caller.demand.needed
+        if outside is None or not self._caller.used:
+            return None
+        return _needed(self._function, _wanted(self._caller.equation, outside, wanted))
 
 
 def _wanted(equation: JaxprEqn, needed: set[Var], every: tuple[bool, ...]) -> tuple[bool, ...]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 
-from supremum.jax_compat import WITH_RULE, parameter
+from supremum.jax_compat import WITH_RULE
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs.equations import evaluate_equation, line_of
+from supremum.jaxprs.equations import line_of
+from supremum.jaxprs.interpreter import Instrument, Outcome, enter, interpret
+from supremum.jaxprs.plans import Step, plan_of
 
 
 def evaluated(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[Any]:
@@ -38,52 +41,46 @@ def evaluated(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -
     assert isinstance(program, ClosedJaxpr)
     if not config.jax_debug_nans:
         return jaxpr_as_fun(program)(*arrays)
-    return [value for value, _ in _searched(program, [(value, False) for value in arrays], under)]
+    results, _ = interpret(plan_of(program), [(value, False) for value in arrays], _NanSearch(under))
+    return [value for value, _ in results]
 
 
-_Known = tuple[Any, bool]
+_Known: TypeAlias = tuple[Any, bool]
 """A value, and whether it contains NaNs that are constants of the program."""
 
 
-def _searched(program: ClosedJaxpr, given: Sequence[_Known], under: str) -> list[_Known]:
-    jaxpr = program.jaxpr
-    known: dict[Any, _Known] = dict(zip(jaxpr.invars, given, strict=True))
-    known.update((var, (value, _has_nan(value))) for var, value in zip(jaxpr.constvars, program.consts, strict=True))
+@dataclass(frozen=True)
+class _NanSearch(Instrument[_Known]):
+    """Evaluates a program, and searches the results of its equations for NaNs.
 
-    def read(atom: Any) -> _Known:
-        return (atom.val, _has_nan(atom.val)) if isinstance(atom, Literal) else known[atom]
-
-    for equation in jaxpr.eqns:
-        operands = [read(atom) for atom in equation.invars]
-        function = _entered(equation, operands)
-        results = (
-            _results(program, equation, operands, under) if function is None else _searched(function, operands, under)
-        )
-        known.update(zip(equation.outvars, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
-
-
-def _entered(equation: JaxprEqn, operands: Sequence[_Known]) -> ClosedJaxpr | None:
-    """Return the function that an equation calls, if the search enters it; None for all other equations.
-
-    A function with a custom rule is not entered if an operand is traced, because JAX must apply the rule.
+    Args:
+        under: what rewrote the program, for the message.
     """
-    if equation.primitive is p.jit_p:
-        return parameter(equation, "jaxpr")
-    if any(isinstance(value, Tracer) for value, _ in operands):
-        return None
-    return equation.params.get(WITH_RULE.get(equation.primitive.name, ""))
 
+    under: str
 
-def _results(program: ClosedJaxpr, equation: JaxprEqn, operands: Sequence[_Known], under: str) -> list[_Known]:
-    """Evaluate one equation."""
-    written = any(each for _, each in operands)
-    with jax.debug_nans(not written):
-        try:
-            results = evaluate_equation(program.jaxpr, equation, [value for value, _ in operands])
-        except FloatingPointError as error:
-            raise FloatingPointError(f"{error}, at {line_of(equation)}, under {under}") from None
-    return [(result, written and _has_nan(result)) for result in results]
+    def constant(self, variable: Var, value: Any) -> _Known:
+        del variable
+        return value, _has_nan(value)
+
+    def literal(self, literal: Literal) -> _Known:
+        return literal.val, _has_nan(literal.val)
+
+    def run(self, step: Step, operands: Sequence[_Known]) -> Outcome[_Known]:
+        # JAX must apply a custom rule itself if an operand is traced.
+        has_values = not any(isinstance(value, Tracer) for value, _ in operands)
+        if step.equation.primitive is p.jit_p or (has_values and step.name in WITH_RULE):
+            return enter(step, operands, self)
+        return self.compute(step, operands), {}
+
+    def compute(self, step: Step, operands: Sequence[_Known]) -> list[_Known]:
+        written = any(each for _, each in operands)
+        with jax.debug_nans(not written):
+            try:
+                results = step.evaluate([value for value, _ in operands])
+            except FloatingPointError as error:
+                raise FloatingPointError(f"{error}, at {line_of(step.equation)}, under {self.under}") from None
+        return [(result, written and _has_nan(result)) for result in results]
 
 
 def _has_nan(value: Any) -> bool:

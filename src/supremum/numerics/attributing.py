@@ -12,12 +12,12 @@ import numpy as np
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.jaxprs import TracedCall, is_array, lifted, traced_call
-from supremum.numerics import plain_runs
-from supremum.numerics.error_flow import evaluate
+from supremum.jaxprs import Plan, TracedCall, interpret
+from supremum.numerics.calls import pure_call
+from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import probes_of
 from supremum.numerics.paired_values import Pair, full
-from supremum.numerics.plain_runs import Choice, Plan
+from supremum.numerics.plain_runs import Choice, PlainRun, in_float64
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
 Selected: TypeAlias = Callable[[Sequence[Any]], list[Any]]
@@ -96,7 +96,7 @@ def checked_output(output: Any) -> None:
 
 
 def traced_run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], under: str) -> TracedCall:
-    """Trace a call of a function that will run.
+    """Trace a call of a function that will run, outside of all transformations.
 
     Args:
         fn: the function.
@@ -108,20 +108,9 @@ def traced_run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         OperandError: for arguments without an array.
         ArgumentError: for a function with side effects, and in a transformation.
     """
-    leaves = jax.tree.leaves((args, kwargs))
-    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
-        raise OperandError(f"{under} runs the function, so it needs arrays, got a ShapeDtypeStruct; use jnp.ones")
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
         raise ArgumentError(f"{under} runs a whole program and cannot be transformed; call it outside of jax.jit")
-    known = any(is_array(leaf) or isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
-    if leaves and not known and lifted(fn, args, kwargs) is None:
-        kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
-        raise OperandError(f"{under} needs an array among the arguments of the function, got {kinds}; use jnp.asarray")
-    call = traced_call(fn, args, kwargs, under)
-    if call.program.effects:
-        effects = ", ".join(sorted({str(effect) for effect in call.program.effects}))
-        raise ArgumentError(f"{under} needs a function without side effects, got one with {effects}; remove them")
-    return call
+    return pure_call(fn, args, kwargs, under)
 
 
 def selection(call: TracedCall, output: Any, under: str) -> Selected:
@@ -169,7 +158,7 @@ def find(plan: Plan, arrays: Sequence[Any], select: Selected) -> Found:
     """
 
     def flow(probes: Mapping[int, Any], operands: Sequence[Any]) -> Any:
-        results, facts = evaluate(plan, list(map(Pair, operands)), probes)
+        results, facts = interpret(plan, list(map(Pair, operands)), ErrorFlow(probes))
         pairs = list(map(full, results))
         narrow = select([in_dtype(each.narrow, FLOAT64) for each in pairs])
         wide = select([each.reference for each in pairs])
@@ -241,7 +230,8 @@ def reference_of(plan: Plan, arrays: Sequence[Any], select: Selected) -> Referen
 
     def run(operands: Sequence[Any]) -> Any:
         wide = [in_dtype(each, FLOAT64) for each in operands]
-        values = select([in_dtype(each, FLOAT64) for each in plain_runs.run(plan, wide, plain_runs.in_float64)])
+        results, _ = interpret(plan, wide, PlainRun(in_float64))
+        values = select([in_dtype(each, FLOAT64) for each in results])
         size = jnp.abs(values[0]) if _is_number(values) else _size(values)
         return values, jnp.reshape(size, ())
 
@@ -264,7 +254,7 @@ def measure_change(
     """
 
     def run(operands: Sequence[Any], references: Sequence[Any]) -> Any:
-        results = plain_runs.run(plan, operands, choose)
+        results, _ = interpret(plan, operands, PlainRun(choose))
         changed = select([in_dtype(each, FLOAT64) for each in results])
         differences = [left - right for left, right in zip(changed, references, strict=True)]
         if _is_number(references):

@@ -10,7 +10,7 @@ from typing import Any
 from supremum.argument_checks import function
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
-from supremum.jaxprs import aval_of
+from supremum.jaxprs import Plan, Step, aval_of
 from supremum.mixed_precision import as_settings, autocasted
 from supremum.numerics.attributing import (
     Found,
@@ -25,7 +25,7 @@ from supremum.numerics.attribution_report import DECLARED, Attribution, Change
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import Digits, Effect, digits_of, relative_errors
 from supremum.numerics.error_tallies import has_row
-from supremum.numerics.plain_runs import Plan, Step, plan_of
+from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import FLOAT32, FLOAT64, is_floating
 
 _TRIED = 3
@@ -95,7 +95,7 @@ def attribute(
         call = traced_run(fn, args, kwargs, "attribute")
         select = selection(call, output, "attribute")
         program = call.program if settings is None else autocasted(call.program, settings)
-        plan = plan_of(program, "attribute")
+        plan = measured_plan(program, "attribute")
         found = find(plan, call.arrays, select)
         steps, digits = _judged(plan, found)
         change = _best_change(plan, call.arrays, select, found, steps, digits)

@@ -12,11 +12,10 @@ import numpy as np
 
 from supremum.argument_checks import whole_number
 from supremum.jax_compat import type_text
-from supremum.jaxprs import aval_of
+from supremum.jaxprs import Step, aval_of
 from supremum.numerics.attributing import Found
 from supremum.numerics.diagnosis import Digits, Effect, in_words
 from supremum.numerics.error_tallies import Fact, Share
-from supremum.numerics.plain_runs import Step
 from supremum.numerics.widening import is_floating
 from supremum.render import shortened
 from supremum.reports import (

@@ -15,8 +15,8 @@ from jax.extend.core import JaxprEqn
 
 from supremum.formats import DType, Format, Nan, as_format
 from supremum.jaxprs import aval_of
-from supremum.numerics.instrumented import is_floating
 from supremum.numerics.thresholds import first_nan_rank, last_rank, rank
+from supremum.numerics.widening import is_floating
 
 # `jax.extend` does not export all of these primitives, and some exist only in some versions of JAX.
 _CHOOSES = frozenset({

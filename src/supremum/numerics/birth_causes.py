@@ -12,7 +12,7 @@ from supremum.formats import as_format
 from supremum.jax_compat import CALLS, open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Site, aval_of, is_backward, line_of
-from supremum.numerics.instrumented import is_floating
+from supremum.numerics.widening import is_floating
 
 NAN, INFINITY = "nan", "infinity"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from jax.extend.core import JaxprEqn, Literal, Var
 
 from supremum.formats import DType, as_format
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Site, aval_of
+from supremum.jaxprs import Instrument, Outcome, Plan, Records, Site, Step, aval_of, on_each_device
 from supremum.numerics.bad_values import (
     BAD,
     NAN,
@@ -30,7 +30,9 @@ from supremum.numerics.bad_values import (
     range_of,
     replaced,
 )
-from supremum.numerics.instrumented import Instrument, Lanes, Plan, is_floating, on_each_device
+from supremum.numerics.lanes import Lanes, TwoLanes
+from supremum.numerics.plans import steps_with_values
+from supremum.numerics.widening import is_floating
 
 NAME = "first_nonfinite"
 LOOPS = p.scan_p.name, p.while_p.name
@@ -62,10 +64,14 @@ class BirthSlot:
         return tuple(aval for aval in map(aval_of, self.site.equation.invars) if is_floating(aval))
 
 
-def birth_slots(site: Site) -> Iterator[BirthSlot]:
-    """The slot of an operation, if it can make bad values."""
-    if makes_bad(site.equation):
-        yield BirthSlot(site)
+def birth_slots(plan: Plan) -> dict[int, BirthSlot]:
+    """The operations that can make bad values, by the numbers of their steps, in order.
+
+    Raises:
+        ArgumentError: for arrays of at least 2**32 elements.
+    """
+    steps = [step for step in steps_with_values(plan, NAME) if makes_bad(step.site.equation)]
+    return {step.number: BirthSlot(step.site) for step in sorted(steps, key=lambda step: step.number)}
 
 
 def is_bad_literal(literal: Literal) -> bool:
@@ -75,15 +81,15 @@ def is_bad_literal(literal: Literal) -> bool:
     return not bool(np.isfinite(np.asarray(literal.val).astype("complex128")).all())
 
 
-def _floating(equation: JaxprEqn, operands: Sequence[Lanes], lane: int) -> list[Any]:
+def _floating(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The floating operands of an equation, as arrays; literals are Python's or JAX's own numbers."""
     types = map(aval_of, equation.invars)
-    pairs = [(each[lane], aval) for each, aval in zip(operands, types, strict=True) if is_floating(aval)]
+    pairs = [(value, aval) for value, aval in zip(operands, types, strict=True) if is_floating(aval)]
     return [value if isinstance(value, jax.Array) else jnp.asarray(value, aval.dtype) for value, aval in pairs]
 
 
 RUNS, CODE, FIRST_ITERATION = range(3)
-"""The places in a record of `finding`; see there."""
+"""The places in a record of `Finding`; see there."""
 
 
 class _Fresh(NamedTuple):
@@ -98,49 +104,68 @@ class _Fresh(NamedTuple):
     iterations: tuple[Any, ...]
 
 
-def loops_of(slots: Sequence[BirthSlot]) -> int:
-    """The most loops around an operation."""
-    return max((len(slot.loops) for slot in slots), default=0)
-
-
-def finding(loops: int) -> Instrument[BirthSlot, Any]:
-    """Find the operations that make bad values.
+@dataclass(frozen=True, eq=False)
+class Finding(Instrument[Any]):
+    """Finds the operations that make bad values.
 
     Packed records are uint32[slots, 2 + loops]: the number of runs that made bad values; the code of what the first of
-    these runs made; and the iteration of each loop around it.
+    these runs made; and the iteration of each loop around it. They stand under the number of the first slot.
 
     Args:
+        slots: the operations, by the numbers of their steps, in order.
         loops: the most loops around an operation.
+        iterations: the iteration of each loop around what runs.
     """
 
-    def measure(
-        _: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
-        iterations: tuple[Any, ...],
-    ) -> tuple[Sequence[Lanes], list[Any]]:  # fmt: skip
-        given = _floating(equation, operands, 0)
-        values = [value for (value,) in results if is_floating(value)]
-        made = [joined_codes(born(equation, given, value)[0]) for value in values]
-        return results, [_Fresh(functools.reduce(lax.bitwise_or, made), iterations)]
+    slots: Mapping[int, BirthSlot]
+    loops: int
+    iterations: tuple[Any, ...] = ()
 
-    def packed(records: list[Any]) -> list[Any]:
-        blocks: list[Any] = [empty(())[0]]
-        for is_fresh, group in groupby(records, lambda record: isinstance(record, _Fresh)):
+    def in_iteration(self, index: Any) -> Finding:
+        """The same instrument inside of a loop."""
+        return replace(self, iterations=(*self.iterations, index))
+
+    def run(self, step: Step, operands: Sequence[Any]) -> Outcome[Any]:
+        """Run a step, and look at its results."""
+        results, records = super().run(step, operands)
+        if step.number not in self.slots:
+            return results, records
+        equation = step.site.equation
+        given = _floating(equation, operands)
+        made = [joined_codes(born(equation, given, value)[0]) for value in results if is_floating(value)]
+        return results, {step.number: _Fresh(functools.reduce(lax.bitwise_or, made), self.iterations)}
+
+    def packed(self, records: Records) -> Records:
+        """The records as one array."""
+        if not records:
+            return {}
+        blocks: list[Any] = []
+        ordered = [records[number] for number in sorted(records)]
+        for is_fresh, group in groupby(ordered, lambda record: isinstance(record, _Fresh)):
             # Few operations on long arrays, because XLA compiles each.
             found = list(group)
-            blocks += [_block(found, loops)] if is_fresh else found
-        return [jnp.concatenate(blocks)]
+            blocks += [_block(found, self.loops)] if is_fresh else found
+        return {min(records): jnp.concatenate(blocks)}
 
-    def joined(left: Any, right: Any) -> Any:
-        first = jnp.where(left[:, :1] != np.uint32(0), left, right)
-        runs = left[:, :1] + right[:, :1]
+    def joined(self, earlier: Any, later: Any) -> Any:
+        """The numbers of runs added up, and the first of both."""
+        first = jnp.where(earlier[:, :1] != np.uint32(0), earlier, later)
+        runs = earlier[:, :1] + later[:, :1]
         # More runs than an integer holds are as many as it holds.
-        runs = jnp.where(runs < left[:, :1], np.uint32(0xFFFFFFFF), runs)
+        runs = jnp.where(runs < earlier[:, :1], np.uint32(0xFFFFFFFF), runs)
         return jnp.concatenate([runs, first[:, 1:]], axis=1)
 
-    def empty(slots: Sequence[BirthSlot]) -> list[Any]:
-        return [jnp.zeros((len(slots), FIRST_ITERATION + loops), "uint32")]
+    def empty(self, plan: Plan) -> Records:
+        """The record of operations that did not run."""
+        numbers = [step.number for step in plan.every_step() if step.number in self.slots]
+        return {min(numbers): self._nothing(len(numbers))} if numbers else {}
 
-    return Instrument(NAME, birth_slots, measure, empty, joined, packed, is_lifted=is_bad_literal)
+    def table(self, records: Records) -> Any:
+        """The packed record of the whole program, also of one without slots."""
+        return next(iter(self.packed(records).values()), self._nothing(0))
+
+    def _nothing(self, slots: int) -> Any:
+        return jnp.zeros((slots, FIRST_ITERATION + self.loops), "uint32")
 
 
 def _block(records: list[_Fresh], loops: int) -> Any:
@@ -152,26 +177,23 @@ def _block(records: list[_Fresh], loops: int) -> Any:
     return jnp.stack([runs, made, *(jnp.broadcast_to(each, made.shape) for each in columns)], axis=1)
 
 
-def constants_of(plan: Plan[BirthSlot]) -> dict[Var, Any]:
+def constants_of(plan: Plan) -> dict[Var, Any]:
     """The floating constants and bad literals of a program and of the functions that it calls."""
-    pairs = zip(plan.variables, plan.constants, strict=True)
-    found = {variable: value for variable, value in pairs if is_floating(aval_of(variable))}
-    for step in plan.steps:
-        for inner in step.inner:
-            found |= constants_of(inner)
-    return found
+    found: dict[Var, Any] = {}
+    for each in plan.every_plan():
+        found.update(zip(each.variables, each.constants, strict=True))
+    return {variable: value for variable, value in found.items() if is_floating(aval_of(variable))}
 
 
-def users_of(plan: Plan[BirthSlot]) -> dict[Var, Site]:
+def users_of(plan: Plan) -> dict[Var, Site]:
     """The first operation that uses each variable that is one of `constants_of`."""
     found: dict[Var, Site] = {}
-    here = set(plan.variables)
-    for step in plan.steps:
-        for atom in step.equation.invars:
-            if isinstance(atom, Var) and atom in here:
-                found.setdefault(atom, step.site)
-        for inner in step.inner:
-            found = users_of(inner) | found
+    for each in plan.every_plan():
+        here = set(each.variables)
+        for step in each.steps:
+            for atom in step.equation.invars:
+                if isinstance(atom, Var) and atom in here:
+                    found.setdefault(atom, step.site)
     return found
 
 
@@ -195,101 +217,105 @@ def common_integers(slots: Iterable[BirthSlot]) -> DType:
     return np.dtype("int64" if wide else "int32")
 
 
-class Target(NamedTuple):
-    """What `tracing_one` follows.
+@dataclass(frozen=True, eq=False)
+class Following(TwoLanes):
+    """Follows the bad values of one operation, or of one source.
+
+    The first lane is as always. In the second, each bad value that comes from outside or is made of finite values is
+    replaced by a finite one, except those of the target, which are those of the first lane. Bad results of the second
+    lane therefore come from the target alone.
+
+    A record is an integer[operands + 1, RANGE]: the ranges of the floating operands of the target in its first bad run,
+    and the numbers of NaNs and infinities that it made.
 
     Args:
-        index: the index of the operation among the slots, or of a source, as in `Sources`.
-        first: uint32[loops]: the iterations of its first bad run.
-    """
-
-    index: Any
-    first: Any
-
-
-class Sources(NamedTuple):
-    """The constants that bad values can come from.
-
-    Args:
-        named: the index of each source, as a target has it.
-        kept: constants that are never replaced.
-    """
-
-    named: Mapping[Var, int]
-    kept: Collection[Var]
-
-
-def tracing_one(
-    candidates: Mapping[BirthSlot, int], integers: DType, target: Target, sources: Sources
-) -> Instrument[BirthSlot, Any]:
-    """Follow the bad values of one operation, or of one source.
-
-    The program runs in two lanes. The first is as always. In the second, each bad value that comes from outside or is
-    made of finite values is replaced by a finite one, except those of the target, which are those of the first lane.
-    Bad results of the second lane therefore come from the target alone.
-
-    Args:
-        candidates: the slots that the target can be, and their indices.
+        slots: the operations, by the numbers of their steps.
+        candidates: the indices of the slots that the target can be, by the numbers of their steps.
         integers: the integers for ranges.
-        target: what is followed.
-        sources: the constants.
-
-    The record is an integer[operands + 1, RANGE]: the ranges of the floating operands of the target in its first bad
-    run, and the numbers of NaNs and infinities that it made.
+        target: what is followed: the index of a slot, or of a source.
+        first: uint32[loops]: the iterations of the first bad run of the target.
+        sources: the indices of the constants that bad values can come from.
+        iterations: the iteration of each loop around what runs.
     """
-    size = rows_of(candidates)
 
-    def measure(
-        slots: tuple[BirthSlot, ...], equation: JaxprEqn, operands: Sequence[Lanes], results: Sequence[Lanes],
-        iterations: tuple[Any, ...],
-    ) -> tuple[Sequence[Lanes], list[Any]]:  # fmt: skip
-        (slot,) = slots
-        given, clean = _floating(equation, operands, 0), _floating(equation, operands, 1)
-        is_target = target.index == np.int32(candidates[slot]) if slot in candidates else None
-        changed, made = [*results], []
-        for place, result in enumerate(results):
-            if not is_floating(result[0]):
+    slots: Mapping[int, BirthSlot]
+    candidates: Mapping[int, int]
+    integers: DType
+    target: Any
+    first: Any
+    sources: Mapping[Var, int]
+    iterations: tuple[Any, ...] = ()
+
+    def in_iteration(self, index: Any) -> Following:
+        """The same instrument inside of a loop."""
+        return replace(self, iterations=(*self.iterations, index))
+
+    def constant(self, variable: Var, value: Any) -> Lanes:
+        """A constant: in the second lane it is bad only if it is the target."""
+        if variable not in self.sources:
+            return value, value
+        return source_lanes(value, self.sources[variable], self.target)
+
+    def run(self, step: Step, operands: Sequence[Lanes]) -> Outcome[Lanes]:
+        """Run a step in both lanes, and replace the bad values that it made in the second."""
+        results, records = super().run(step, operands)
+        if step.number not in self.slots:
+            return results, records
+        equation = step.site.equation
+        given, clean = (_floating(equation, [lanes[lane] for lanes in operands]) for lane in (0, 1))
+        is_target = None
+        if step.number in self.candidates:
+            is_target = self.target == np.int32(self.candidates[step.number])
+        made: list[Any] = []
+        for place, (first, second) in enumerate(results):
+            if not is_floating(first):
                 continue
-            _, roots = born(equation, clean, result[1])
-            kept = replaced(result[1], roots)
+            kept = replaced(second, born(equation, clean, second)[1])
             if is_target is not None:
-                made.append(born(equation, given, result[0])[0])
-                kept = lax.select((made[-1] != np.uint32(0)) & is_target, result[0], kept)
-            changed[place] = result[0], kept
+                made.append(born(equation, given, first)[0])
+                kept = lax.select((made[-1] != np.uint32(0)) & is_target, first, kept)
+            results[place] = first, kept
         if is_target is None:
-            return changed, []
-        is_first = is_target
-        for place, iteration in enumerate(iterations):
-            is_first &= target.first[place] == jnp.asarray(iteration, "uint32")
+            return results, {}
+        for place, iteration in enumerate(self.iterations):
+            is_target &= self.first[place] == jnp.asarray(iteration, "uint32")
+        return results, {step.number: self._ranges_if(is_target, made, given)}
+
+    def _ranges_if(self, is_first: Any, made: Sequence[Any], operands: Sequence[Any]) -> Any:
+        """The record of one run of a candidate, which is zero unless it is the first bad run of the target."""
 
         def ranges() -> Any:
             numbers = [sum((count(each == code) for each in made), np.uint32(0)) for code in (BAD | NAN, BAD)]
-            last = jnp.stack([lax.convert_element_type(number, integers) for number in numbers])
-            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, integers) for value in given)]
-            rest = [jnp.zeros(RANGE, integers)] * (size - len(rows))
-            return on_each_device(jnp.stack([*rows, *rest]))
+            last = jnp.stack([lax.convert_element_type(number, self.integers) for number in numbers])
+            rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, self.integers) for value in operands)]
+            missing = self._nothing().shape[0] - len(rows)
+            return on_each_device(jnp.stack([*rows, *[jnp.zeros(RANGE, self.integers)] * missing]))
 
-        def nothing() -> Any:
-            return on_each_device(empty(())[0])
+        return lax.cond(is_first, ranges, lambda: on_each_device(self._nothing()))
 
-        return changed, [lax.cond(is_first, ranges, nothing)]
+    def packed(self, records: Records) -> Records:
+        """The records as one: at most one of them is not zero."""
+        return {min(records): functools.reduce(lax.bitwise_or, records.values())} if records else {}
 
-    def packed(records: list[Any]) -> list[Any]:
-        return [functools.reduce(lax.bitwise_or, [empty(())[0], *records])]  # at most one of them is not zero
+    def joined(self, earlier: Any, later: Any) -> Any:
+        """The one that is not zero."""
+        return lax.bitwise_or(earlier, later)
 
-    def lanes(variable: Var, value: Any) -> Lanes:
-        if variable in sources.kept or not is_floating(aval_of(variable)):
-            return value, value
-        return source_lanes(value, sources.named[variable], target.index)
+    def empty(self, plan: Plan) -> Records:
+        """The record of operations that did not run."""
+        numbers = [step.number for step in plan.every_step() if step.number in self.candidates]
+        return {min(numbers): self._nothing()} if numbers else {}
 
-    def empty(_: Sequence[BirthSlot]) -> list[Any]:
-        return [jnp.zeros((size, RANGE), integers)]
+    def ranges(self, records: Records) -> Any:
+        """The packed record of the whole program."""
+        return next(iter(self.packed(records).values()), self._nothing())
 
-    return Instrument(NAME, birth_slots, measure, empty, lax.bitwise_or, packed, 2, lanes, is_bad_literal)
+    def _nothing(self) -> Any:
+        return jnp.zeros((rows_of(self.slots[number] for number in self.candidates), RANGE), self.integers)
 
 
 def rows_of(candidates: Iterable[BirthSlot]) -> int:
-    """The number of rows of the records of `tracing_one`."""
+    """The number of rows of the records of `Following`."""
     return 1 + max((len(slot.operands) for slot in candidates), default=0)
 
 

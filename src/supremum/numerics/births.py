@@ -60,7 +60,7 @@ class Found(NamedTuple):
     """What the first run found. Each first axis is that of the devices of a `shard_map`.
 
     Args:
-        records: uint32[1, slots, 2 + loops]; see `finding`.
+        records: uint32[1, slots, 2 + loops]; see `Finding`.
         sources: uint32[1, sources, 2]: the numbers of NaNs and infinities in each source.
         outputs: uint32[1, 2]: those in the results.
     """
@@ -76,7 +76,7 @@ class Fates(NamedTuple):
     Args:
         reached: uint32[1, followed]: other than 0 if its bad values reach the results.
         ranges: integer[1, followed, operands + 1, RANGE]: what it made and the ranges of its operands; see
-            `tracing_one`.
+            `Following`.
     """
 
     reached: Any

@@ -8,8 +8,7 @@ from typing import Any
 from jax.extend.core import Literal
 
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import loop_operands
-from supremum.numerics.plain_runs import CALLED, Plan, Step
+from supremum.jaxprs import CALLED, Plan, Step, loop_operands
 
 _PRODUCTS = frozenset({p.dot_general_p.name, p.conv_general_dilated_p.name})
 
@@ -23,18 +22,14 @@ class Dataflow:
 
     def __init__(self, plan: Plan) -> None:
         self._makers: dict[Any, tuple[Plan, Step, int]] = {}
-        self._callers: dict[int, tuple[Plan, Step, Plan]] = {}
+        self._callers: dict[int, tuple[Plan, Step]] = {}
         self._plan_of: dict[int, Plan] = {}
-        self._add(plan)
-
-    def _add(self, plan: Plan) -> None:
-        for step in plan.steps:
-            self._plan_of[step.number] = plan
-            for index, var in enumerate(step.equation.outvars):
-                self._makers[id(plan), var] = plan, step, index
-            for inner in step.inner:
-                self._callers[id(inner)] = plan, step, inner
-                self._add(inner)
+        for each in plan.every_plan():
+            for step in each.steps:
+                self._plan_of[step.number] = each
+                self._callers |= {id(inner): (each, step) for inner in step.inner}
+                for index, var in enumerate(step.equation.outvars):
+                    self._makers[id(each), var] = each, step, index
 
     def accumulates(self, step: Step) -> bool:
         """Whether a step adds to a value that a `scan` carries from iteration to iteration."""
@@ -43,10 +38,10 @@ class Dataflow:
         if caller is None or caller[1].name != p.scan_p.name:
             return False
         loop = loop_operands(caller[1].equation)
-        carried = plan.jaxpr.invars[loop.constants : loop.constants + loop.carries]
+        carried = plan.operands[loop.constants : loop.constants + loop.carries]
         return any(
             carry in step.equation.invars and result in step.equation.outvars
-            for carry, result in zip(carried, plan.jaxpr.outvars, strict=False)
+            for carry, result in zip(carried, plan.results, strict=False)
         )
 
     def relative_error(self, step: Step, known: Mapping[int, float], index: int | None = None) -> float:
@@ -72,17 +67,17 @@ class Dataflow:
         if step.number in known:
             return known[step.number]
         if step.inner:
-            places = [(inner, inner.jaxpr.outvars[index]) for inner in step.inner if index < len(inner.jaxpr.outvars)]
+            places = [(inner, inner.results[index]) for inner in step.inner if index < len(inner.results)]
         else:
             places = [(plan, each) for each in step.equation.invars]
         return max((self._of_atom(*each, known, seen) for each in places), default=0.0)
 
     def _outside(self, plan: Plan, var: Any) -> Iterator[tuple[Plan, Any]]:
         """Where the value of an operand of a called function comes from."""
-        if id(plan) not in self._callers or var not in plan.jaxpr.invars:
+        if id(plan) not in self._callers or var not in plan.operands:
             return
-        outer, caller, _ = self._callers[id(plan)]
-        index = plan.jaxpr.invars.index(var)
+        outer, caller = self._callers[id(plan)]
+        index = plan.operands.index(var)
         if caller.name in CALLED:
             yield outer, caller.equation.invars[index]
         elif caller.name == p.cond_p.name:
@@ -91,7 +86,7 @@ class Dataflow:
             yield outer, caller.equation.invars[index]
             loop = loop_operands(caller.equation)
             if loop.constants <= index < loop.constants + loop.carries:
-                yield plan, plan.jaxpr.outvars[index - loop.constants]
+                yield plan, plan.results[index - loop.constants]
 
     def feeding(self, step: Step) -> set[int]:
         """The numbers of a step and of those whose results flow into it, back to the last products."""

@@ -10,11 +10,10 @@ from enum import StrEnum
 import numpy as np
 
 from supremum.formats import DType, as_format
-from supremum.jaxprs import aval_of
+from supremum.jaxprs import Step, aval_of
 from supremum.numerics.attributing import Found
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.error_tallies import ADDITIONS, Fact, Share
-from supremum.numerics.plain_runs import Step
 from supremum.numerics.widening import KERNELS, component, is_floating
 
 _AMPLIFIES = 8.0

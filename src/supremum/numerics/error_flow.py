@@ -8,66 +8,127 @@ of the result: the inner product of its own errors with the derivative of the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from jax.extend.core import Literal
+from jax.extend.core import Literal, Var
 
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import loop_operands
-from supremum.numerics import error_tallies, plain_runs
+from supremum.jaxprs import Instrument, Outcome, Plan, Step, enter, interpret
+from supremum.numerics import error_tallies
 from supremum.numerics.error_tallies import Fact, Facts, Probes, has_row, no_facts, probed
 from supremum.numerics.operation_errors import run_alone
 from supremum.numerics.paired_values import Pair, difference, full, is_key
-from supremum.numerics.plain_runs import CALLED, Plan, Step, kept_where
+from supremum.numerics.plain_runs import PlainRun, in_float64
 from supremum.numerics.widening import is_floating, literal_value
 
 
-def evaluate(
-    plan: Plan, operands: Sequence[Pair], probes: Probes, *, local_only: bool = False
-) -> tuple[list[Pair], Facts]:
-    """Run a function narrow and in float64.
+class LocalErrors(Instrument[Pair]):
+    """Runs a program narrow, and records only the operations' own errors.
+
+    The reference and the errors that flow in are left out: each result is given as if it were the same in both runs.
+    """
+
+    def constant(self, variable: Var, value: Any) -> Pair:
+        """A constant, the same in both runs."""
+        del variable
+        return Pair(value)
+
+    def literal(self, literal: Literal) -> Pair:
+        """A literal, the same in both runs."""
+        return Pair(literal_value(literal))
+
+    def decider(self, value: Pair) -> Any:
+        """The value of the narrow run."""
+        return value.narrow
+
+    def run(self, step: Step, operands: Sequence[Pair]) -> Outcome[Pair]:
+        """Run a step narrow and in float64 on the same operands."""
+        if step.inner:
+            return enter(step, operands, self)
+        return run_alone(step, operands, {}, local_only=True)
+
+    def empty(self, plan: Plan) -> Facts:
+        """The facts of operations that did not run."""
+        return no_facts(plan)
+
+    def joined(self, earlier: Any, later: Any) -> Any:
+        """The sums of facts."""
+        return earlier + later
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorFlow(LocalErrors):
+    """Runs a program narrow and in float64.
 
     Args:
-        plan: the function.
-        operands: its operands.
         probes: the probes.
-        local_only: whether to leave out the reference and the errors that flow in: only the operations' own errors are
-            known then, and each result is given as if it were the same in both runs.
-
-    Returns:
-        The results, and the facts of the steps in the function.
     """
-    values: dict[Any, Pair] = {
-        var: Pair(value) for var, value in zip(plan.jaxpr.constvars, plan.constants, strict=False)
-    }
-    values.update(zip(plan.jaxpr.invars, operands, strict=True))
-    facts: Facts = {}
 
-    def read(atom: Any) -> Pair:
-        return Pair(literal_value(atom)) if isinstance(atom, Literal) else values[atom]
+    probes: Probes
 
-    for step in plan.steps:
-        given = [read(atom) for atom in step.equation.invars]
-        runner = _RUNNERS.get(step.name)
-        if runner is None:
-            results, found = run_alone(plan, step, given, probes, local_only=local_only)
-        else:
-            results, found = runner(step, given, probes, local_only=local_only)
-        facts |= found
-        values.update(zip(step.equation.outvars, results, strict=True))
-    return [read(atom) for atom in plan.jaxpr.outvars], facts
+    def run(self, step: Step, operands: Sequence[Pair]) -> Outcome[Pair]:
+        """Run a step in both runs. Both runs of a `while` end when they do, and so run apart."""
+        if step.name == p.while_p.name:
+            return self._run_apart(step, operands)
+        if step.name == p.cond_p.name:
+            return self._run_cond(step, operands)
+        if step.name == p.remat_p.name:
+            return jax.checkpoint(partial(interpret, step.inner[0], instrument=self))(list(operands))
+        if step.name == p.scan_p.name and not parameter(step.equation, "length"):
+            return enter(step, operands, self)[0], {}  # nothing in it runs
+        if step.inner:
+            return enter(step, operands, self)
+        return run_alone(step, operands, self.probes, local_only=False)
+
+    def carried(self, start: list[Pair], following: Callable[..., list[Pair]]) -> Callable[[list[Pair]], list[Pair]]:
+        """Give each value all of its parts."""
+        del start, following
+        return _full
+
+    def merged(self, branches: Sequence[Callable[[], list[Pair]]]) -> Callable[[list[Pair]], list[Pair]]:
+        """Give each value all of its parts."""
+        del branches
+        return _full
+
+    def _run_cond(self, step: Step, operands: Sequence[Pair]) -> Outcome[Pair]:
+        """Run a branch in both runs; where they choose different branches, run each of them apart."""
+        index = operands[0]
+        nothing = {step.number: jnp.zeros(len(Fact))} if has_row(step) else {}
+
+        def together(given: list[Pair]) -> Outcome[Pair]:
+            results, facts = enter(step, given, self)
+            return results, nothing | facts
+
+        def apart(given: list[Pair]) -> Outcome[Pair]:
+            results, facts = self._run_apart(step, given)
+            return _full(results), nothing | facts
+
+        if index.wide is None:
+            return together(list(operands))
+        return lax.cond(index.narrow == index.wide, together, apart, list(operands))
+
+    def _run_apart(self, step: Step, operands: Sequence[Pair]) -> Outcome[Pair]:
+        """Run a step once narrow and once in float64: the errors of its results are known only as their difference."""
+        given = [lax.stop_gradient(each.narrow) for each in operands]
+        results, facts = enter(step, list(map(Pair, given)), LocalErrors())
+        wide = [lax.stop_gradient(each.reference) for each in operands]
+        references, _ = enter(step, wide, PlainRun(in_float64))
+        pairs, own = _measured(step, [each.narrow for each in results], references, self.probes)
+        return pairs, facts | own
 
 
-def _measured(
-    step: Step, results: Sequence[Any], references: Sequence[Any], probes: Probes
-) -> tuple[list[Pair], Facts]:
+def _full(pairs: list[Pair]) -> list[Pair]:
+    return list(map(full, pairs))
+
+
+def _measured(step: Step, results: Sequence[Any], references: Sequence[Any], probes: Probes) -> Outcome[Pair]:
     """Results whose errors are known only as the difference of both runs: those of loops and decisions."""
     pairs: list[Pair] = []
     gaps: list[Any] = []
@@ -82,129 +143,3 @@ def _measured(
         gaps.append(gap)
     jumps = [None if gap is None else lax.full_like(gap, True, bool) for gap in gaps]
     return pairs, error_tallies.facts_of(step, (), results, references, gaps, jumps, pairs)
-
-
-def _sum(left: Facts, right: Facts) -> Facts:
-    return {number: total + right[number] if number in right else total for number, total in left.items()}
-
-
-def _run_call(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
-    """Run a called function in place; rules for derivatives do not count, because errors flow through its values."""
-    return evaluate(step.inner[0], operands, probes, local_only=local_only)
-
-
-def _run_remat(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
-    def run(values: list[Pair], probes: Probes) -> tuple[list[Pair], Facts]:
-        return evaluate(step.inner[0], values, probes, local_only=local_only)
-
-    return jax.checkpoint(run)(list(operands), _within(step, probes))
-
-
-def _within(step: Step, probes: Probes) -> dict[int, Any]:
-    return {
-        each.number: probes[each.number] for plan in step.inner for each in plan.every_step() if each.number in probes
-    }
-
-
-def _run_scan(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
-    (body,), loop = step.inner, loop_operands(step.equation)
-    constants = list(operands[: loop.constants])
-
-    def filled(pair: Pair) -> Pair:
-        return Pair(pair.narrow) if local_only else full(pair)
-
-    def iterate(state: tuple[list[Pair], Facts], slices: list[Pair]) -> Any:
-        carry, facts = state
-        results, found = evaluate(body, [*constants, *carry, *slices], probes, local_only=local_only)
-        return (list(map(filled, results[: loop.carries])), _sum(facts, found)), results[loop.carries :]
-
-    start = list(map(filled, operands[loop.constants : loop.constants + loop.carries]))
-    if not parameter(step.equation, "length"):
-        return [*start, *map(Pair, plain_runs.empty_outputs(step))], {}
-    options = {name: parameter(step.equation, name) for name in ("length", "reverse", "unroll")}
-    stacked = list(operands[loop.constants + loop.carries :])
-    (carry, facts), outputs = lax.scan(iterate, (start, no_facts([body])), stacked, **options)
-    return [*carry, *outputs], facts
-
-
-def _narrow_while(step: Step, operands: Sequence[Any]) -> tuple[list[Any], Facts]:
-    (condition, body), loop = step.inner, loop_operands(step.equation)
-    of_condition, constants = operands[: loop.condition], operands[loop.condition : loop.first_carry]
-
-    def asked(carry: Sequence[Any]) -> tuple[Any, Facts]:
-        (going_on,), found = evaluate(condition, list(map(Pair, [*of_condition, *carry])), {}, local_only=True)
-        return going_on.narrow, found
-
-    def iterate(state: Any) -> Any:
-        going_on, carry, facts = state
-        pairs, found = evaluate(body, list(map(Pair, [*constants, *carry])), {}, local_only=True)
-        results = [each.narrow for each in pairs]
-        if going_on.ndim:
-            results = [kept_where(going_on, new, old) for new, old in zip(results, carry, strict=True)]
-        next_going_on, found_asking = asked(results)
-        return next_going_on, results, _sum(facts, {**found, **found_asking})
-
-    start = [jnp.asarray(each) if is_floating(each) else each for each in operands[loop.first_carry :]]
-    going_on, found = asked(start)
-    facts = _sum(no_facts([condition, body]), found)
-    _, carry, facts = lax.while_loop(lambda state: state[0].any(), iterate, (going_on, start, facts))
-    return carry, facts
-
-
-def _run_while(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
-    results, facts = _narrow_while(step, [lax.stop_gradient(each.narrow) for each in operands])
-    if local_only:
-        return list(map(Pair, results)), facts
-    wide = [lax.stop_gradient(each.reference) for each in operands]
-    references = plain_runs.run_step(step, wide, plain_runs.in_float64)
-    pairs, own = _measured(step, results, references, probes)
-    return pairs, {**facts, **own}
-
-
-def _run_cond(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
-    index, *given = operands
-    nothing = no_facts(step.inner)
-    if not local_only and has_row(step):
-        nothing[step.number] = jnp.zeros(len(Fact))
-
-    def together(plan: Plan) -> Callable[..., Any]:
-        def run(values: list[Pair], probes: Probes) -> Any:
-            results, found = evaluate(plan, values, probes, local_only=local_only)
-            return (results if local_only else list(map(full, results))), {**nothing, **found}
-
-        return run
-
-    def apart(values: list[Pair], probes: Probes) -> Any:
-        narrow = [Pair(lax.stop_gradient(each.narrow)) for each in values]
-        branches = [partial(_narrow_results, plan, nothing=nothing) for plan in step.inner]
-        results, facts = lax.switch(index.narrow, branches, narrow)
-        wide = [lax.stop_gradient(each.reference) for each in (index, *values)]
-        references = plain_runs.run_step(step, wide, plain_runs.in_float64)
-        pairs, own = _measured(step, results, references, probes)
-        return list(map(full, pairs)), {**facts, **own}
-
-    branches = list(map(together, step.inner))
-    chosen = index.narrow
-    if not local_only and index.wide is not None:
-        chosen = jnp.where(index.narrow == index.wide, _clipped(index.narrow, len(branches)), len(branches))
-        branches.append(apart)
-    known = {**_within(step, probes), **({step.number: probes[step.number]} if step.number in probes else {})}
-    return lax.switch(chosen, branches, list(given), known)
-
-
-def _clipped(index: Any, branches: int) -> Any:
-    return jnp.clip(index.astype(np.int32), 0, branches - 1)
-
-
-def _narrow_results(plan: Plan, values: Sequence[Pair], nothing: Facts) -> Any:
-    results, found = evaluate(plan, values, {}, local_only=True)
-    return [each.narrow for each in results], {**nothing, **found}
-
-
-_RUNNERS: Mapping[str, Callable[..., tuple[list[Pair], Facts]]] = {
-    **dict.fromkeys(CALLED, _run_call),
-    p.remat_p.name: _run_remat,
-    p.scan_p.name: _run_scan,
-    p.while_p.name: _run_while,
-    p.cond_p.name: _run_cond,
-}

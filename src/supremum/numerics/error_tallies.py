@@ -12,9 +12,8 @@ import numpy as np
 from jax import lax
 
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import aval_of
+from supremum.jaxprs import CALLED, Plan, Step, aval_of
 from supremum.numerics.paired_values import Pair, magnitude, where_finite
-from supremum.numerics.plain_runs import CALLED, Plan, Step
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
 ADDITIONS: Final = frozenset({"add", "add_any", "sub"})
@@ -54,7 +53,7 @@ Probes: TypeAlias = Mapping[int, Any]
 def has_row(step: Step) -> bool:
     """Whether a step has errors of its own."""
     entered = step.name in CALLED or step.name == p.scan_p.name
-    return step.used and not entered and any(is_floating(aval_of(var)) for var in step.equation.outvars)
+    return step.site.used and not entered and any(is_floating(aval_of(var)) for var in step.equation.outvars)
 
 
 def probes_of(plan: Plan) -> dict[int, Any]:
@@ -150,6 +149,6 @@ def facts_of(
     return {step.number: jnp.asarray(sums)}
 
 
-def no_facts(plans: Sequence[Plan]) -> Facts:
-    """The facts of the steps of some plans before they run."""
-    return {step.number: jnp.zeros(len(Fact)) for plan in plans for step in plan.every_step() if has_row(step)}
+def no_facts(plan: Plan) -> Facts:
+    """The facts of the steps of a plan before it runs."""
+    return {step.number: jnp.zeros(len(Fact)) for step in plan.every_step() if has_row(step)}

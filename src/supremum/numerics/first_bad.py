@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from typing import Any
@@ -17,29 +17,29 @@ from jax.extend.core import Var
 
 from supremum.argument_checks import function
 from supremum.errors import ArgumentError
-from supremum.jaxprs import TracedCall, aval_of
+from supremum.jaxprs import Plan, TracedCall, aval_of, interpret, on_each_device
 from supremum.numerics.bad_values import RANGE
 from supremum.numerics.birth_records import (
     FIRST_ITERATION,
     NAME,
     RUNS,
     BirthSlot,
-    Sources,
-    Target,
+    Finding,
+    Following,
+    birth_slots,
     common_integers,
     constants_of,
     count_bad,
-    finding,
+    is_bad_literal,
     is_neutral,
-    loops_of,
     rows_of,
     source_lanes,
-    tracing_one,
     users_of,
 )  # fmt: skip
 from supremum.numerics.births import Births, Fates, Found, SourceSlot
 from supremum.numerics.calls import checked_call
-from supremum.numerics.instrumented import Plan, evaluate, is_floating, on_each_device, plan_of
+from supremum.numerics.plans import measured_plan
+from supremum.numerics.widening import is_floating
 
 
 def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., Births]:
@@ -84,9 +84,10 @@ def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., Births]:
 
 
 def _found(fn: Callable[..., Any], call: TracedCall) -> Births:
-    plan = plan_of(call.program, finding(0))
-    slots = plan.slots
-    instrument = finding(loops_of(slots))
+    plan = measured_plan(call.program, NAME, is_bad_literal)
+    slots = birth_slots(plan)
+    plan = plan.entering_for(slots)
+    instrument = Finding(slots, max((len(slot.loops) for slot in slots.values()), default=0))
     users = users_of(plan)
     neutral = {var for var, value in constants_of(plan).items() if is_neutral(users.get(var), value)}
     named = [var for var in constants_of(plan) if var not in neutral]
@@ -96,14 +97,12 @@ def _found(fn: Callable[..., Any], call: TracedCall) -> Births:
     @jax.custom_jvp
     def find(constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], Found]:
         here = plan.with_constants(constants)
-        lanes, items = evaluate(here, [(value,) for value in operands], instrument)
-        (records,) = instrument.packed(items)
-        results = [value for (value,) in lanes]
+        results, records = interpret(here, operands, instrument)
         values = constants_of(here)
         given = [*_only_floating(operands), *(jnp.asarray(values[variable]) for variable in named)]
         counts = [count_bad([value]) for value in given]
         sources = jnp.stack(counts) if counts else jnp.zeros((0, 2), "uint32")
-        return results, Found(records[None], sources[None], count_bad(_only_floating(results))[None])
+        return results, Found(instrument.table(records)[None], sources[None], count_bad(_only_floating(results))[None])
 
     @find.defjvp
     def refuse(*_: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
@@ -116,9 +115,9 @@ def _found(fn: Callable[..., Any], call: TracedCall) -> Births:
         results, records = jax.jit(find)(plan.constants, call.arrays)
         fates, candidates = None, _candidates(records)
         if candidates != ():
-            follow = jax.jit(partial(_fates, plan, candidates, named, neutral))
+            follow = jax.jit(partial(_fates, plan, slots, candidates, named))
             fates = follow(plan.constants, call.arrays, records)
-    return Births(call.put_back(results), records, fates, slots, source_slots, candidates)
+    return Births(call.put_back(results), records, fates, tuple(slots.values()), source_slots, candidates)
 
 
 def _candidates(found: Found) -> tuple[int, ...] | None:
@@ -154,10 +153,10 @@ def _name_of(path: tuple[Any, ...], names: list[str]) -> str:
 
 
 def _fates(
-    plan: Plan[BirthSlot],
+    plan: Plan,
+    slots: Mapping[int, BirthSlot],
     chosen: tuple[int, ...] | None,
     named: Sequence[Var],
-    neutral: Collection[Var],
     constants: tuple[Any, ...],
     operands: list[Any],
     found: Found,
@@ -166,36 +165,37 @@ def _fates(
 
     Args:
         plan: the program.
+        slots: the operations.
         chosen: the indices of the operations and sources that made bad values; None for all.
         named: the constants that are sources.
-        neutral: the other constants.
         constants: the values of the constants of the program.
         operands: its operands.
         found: what the first run found.
     """
-    here, slots = plan.with_constants(constants), plan.slots
+    here = plan.with_constants(constants)
     inputs = sum(map(is_floating, operands))
     first_source = len(slots)
     if chosen is None:
         chosen = tuple(range(first_source + inputs + len(named)))
-    candidates = {slots[index]: index for index in chosen if index < first_source}
-    integers, shape = common_integers(candidates), (rows_of(candidates), RANGE)
-    sources = Sources({variable: first_source + inputs + place for place, variable in enumerate(named)}, neutral)
+    numbers = list(slots)
+    candidates = {numbers[index]: index for index in chosen if index < first_source}
+    operations = [slots[number] for number in candidates]
+    integers, shape = common_integers(operations), (rows_of(operations), RANGE)
+    sources = {variable: first_source + inputs + place for place, variable in enumerate(named)}
     records, given = found.records[0], found.sources[0]
     occurred = jnp.concatenate([records[:, RUNS] != np.uint32(0), (given != np.uint32(0)).any(axis=1)])
     firsts = jnp.pad(records[:, FIRST_ITERATION:], ((0, given.shape[0]), (0, 0)))
 
     def follow(index: Any) -> tuple[Any, Any]:
-        instrument = tracing_one(candidates, integers, Target(index, firsts[index]), sources)
+        instrument = Following(slots, candidates, integers, index, firsts[index], sources)
         lanes: list[tuple[Any, ...]] = []
         place = first_source
         for value in operands:
             lanes.append(source_lanes(value, place, index) if is_floating(value) else (value, value))
             place += is_floating(value)
-        results, items = evaluate(here, lanes, instrument)
-        (ranges,) = instrument.packed(items)
+        results, made = interpret(here, lanes, instrument)
         reached = lax.reduce_max(count_bad(_only_floating([each[1] for each in results])), (0,))
-        return on_each_device((reached, ranges))
+        return on_each_device((reached, instrument.ranges(made)))
 
     def fate(index: Any) -> tuple[Any, Any]:
         def nothing() -> tuple[Any, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, Var
 
 from supremum.formats import Format
-from supremum.jaxprs import Site, aval_of, is_backward, scopes_of
-from supremum.numerics.instrumented import Instrument, Lanes, evaluate, is_floating, plan_of
+from supremum.jaxprs import Site, aval_of, interpret, is_backward, plan_of, scopes_of
 from supremum.numerics.named_tallies import NamedTallies, row_of
-from supremum.numerics.tallied_results import Slot
-from supremum.numerics.tallies import Tally, added, counted_format, empty, measure, questions_of
+from supremum.numerics.tallied_results import Counting, slots_of
 
 NAMED = "name"
 """The primitive that `jax.ad_checkpoint.checkpoint_name` binds; its parameter `name` is the name."""
@@ -87,28 +85,10 @@ def observe(
     Returns:
         The results of the program, and the tallies.
     """
-    instrument = _counting(formats, choose)
-    plan = plan_of(program, instrument)
-    results, tallies = evaluate(plan, [(operand,) for operand in operands], instrument)
-    avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in plan.slots]
-    rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(plan.slots, avals, strict=True)]
-    return [result for (result,) in results], NamedTallies(tallies, rows)
-
-
-def _counting(formats: tuple[Format, ...], choose: Callable[[Site], Iterable[int]]) -> Instrument[Slot, Tally]:
-    def slots(site: Site) -> Iterator[Slot]:
-        for index in choose(site):
-            aval = aval_of(site.equation.outvars[index])
-            if is_floating(aval):
-                source = counted_format(aval.dtype)
-                yield Slot(site, index, source, questions_of(source, formats))
-
-    def tallies(
-        slots: tuple[Slot, ...], _: JaxprEqn, __: Sequence[Lanes], results: Sequence[Lanes], ___: tuple[Any, ...]
-    ) -> tuple[Sequence[Lanes], list[Tally]]:
-        return results, [measure(results[slot.result][0], slot.source, slot.questions) for slot in slots]
-
-    def nothing(slots: Sequence[Slot]) -> list[Tally]:
-        return [empty(slot.source, slot.questions) for slot in slots]
-
-    return Instrument("watch", slots, tallies, nothing, added, everywhere=True)
+    plan = plan_of(program)
+    slots = slots_of(plan.every_step(), formats, choose=choose)
+    counting = Counting(slots)
+    results, records = interpret(plan.entering_for({slot.number for slot in slots}), operands, counting)
+    avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in slots]
+    rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(slots, avals, strict=True)]
+    return results, NamedTallies(counting.in_order(records), rows)

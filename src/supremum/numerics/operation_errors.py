@@ -13,11 +13,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from supremum.jaxprs import Step
 from supremum.numerics import error_tallies
 from supremum.numerics.error_tallies import Facts, Probes, absorbed_of, probed
 from supremum.numerics.paired_values import Pair, difference
-from supremum.numerics.plain_runs import Plan, Step
-from supremum.numerics.widening import FLOAT64, KERNELS, evaluate_as_declared, evaluate_in, is_floating
+from supremum.numerics.plain_runs import evaluate_as_declared, evaluate_in
+from supremum.numerics.widening import FLOAT64, KERNELS, is_floating
 
 MOVES: Final = frozenset(
     {"broadcast_in_dim", "concatenate", "copy", "copy_p", "dynamic_slice", "dynamic_update_slice", "gather", "name",
@@ -40,17 +41,14 @@ _STEPS: Final = frozenset({"ceil", "floor", "round", "sign"})
 """Primitives whose results jump where their operands pass a limit, and do not change between two limits."""
 
 
-def run_alone(
-    plan: Plan, step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool
-) -> tuple[list[Pair], Facts]:
+def run_alone(step: Step, operands: Sequence[Pair], probes: Probes, *, local_only: bool) -> tuple[list[Pair], Facts]:
     """Run an equation that is not entered."""
-    equation, jaxpr = step.equation, plan.jaxpr
-    narrow = [_rounded(each) for each in evaluate_as_declared(jaxpr, equation, [each.narrow for each in operands])]
+    narrow = [_rounded(each) for each in evaluate_as_declared(step, [each.narrow for each in operands])]
     is_same = local_only or all(each.wide is None for each in operands)
     is_known = step.name in _EXACT or step.name in KERNELS
     if is_same and (is_known or not any(map(is_floating, narrow))):
         return list(map(Pair, narrow)), {}
-    in_float64 = partial(evaluate_in, jaxpr, equation, dtype=FLOAT64)
+    in_float64 = partial(evaluate_in, step, dtype=FLOAT64)
     floats = [index for index, each in enumerate(operands) if is_floating(each.narrow)]
     on_narrow: Any = None if is_known else in_float64(operands=[each.narrow for each in operands])
     wide = on_narrow if is_same else in_float64(operands=[each.reference for each in operands])

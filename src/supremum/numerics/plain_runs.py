@@ -1,29 +1,30 @@
-"""Programs as plans, and running a plan in other dtypes than those that it declares.
+"""Running a program in other dtypes than those that it declares.
 
 The reference of an attribution is such a run in float64; a change that is tried is one with some operations in float32.
+The program is not traced again: a new trace under 64 bits would draw other random numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import jax
+import numpy as np
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from supremum.errors import ArgumentError
-from supremum.formats import DType
-from supremum.jax_compat import CALLS, WITH_RULE, open_jaxpr, parameter
+from supremum.formats import DType, as_format
+from supremum.jax_compat import open_jaxpr, with_constants
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Liveness, Site, aval_of, callees, line_of, loop_operands, walk
+from supremum.jaxprs import Instrument, Step, aval_of, interpret, plan_of
 from supremum.numerics.widening import (
     FLOAT64,
+    KERNELS,
+    READS_BITS,
     component,
-    evaluate_as_declared,
-    evaluate_cast,
-    evaluate_in,
     in_dtype,
     is_floating,
     literal_value,
@@ -31,96 +32,9 @@ from supremum.numerics.widening import (
 )
 from supremum.promotion import result_type
 
-CALLED: Mapping[str, str] = {name: held for name, held in {**CALLS, **WITH_RULE}.items() if name != "shard_map"}
-"""Primitives that call one function with exactly their operands, and the parameter that holds it."""
-_ENTERED: Mapping[str, tuple[str, ...]] = {
-    **{name: (held,) for name, held in CALLED.items()},
-    p.scan_p.name: ("jaxpr",),
-    p.while_p.name: ("cond_jaxpr", "body_jaxpr"),
-    p.cond_p.name: ("branches",),
-}
-_CASTS = frozenset({p.convert_element_type_p.name, p.reduce_precision_p.name})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """An equation of a plan.
-
-    Args:
-        site: the equation and its place.
-        number: its number in the whole program.
-        used: whether the results of the program depend on it.
-        inner: the plans of the functions that it calls, if it is entered.
-    """
-
-    site: Site
-    number: int
-    used: bool
-    inner: tuple[Plan, ...]
-
-    @property
-    def equation(self) -> JaxprEqn:
-        """The equation."""
-        return self.site.equation
-
-    @property
-    def name(self) -> str:
-        """The name of its primitive."""
-        return self.site.equation.primitive.name
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """A function whose equations are run one by one.
-
-    Args:
-        jaxpr: the function.
-        constants: the values of its constants.
-        steps: its equations.
-    """
-
-    jaxpr: Jaxpr
-    constants: tuple[Any, ...]
-    steps: tuple[Step, ...]
-
-    def every_step(self) -> Iterator[Step]:
-        """The equations of the function and of those that it calls; a caller comes before what it calls."""
-        for step in self.steps:
-            yield step
-            for inner in step.inner:
-                yield from inner.every_step()
-
-
-def plan_of(program: ClosedJaxpr, under: str) -> Plan:
-    """Make the plan of a program.
-
-    Args:
-        program: the program.
-        under: the name of the function, for messages.
-
-    Raises:
-        ArgumentError: for a `shard_map`.
-    """
-    sites, liveness, number = walk(program), Liveness(), iter(range(2**62))
-
-    def plan(function: Jaxpr | ClosedJaxpr) -> Plan:
-        jaxpr = open_jaxpr(function)
-        constants = tuple(function.consts) if isinstance(function, ClosedJaxpr) else ()
-        return Plan(jaxpr, constants, tuple(step(next(sites)) for _ in jaxpr.eqns))
-
-    def step(site: Site) -> Step:
-        equation, used, own = site.equation, liveness.used(site), next(number)
-        if equation.primitive.name == "shard_map":
-            raise ArgumentError(
-                f"{under} cannot look inside of a shard_map ({line_of(equation)}): use the function that it maps"
-            )
-        held = (value if isinstance(value, (tuple, list)) else (value,) for value in equation.params.values())
-        functions = [each for group in held for each in group if isinstance(each, (Jaxpr, ClosedJaxpr))]
-        plans = [(callee.parameter, plan(each)) for callee, each in zip(callees(equation), functions, strict=True)]
-        names = _ENTERED.get(equation.primitive.name, ())
-        return Step(site, own, used, tuple(made for name in names for parameter, made in plans if parameter == name))
-
-    return plan(program)
+_CASTS: Final = frozenset({p.convert_element_type_p.name, p.reduce_precision_p.name})
+_ROUNDINGS: Final = frozenset({p.reduce_precision_p.name, "stop_gradient"})
+"""Primitives that return their operand in a dtype that is wide enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,44 +58,50 @@ def in_float64(_: Step) -> DType:
     return FLOAT64
 
 
-def run(plan: Plan, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    """Run a plan. An equation whose operands are wider than it declares runs in their dtype, except for casts.
+@dataclass(frozen=True, eq=False)
+class PlainRun(Instrument[Any]):
+    """Runs a program. An equation whose operands are wider than it declares runs in their dtype, except for casts.
 
     Narrower operands, which are results of equations that round, are cast to what an equation declares.
 
     Args:
-        plan: the plan.
-        operands: the operands.
         choose: the dtypes.
     """
-    values: dict[Any, Any] = dict(zip(plan.jaxpr.constvars, plan.constants, strict=False))
-    values.update(zip(plan.jaxpr.invars, operands, strict=True))
 
-    def read(atom: Any) -> Any:
-        return literal_value(atom) if isinstance(atom, Literal) else values[atom]
+    choose: Choice
 
-    for step in plan.steps:
-        given = [read(atom) for atom in step.equation.invars]
-        runner = _RUNNERS.get(step.name)
-        results = _run_alone(plan.jaxpr, step, given, choose) if runner is None else runner(step, given, choose)
-        values.update(zip(step.equation.outvars, results, strict=True))
-    return [read(atom) for atom in plan.jaxpr.outvars]
+    def literal(self, literal: Literal) -> Any:
+        """The value of a literal, in its dtype."""
+        return literal_value(literal)
 
+    def compute(self, step: Step, operands: Sequence[Any]) -> list[Any]:
+        """Compute an equation in the dtype that is chosen for it."""
+        dtype = self.choose(step)
+        if isinstance(dtype, RoundedTo):
+            given = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
+            results = evaluate_as_declared(step, given)
+            return [_rounded(in_dtype(value, dtype.dtype)) for value in results]
+        if dtype is None and step.name in _CASTS:
+            return list(map(_rounded, step.evaluate(operands)))
+        if dtype is None:
+            actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
+            if actual is None or declared is None or result_type(actual, declared, rules="jax-x64") == declared:
+                return list(map(_rounded, evaluate_as_declared(step, operands)))
+            dtype = actual
+        return evaluate_in(step, operands, dtype)
 
-def _run_alone(jaxpr: Jaxpr, step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    dtype = choose(step)
-    if isinstance(dtype, RoundedTo):
-        given = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
-        results = evaluate_as_declared(jaxpr, step.equation, given)
-        return [_rounded(in_dtype(value, dtype.dtype)) for value in results]
-    if dtype is None and step.name in _CASTS:
-        return list(map(_rounded, evaluate_cast(jaxpr, step.equation, operands)))
-    if dtype is None:
-        actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
-        if actual is None or declared is None or result_type(actual, declared, rules="jax-x64") == declared:
-            return list(map(_rounded, evaluate_as_declared(jaxpr, step.equation, operands)))
-        dtype = actual
-    return evaluate_in(jaxpr, step.equation, operands, dtype)
+    def carried(self, start: list[Any], following: Callable[[list[Any]], list[Any]]) -> Callable[..., list[Any]]:
+        """Cast what a loop carries to the dtypes that it has after every iteration."""
+        types = _types(start)
+        while True:
+            found = _widest_of([types, _types(following(_cast_all(start, types)))])
+            if found == types:
+                return partial(_cast_all, dtypes=types)
+            types = found
+
+    def merged(self, branches: Sequence[Callable[[], list[Any]]]) -> Callable[..., list[Any]]:
+        """Cast the results of branches to the widest dtypes among them."""
+        return partial(_cast_all, dtypes=_widest_of([_types(branch()) for branch in branches]))
 
 
 def _rounded(value: Any) -> Any:
@@ -189,15 +109,11 @@ def _rounded(value: Any) -> Any:
     return lax.optimization_barrier(value) if is_floating(value) else value
 
 
-def _run_call(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    return run(step.inner[0], operands, choose)
-
-
 def _types(values: Sequence[Any]) -> list[DType | None]:
     return [component(value.dtype) if is_floating(value) else None for value in values]
 
 
-def joined(types: Sequence[Sequence[DType | None]]) -> list[DType | None]:
+def _widest_of(types: Sequence[Sequence[DType | None]]) -> list[DType | None]:
     """The widest dtype of each place."""
     return [
         None if group[0] is None else result_type(*{each for each in group if each is not None}, rules="jax-x64")
@@ -205,106 +121,78 @@ def joined(types: Sequence[Sequence[DType | None]]) -> list[DType | None]:
     ]
 
 
-def cast_all(values: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Any]:
+def _cast_all(values: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Any]:
     """Values in these dtypes; None leaves one as it is."""
     return [value if dtype is None else in_dtype(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
 
 
-def _settled(start: list[Any], once: Callable[..., Sequence[Any]], *others: Any) -> list[Any]:
-    """The first values of a loop in the dtypes that they have after every iteration."""
-    while True:
-        found = joined([_types(start), _types(jax.eval_shape(once, start, *others))])
-        if found == _types(start):
-            return start
-        start = cast_all(start, found)
+def evaluate_as_declared(step: Step, operands: Sequence[Any]) -> list[Any]:
+    """Run an equation in the dtypes that it declares.
+
+    Args:
+        step: the equation.
+        operands: the values of its operands, literals included; floating ones are cast to the declared dtypes.
+    """
+    given = [
+        in_dtype(value, component(aval_of(atom).dtype)) if is_floating(aval_of(atom)) else value
+        for value, atom in zip(operands, step.equation.invars, strict=True)
+    ]
+    return step.evaluate(given)
 
 
-def _run_scan(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    (body,), loop = step.inner, loop_operands(step.equation)
-    constants, stacked = operands[: loop.constants], list(operands[loop.constants + loop.carries :])
+def evaluate_in(step: Step, operands: Sequence[Any], dtype: DType) -> list[Any]:
+    """Run an equation in a dtype that is at least as wide as those that it declares.
 
-    def once(carry: list[Any], slices: Sequence[Any]) -> list[Any]:
-        return run(body, [*constants, *carry, *slices], choose)
+    Roundings to a narrower dtype (casts, `reduce_precision`) round to this dtype only. What reads the bits of its
+    operands, and what runs code that expects its dtypes, runs as declared; its results are then cast.
 
-    start = list(operands[loop.constants : loop.constants + loop.carries])
-    if not parameter(step.equation, "length"):
-        return [*start, *empty_outputs(step)]
-
-    def firsts(values: list[Any]) -> list[Any]:
-        return [value[0] for value in values]
-
-    def carried(carry: list[Any], slices: Sequence[Any]) -> list[Any]:
-        return once(carry, slices)[: loop.carries]
-
-    start = _settled(start, carried, jax.eval_shape(firsts, stacked))
-    types = _types(start)
-
-    def iterate(carry: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = once(carry, slices)
-        return cast_all(results[: loop.carries], types), results[loop.carries :]
-
-    options = {name: parameter(step.equation, name) for name in ("length", "reverse", "unroll")}
-    carry, outputs = lax.scan(iterate, start, stacked, **options)
-    return [*carry, *outputs]
+    Args:
+        step: the equation.
+        operands: the values of its operands, literals included.
+        dtype: the real floating dtype.
+    """
+    if step.name in READS_BITS or step.name in KERNELS:
+        return [in_dtype(value, dtype) for value in evaluate_as_declared(step, operands)]
+    given = [in_dtype(value, dtype) for value in operands]
+    if step.name in _ROUNDINGS:
+        return given[:1]
+    return step.evaluate(given, _params_in(step.equation.params, dtype))
 
 
-def empty_outputs(step: Step) -> list[Any]:
-    """The stacked outputs of a scan without iterations."""
-    avals = [aval_of(var) for var in step.equation.outvars[loop_operands(step.equation).carries :]]
-    return [lax.empty(each.shape, each.dtype) for each in avals]
+def _params_in(params: Mapping[str, Any], dtype: DType) -> dict[str, Any]:
+    return {name: _param_in(value, dtype) for name, value in params.items()}
 
 
-def _run_while(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    (condition, body), loop = step.inner, loop_operands(step.equation)
-    of_condition, constants = operands[: loop.condition], operands[loop.condition : loop.first_carry]
-
-    def once(carry: list[Any]) -> list[Any]:
-        return run(body, [*constants, *carry], choose)
-
-    start = _settled(list(operands[loop.first_carry :]), once)
-    types = _types(start)
-    batch = len(aval_of(condition.jaxpr.outvars[0]).shape)
-
-    def going_on(carry: list[Any]) -> Any:
-        return run(condition, [*of_condition, *carry], choose)[0]
-
-    def iterate(carry: list[Any]) -> list[Any]:
-        results = cast_all(once(carry), types)
-        if not batch:
-            return results
-        going = going_on(carry)
-        return [kept_where(going, new, old) for new, old in zip(results, carry, strict=True)]
-
-    return lax.while_loop(lambda carry: going_on(carry).any() if batch else going_on(carry), iterate, start)
+def _param_in(value: Any, dtype: DType) -> Any:
+    if isinstance(value, (Jaxpr, ClosedJaxpr)):
+        return _function_in(value, dtype)
+    if isinstance(value, tuple) and any(isinstance(each, (Jaxpr, ClosedJaxpr)) for each in value):
+        made = [_param_in(each, dtype) for each in value]
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+    if isinstance(value, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
+        return None
+    if isinstance(value, np.dtype) and as_format(value).is_inexact:
+        wide = result_type(component(value), dtype, rules="jax-x64")
+        return np.result_type(wide, np.complex64) if value.kind == "c" else wide
+    return value
 
 
-def kept_where(going_on: Any, new: Any, old: Any) -> Any:
-    """The carry of a loop that `vmap` made of several, each with its own condition: one that ended keeps its values."""
-    return lax.select(lax.broadcast_in_dim(going_on, new.shape, tuple(range(going_on.ndim))), new, old)
+def _function_in(function: Jaxpr | ClosedJaxpr, dtype: DType) -> Any:
+    """A function that an equation passes to its primitive, with its floating values in a dtype."""
+    plan = plan_of(function)
 
+    def run(*operands: Any) -> list[Any]:
+        results, _ = interpret(plan, operands, PlainRun(lambda _: dtype))
+        return [in_dtype(each, dtype) for each in results]
 
-def _run_cond(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    index, *given = operands
+    def type_of(var: Any) -> Any:
+        aval = aval_of(var)
+        if not is_floating(aval):
+            return aval
+        target = np.result_type(dtype, np.complex64) if aval.dtype.kind == "c" else dtype
+        return jax.ShapeDtypeStruct(aval.shape, target)
 
-    def branch(plan: Plan, types: Sequence[DType | None] | None) -> Callable[..., list[Any]]:
-        def compute(*values: Any) -> list[Any]:
-            results = run(plan, values, choose)
-            return results if types is None else cast_all(results, types)
-
-        return compute
-
-    types = joined([_types(jax.eval_shape(branch(plan, None), *given)) for plan in step.inner])
-    return lax.switch(index, [branch(plan, types) for plan in step.inner], *given)
-
-
-def run_step(step: Step, operands: Sequence[Any], choose: Choice) -> list[Any]:
-    """Run an equation that is entered."""
-    return _RUNNERS[step.name](step, operands, choose)
-
-
-_RUNNERS: Mapping[str, Callable[[Step, Sequence[Any], Choice], list[Any]]] = {
-    **dict.fromkeys(CALLED, _run_call),
-    p.scan_p.name: _run_scan,
-    p.while_p.name: _run_while,
-    p.cond_p.name: _run_cond,
-}
+    made = jax.make_jaxpr(run)(*map(type_of, plan.operands))
+    if isinstance(function, ClosedJaxpr):
+        return with_constants(open_jaxpr(made), made.consts)
+    return open_jaxpr(made)

@@ -15,7 +15,7 @@ from jax.extend.core import JaxprEqn
 from supremum.argument_checks import function
 from supremum.formats import as_format
 from supremum.jax_compat import parameter, type_text
-from supremum.jaxprs import ENTERED, Liveness, Site, aval_of, operation_of, traced_call, walk
+from supremum.jaxprs import ENTERED, Site, aval_of, operation_of, traced_call, walk
 from supremum.numerics.arguments import check_arguments
 from supremum.numerics.devices import Device, as_device
 from supremum.numerics.product_arithmetic import PRODUCTS, Computation, computation_of
@@ -160,11 +160,10 @@ def products(fn: Callable[..., Any], device: str | Device = "h100") -> Callable[
 
 
 def _rows(device: Device, program: Any) -> Iterator[ProductRow]:
-    liveness, fields = Liveness(), RowFields()
+    fields = RowFields()
     for site in walk(program):
-        used = liveness.used(site)
         how = _computation(device, site)
-        if how is None or not used:
+        if how is None or not site.used:
             continue
         equation = site.equation
         operands = [aval_of(atom) for atom in equation.invars]

@@ -11,10 +11,11 @@ import jax
 from supremum.argument_checks import flag, function, iterable
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, Kind, as_format
+from supremum.jaxprs import interpret
 from supremum.numerics.calls import checked_call
-from supremum.numerics.instrumented import evaluate, plan_of
+from supremum.numerics.plans import measured_plan, steps_with_values
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import MADE, counting, two_lanes
+from supremum.numerics.tallied_results import MADE, Counting, CountingApart, slots_of, two_lanes
 from supremum.numerics.tallies import Tally
 
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
@@ -95,14 +96,16 @@ def _profile(
     kwargs: dict[str, Any],
 ) -> Profile:
     call = checked_call(fn, args, kwargs, "profile")
-    instrument = counting(formats, histogram)
-    plan = plan_of(call.program, instrument)
-    slots = plan.slots
+    plan = measured_plan(call.program, "profile")
+    slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
+    plan = plan.entering_for({slot.number for slot in slots})
+    counting = Counting(slots)
 
     @jax.custom_jvp
     def run(constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], list[Tally]]:
-        results, tallies = evaluate(plan.with_constants(constants), list(map(two_lanes, operands)), instrument)
-        return [lanes[MADE] for lanes in results], tallies
+        given = list(map(two_lanes, operands))
+        lanes, records = interpret(plan.with_constants(constants), given, CountingApart(counting))
+        return [each[MADE] for each in lanes], counting.in_order(records)
 
     @run.defjvp
     def refuse(*_: Any) -> Any:  # pyright: ignore[reportUnusedFunction]

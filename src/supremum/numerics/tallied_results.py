@@ -8,18 +8,21 @@ of loops, which XLA does not fuse, are computed once for both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import Any, Final
 
 from jax import lax
-from jax.extend.core import JaxprEqn
+from jax.extend.core import Var
 
 from supremum.formats import Format
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Site, aval_of
-from supremum.numerics.instrumented import Instrument, Lanes, is_floating
+from supremum.jaxprs import LOOPS_AND_BRANCHES, Instrument, Outcome, Plan, Records, Site, Step, aval_of
+from supremum.numerics.lanes import Lanes, TwoLanes
+from supremum.numerics.plans import only_moves
 from supremum.numerics.tallies import Questions, Tally, added, counted_format, empty, measure, questions_of
+from supremum.numerics.widening import is_floating
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,25 +30,94 @@ class Slot:
     """A result whose values are counted.
 
     Args:
-        site: the operation that makes it.
+        number: the number of the step that makes it.
+        site: the operation.
         result: its index among the results of the operation.
         source: the format that its values are counted in.
         questions: what is counted.
     """
 
+    number: int
     site: Site
     result: int
     source: Format
     questions: Questions
 
 
+def slots_of(
+    steps: Iterable[Step],
+    formats: tuple[Format, ...],
+    histogram: bool = False,
+    choose: Callable[[Site], Iterable[int]] = lambda site: range(len(site.equation.outvars)),
+) -> tuple[Slot, ...]:
+    """What is counted of the floating results of operations.
+
+    Args:
+        steps: the operations.
+        formats: the formats that values may be converted to.
+        histogram: whether to count exponents, too.
+        choose: chooses results of an operation by their indices; by default all.
+    """
+    slots: list[Slot] = []
+    for step in steps:
+        for index in choose(step.site):
+            aval = aval_of(step.equation.outvars[index])
+            if is_floating(aval):
+                source = counted_format(aval.dtype)
+                slots.append(Slot(step.number, step.site, index, source, questions_of(source, formats, histogram)))
+    return tuple(slots)
+
+
+class Counting(Instrument[Any]):
+    """Counts the values of results. The record of a step is the tallies of its results.
+
+    Args:
+        slots: the results.
+    """
+
+    def __init__(self, slots: Iterable[Slot]) -> None:
+        self._slots = {number: list(group) for number, group in groupby(slots, lambda slot: slot.number)}
+
+    def run(self, step: Step, operands: Sequence[Any]) -> Outcome[Any]:
+        """Run a step, and count its results."""
+        results, records = super().run(step, operands)
+        return results, records | self.tallies(step, results)
+
+    def tallies(self, step: Step, results: Sequence[Any]) -> Records:
+        """The tallies of the results of a step."""
+        if step.number not in self._slots:
+            return {}
+        return {step.number: [self.tally(results[slot.result], slot) for slot in self._slots[step.number]]}
+
+    def tally(self, value: Any, slot: Slot) -> Tally:
+        """The tally of a result of one run."""
+        equation = slot.site.equation
+        if equation.primitive is p.broadcast_in_dim_p and not only_moves(equation):
+            # It repeats a constant. XLA would fold the count of all copies, slowly.
+            return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
+        return measure(value, slot.source, slot.questions)
+
+    def empty(self, plan: Plan) -> Records:
+        """Tallies of no values."""
+        numbers = [step.number for step in plan.every_step() if step.number in self._slots]
+        return {number: [empty(slot.source, slot.questions) for slot in self._slots[number]] for number in numbers}
+
+    def joined(self, earlier: Sequence[Tally], later: Sequence[Tally]) -> list[Tally]:
+        """The sums of tallies."""
+        return [added(a, b) for a, b in zip(earlier, later, strict=True)]
+
+    def in_order(self, records: Records) -> list[Tally]:
+        """The tallies of all slots, in their order."""
+        return [tally for number in self._slots for tally in records[number]]
+
+
 # `jax.extend` does not export all of these primitives.
-_SHARED = frozenset({
+_SHARED: Final = frozenset({
     "cholesky", "conv_general_dilated", "dot_general", "eigh", "fft", "lu", "pure_callback", "ragged_dot_general",
     "sort", "svd", "triangular_solve",
 })  # fmt: skip
 """Primitives that take long, and that XLA on CPUs does not fuse; both lanes share their results."""
-MADE, COUNTED = 0, -1
+MADE, COUNTED = 0, 1
 """The lane that makes the outputs, and the one that is counted."""
 
 
@@ -54,45 +126,30 @@ def two_lanes(value: Any) -> Lanes:
     return value, lax.optimization_barrier(value)
 
 
-Measure: TypeAlias = Callable[[Any, Slot], Tally]
-"""Makes the tally of a result of one run."""
+@dataclass(frozen=True, eq=False)
+class CountingApart(TwoLanes):
+    """Counts the values of results in a lane of their own.
 
-
-def measured(value: Any, slot: Slot) -> Tally:
-    """The tally of a result of one run."""
-    if slot.site.equation.primitive is p.broadcast_in_dim_p:
-        # It has a slot only if it repeats a constant. XLA would fold the count of all copies, slowly.
-        return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
-    return measure(value, slot.source, slot.questions)
-
-
-def counting(
-    formats: tuple[Format, ...], histogram: bool = False, measure: Measure = measured
-) -> Instrument[Slot, Tally]:
-    """The instrument of `profile`.
+    Loops and branches of the first lane run as they are, apart from those of the second lane.
 
     Args:
-        formats: the formats that values may be converted to.
-        histogram: whether to count exponents, too.
-        measure: makes the tally of a result.
+        counting: counts in the second lane.
     """
 
-    def slots(site: Site) -> Iterator[Slot]:
-        for index, result in enumerate(map(aval_of, site.equation.outvars)):
-            if is_floating(result):
-                source = counted_format(result.dtype)
-                yield Slot(site, index, source, questions_of(source, formats, histogram))
+    counting: Counting
 
-    def tallies(
-        slots: tuple[Slot, ...], equation: JaxprEqn, _: Sequence[Lanes], results: Sequence[Lanes], __: tuple[Any, ...]
-    ) -> tuple[Sequence[Lanes], list[Tally]]:
-        if equation.primitive.name in _SHARED and len(results[0]) > 1:  # one lane is left inside of loops
+    def constant(self, variable: Var, value: Any) -> Lanes:
+        """A constant in both lanes."""
+        del variable
+        return two_lanes(value)
+
+    def run(self, step: Step, operands: Sequence[Lanes]) -> Outcome[Lanes]:
+        """Run a step in both lanes, and count the results of the second."""
+        if step.inner and step.name in LOOPS_AND_BRANCHES:
+            made = step.evaluate([lanes[MADE] for lanes in operands])
+            counted, records = self.counting.run(step, [lanes[COUNTED] for lanes in operands])
+            return list(zip(made, counted, strict=True)), records
+        results, records = super().run(step, operands)
+        if step.name in _SHARED:
             results = [two_lanes(lanes[MADE]) for lanes in results]
-        return results, [measure(results[slot.result][COUNTED], slot) for slot in slots]
-
-    def nothing(slots: Sequence[Slot]) -> list[Tally]:
-        return [empty(slot.source, slot.questions) for slot in slots]
-
-    return Instrument(
-        "profile", slots, tallies, nothing, added, width=2, lanes=lambda _, value: two_lanes(value), is_apart=True
-    )
+        return results, records | self.counting.tallies(step, [lanes[COUNTED] for lanes in results])

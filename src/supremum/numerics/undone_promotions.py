@@ -17,7 +17,8 @@ from supremum.numerics.attributing import (
     selection,
     traced_run,
 )
-from supremum.numerics.plain_runs import Choice, RoundedTo, plan_of
+from supremum.numerics.plain_runs import Choice, RoundedTo
+from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import component
 from supremum.tracing import Cast, CastReport, ErrorChange, find_widened
 
@@ -75,7 +76,7 @@ def promotion_costs(fn: Callable[..., Any], *, output: Any = None) -> Callable[.
 
 
 def _costs_of(call: TracedCall, select: Selected) -> CastReport:
-    plan, found = plan_of(call.program, _NAME), find_widened(call.program, cost=True)
+    plan, found = measured_plan(call.program, _NAME), find_widened(call.program, cost=True)
     causes = [cause for cause in found.report.causes if all(map(_widens_floats, cause.casts))]
     if not causes:
         return found.report

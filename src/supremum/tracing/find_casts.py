@@ -19,7 +19,7 @@ from supremum.argument_checks import flag
 from supremum.formats import DType, as_format
 from supremum.jax_compat import open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Liveness, aval_of, lifted, walk
+from supremum.jaxprs import aval_of, lifted, walk
 from supremum.promotion import explain
 from supremum.tracing.cast import OR, Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.classify import CastClassifier, as_method, promotion_of_caller
@@ -204,7 +204,7 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None
         cost: whether to find the equations that are wider because of them, and by how many bytes.
         call: the call that was traced, to try fixes; None if it is unknown.
     """
-    classifier, liveness = CastClassifier(), Liveness()
+    classifier = CastClassifier()
     flow = WideningFlow(classifier.origin_of)
     found: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
@@ -212,7 +212,7 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None
     widened: dict[int, int] = {}
     met: dict[int, tuple[int, ...]] = {}
     for place, site in enumerate(walk(program)):
-        times = site.trips if liveness.used(site) else 0
+        times = site.trips if site.used else 0
         here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
         found += here
         first = flow.visit(site, here)
