@@ -260,6 +260,14 @@ def test_numpy_functions_treat_python_numbers_as_weak():
 OVERRIDABLE = sorted(get_overridable_numpy_array_functions(), key=lambda function: function.__name__)
 
 
+def test_clip_takes_each_bound_by_any_of_its_names():
+    plain = np.array([1.0, 5.0], "float32")
+    x = Array(plain)
+    for bounds in ({"a_min": 2}, {"a_max": 2}, {"min": 2}, {"max": 2}, {"a_min": 2, "a_max": 3}, {"min": 2, "max": 3}):
+        for _ in range(2):
+            assert np.clip(x, **bounds).tolist() == np.clip(plain, **bounds).tolist(), bounds
+
+
 def test_functions_without_a_route_are_refused():
     a = Array(np.array(SQUARE))
     routed = 0

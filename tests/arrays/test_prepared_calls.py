@@ -13,9 +13,7 @@ import supremum
 from arrays.libraries import NAMES, library
 from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
-from supremum.arrays.decided import Decided
-from supremum.arrays.dispatch import Forwarding
-from supremum.arrays.undecided import Undecided
+from supremum.arrays.calls import Function
 from supremum.errors import SupremumError
 from supremum.rules import JAX_X32, NUMPY
 
@@ -72,11 +70,8 @@ def _operands(xp):
 @pytest.mark.parametrize("rules", [NUMPY, JAX_X32])
 def test_a_call_is_examined_once(xp, rules, monkeypatch):
     operands, examined = _operands(xp), []
-    for kind, method in ((Decided, "apply"), (Undecided, "examine"), (Forwarding, "examine")):
-        original = getattr(kind, method)
-        monkeypatch.setattr(
-            kind, method, lambda self, *call, of=original, **named: (examined.append(self), of(self, *call, **named))[1]
-        )
+    find = Function.find
+    monkeypatch.setattr(Function, "find", lambda self, *call: (examined.append(self), find(self, *call))[1])
     # A rule set of another name has caches of its own, in which nothing is prepared yet.
     with use_rules(replace(rules, name=f"{rules.name} examined with {xp.__name__}")):
         for name, call in CALLS.items():

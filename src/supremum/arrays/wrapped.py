@@ -132,50 +132,6 @@ def new_array(raw: Raw, key: Key) -> Any:
     return array
 
 
-def wrapper(key: Key, zero_d: Key | None = None) -> Callable[[Raw], Any]:
-    """A function that makes an `Array` of a result of a library.
-
-    Args:
-        key: the key of arrays with dimensions, or of all arrays.
-        zero_d: the key of 0-d arrays, if it is not the same.
-    """
-    backend: Any = key.backend
-    as_array = backend.as_array
-
-    # All of these are `new_array` in fewer steps.
-    def wrap(raw: Raw) -> Any:
-        if _register is not None and "jax" in _modules:
-            register_as_pytree()
-        array: Any = _new(_kind)
-        array._raw = raw
-        array._key = key
-        return array
-
-    def wrap_of_any_rank(raw: Raw) -> Any:
-        if _register is not None and "jax" in _modules:
-            register_as_pytree()
-        array: Any = _new(_kind)
-        if raw.shape:
-            array._raw = raw
-            array._key = key
-        else:
-            array._raw = raw if as_array is None else as_array(raw)
-            array._key = zero_d
-        return array
-
-    def wrap_array_of_jax(raw: Raw) -> Any:
-        if _register is not None:
-            register_as_pytree()
-        array: Any = _new(_kind)
-        array._raw = raw
-        array._key = key if raw.aval.shape else zero_d  # `raw.shape` is a property in Python
-        return array
-
-    if zero_d is None:
-        return wrap
-    return wrap_array_of_jax if backend.in_jax else wrap_of_any_rank
-
-
 def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     """An array of a library and its key.
 
