@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from supremum.arrays.array import Array
-from supremum.arrays.array import wrap as wrap
 from supremum.arrays.assignment import check_fits as check_fits
 from supremum.arrays.assignment import kept_value as kept_value
 from supremum.arrays.assignment import refused_in_place as refused_in_place
@@ -24,6 +23,7 @@ from supremum.arrays.errors import (
 )
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
+from supremum.arrays.wrapped import wrap as wrap
 from supremum.public_names import public_names
 from supremum.renamed_names import renamed_name
 

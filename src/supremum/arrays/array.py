@@ -29,25 +29,13 @@ from supremum.arrays.wrapped import (
     raw_and_key,
     register_as_pytree,
     return_arrays_of,
-    unwrapped_index,
+    unwrapped,
+    wrap,
 )
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import argument_dtype, as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
-
-
-def wrap(raw: Any, weak: bool = False) -> Array:
-    """An `Array` that wraps an array of a library.
-
-    Args:
-        raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
-        weak: whether it is weak, for libraries with arrays that have no weak flag.
-
-    Raises:
-        OperandError: for anything else.
-    """
-    return raw if isinstance(raw, Array) else new_array(*raw_and_key(raw, weak))
 
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
@@ -300,14 +288,14 @@ class Array(_Base):
     def __getitem__(self, index: Any) -> Array:
         key: Any = self.key
         with computation_errors("indexing", key.backend, self, index):
-            return self._like(key.backend.item(self._raw, unwrapped_index(index)))
+            return self._like(key.backend.item(self._raw, unwrapped(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         backend: Any = self.key.backend
         if not backend.mutable:
             check_mutable(self, "x = x.at[index].set(value)")
         accepted = accepted_value(self, value)
-        place = index if index.__class__ in _PLAIN_INDICES else unwrapped_index(index)
+        place = index if index.__class__ in _PLAIN_INDICES else unwrapped(index)
         with computation_errors("assignment", backend, self, index, value):
             self._raw[place] = accepted
 

@@ -15,7 +15,7 @@ from supremum.arrays.calls import Function, Planned, Prepared
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, retyped
 from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, as_wrapped, new_array
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array, wrap
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Format, as_format
@@ -117,7 +117,7 @@ def written(out: Any, function: str, name: str, inputs: Sequence[Any], compute: 
         OperandError: for an array that is immutable.
         ArgumentError: if the result has a different shape.
     """
-    kept = as_wrapped(out)
+    kept = wrap(out)
     result = f"{function}(...)"
     check_mutable(kept, f"x = {result} without out=, or x = x.at[...].set({result}) to keep the dtype of x")
     with refused_in_place(kept, name, inputs) if inputs else nullcontext():

@@ -17,9 +17,10 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import Deferred, Forwarding, function_of, library_in
 from supremum.arrays.decided import Arguments, Decided, by_name
 from supremum.arrays.errors import unsupported
+from supremum.arrays.functions.compositions import with_dimensions
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.numpy_signatures import numpy_signature
-from supremum.arrays.wrapped import WrappedArray, as_wrapped
+from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import OperandError
 from supremum.formats import argument_dtype, as_format
 
@@ -96,20 +97,12 @@ def rounded(_: Any, a: Any, decimals: int = 0) -> Deferred:
 
 def _at_least(count: int, xp: Any, *arrays: Any) -> Deferred:
     """Arrays with at least a number of dimensions: a tuple, or the only one."""
-    reshaped = [_with_dimensions(count, xp.asarray(each)) for each in arrays]
+    reshaped = [with_dimensions(xp, each, count) for each in arrays]
     return partial(lambda: reshaped[0] if len(reshaped) == 1 else (*reshaped,))
 
 
-def _with_dimensions(count: int, array: Any) -> Any:
-    missing = count - array.ndim
-    if missing <= 0:
-        return array
-    after = 1 if count == 3 and array.ndim else 0  # NumPy makes an image of one channel
-    return array.reshape((1,) * (missing - after) + array.shape + (1,) * after)
-
-
 def _is_complex(a: Any, *, wanted: bool) -> Deferred:
-    return partial(lambda: (as_format(as_wrapped(a).dtype).category == "complex") == wanted)
+    return partial(lambda: (as_format(wrap(a).dtype).category == "complex") == wanted)
 
 
 def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
@@ -394,7 +387,7 @@ def _arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Ma
     for each in signature.parameters.values():
         if each.kind is each.VAR_KEYWORD:
             bound |= bound.pop(each.name, {})
-        elif each.name in bound and _is_left(bound[each.name], each.default):
+        elif each.name in bound and is_left(bound[each.name], each.default):
             del bound[each.name]
     return bound
 
@@ -420,8 +413,8 @@ def name_of(function: Callable[..., Any]) -> str:
     return ".".join([*module.split(".")[1:], getattr(function, "__name__", str(function))])
 
 
-def _is_left(value: Any, default: Any) -> bool:
-    """Whether an option has its default value."""
+def is_left(value: Any, default: Any) -> bool:
+    """Whether an option of a function of NumPy has its default value."""
     if value is default or value is _NO_VALUE:
         return True
     kind = cast("type[object]", type(value))

@@ -18,7 +18,7 @@ from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.numpy_functions import Route, Routed, dot, rank, rounded, routes_of, swapaxes
-from supremum.arrays.wrapped import WrappedArray, as_wrapped
+from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 
@@ -191,20 +191,20 @@ def _spread(name: str) -> Callable[..., Any]:
 
 
 def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    shape = tuple(as_wrapped(x).shape)
+    shape = tuple(wrap(x).shape)
     first, last = (dim % max(1, len(shape)) for dim in (start_dim, end_dim))
     return xp.reshape(x, (*shape[:first], -1, *shape[last + 1 :]))
 
 
 def _squeeze(xp: Any, x: Any, dim: Any = None) -> Any:
     """Without the dimensions of length one among those given; PyTorch ignores the others."""
-    shape = as_wrapped(x).shape
+    shape = wrap(x).shape
     given = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
     return xp.squeeze(x, axis=tuple(each for each in given if shape[each] == 1))
 
 
 def _cross(xp: Any, a: Any, b: Any, axis: int | None = None) -> Any:
-    return xp.linalg.cross(a, b, axis=as_wrapped(a).shape.index(3) if axis is None else axis)
+    return xp.linalg.cross(a, b, axis=wrap(a).shape.index(3) if axis is None else axis)
 
 
 def _take_along(xp: Any, x: Any, indices: Any, axis: int | None = None) -> Any:
@@ -240,7 +240,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "max": _extreme("max", "maximum"),
     "min": _extreme("min", "minimum"),
     "nonzero": lambda xp, x, as_tuple=False: xp.nonzero(x) if as_tuple else xp.stack(xp.nonzero(x), axis=1),
-    "numel": lambda _, x: prod(as_wrapped(x).shape),
+    "numel": lambda _, x: prod(wrap(x).shape),
     "ravel": lambda xp, x: partial(xp.reshape, x, (-1,)),
     "round": rounded,
     "squeeze": _squeeze,
@@ -302,7 +302,7 @@ def torch_function(
     ours = _of_torch(function)
     method = getattr(function, "__name__", "")
     if method.startswith("__") and hasattr(array_class, method) and not kwargs:
-        left: Any = as_wrapped(args[0])
+        left: Any = wrap(args[0])
         result = getattr(left, method)(*args[1:])
         return args[0] if result is left else result
     path, operation, out = ours.name, ours.operation, kwargs.get("out")
@@ -318,7 +318,7 @@ def torch_function(
     if out is not None:
         return written(out, path, name_of_operation, operands, compute)
     # `tensor += Array` writes into the tensor, which keeps its dtype.
-    assigned(as_wrapped(args[0]), compute(), name_of_operation, operands)
+    assigned(wrap(args[0]), compute(), name_of_operation, operands)
     return args[0]
 
 

@@ -153,23 +153,22 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     return backend.keyed(value, weak)
 
 
-def as_wrapped(value: Any) -> WrappedArray:
-    """An array of a library as an `Array`, or the `Array` itself.
+def wrap(value: Any, weak: bool = False) -> Any:
+    """An `Array` that wraps an array of a library.
+
+    Args:
+        value: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
+        weak: whether it is weak, for libraries with arrays that have no weak flag.
 
     Raises:
         OperandError: for anything else.
     """
-    return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value))
+    return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value, weak))
 
 
 def unwrapped(value: Any) -> Any:
-    """The array that a value wraps, or the value itself."""
+    """The array that a value wraps, or the value itself; also in a tuple, as an index may be one."""
+    if isinstance(value, tuple):
+        parts: tuple[Any, ...] = value
+        return tuple(map(unwrapped, parts))
     return value.unwrap() if isinstance(value, WrappedArray) else value
-
-
-def unwrapped_index(index: Any) -> Any:
-    """An index without wrapped arrays in it."""
-    if isinstance(index, tuple):
-        parts: tuple[Any, ...] = index
-        return tuple(map(unwrapped_index, parts))
-    return index.unwrap() if isinstance(index, WrappedArray) else index

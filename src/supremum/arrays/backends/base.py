@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -108,7 +108,6 @@ class Backend(ABC):
         mutable: whether its arrays can be written to.
         passed_through: its own errors that `ComputationError` does not replace.
         in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
-        compiles: whether it compiles casts and function as one program.
         rules: the name of the rule set that its own functions follow; empty if there is none.
     """
 
@@ -117,7 +116,6 @@ class Backend(ABC):
     has_weak_arrays: bool = False
     mutable: bool = True
     in_jax: bool = False
-    compiles: bool = False
     rules: str = ""
     passed_through: tuple[type[Exception], ...] = ()
 
@@ -228,10 +226,6 @@ class Backend(ABC):
         """The key of the result of an elementwise plan, which has the broadcast shape of the operands."""
         zero_d = all(key.zero_d for key in plan.keys)
         return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self.device_of_plan(plan))
-
-    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
-        """`astype` for one dtype."""
-        return partial(self.astype, dtype=dtype, copy=copy)
 
     @abstractmethod
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:

@@ -39,7 +39,6 @@ class JaxBackend(Backend):
     has_weak_arrays = True
     mutable = False
     in_jax = True
-    compiles = True
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
     def function(self, name: str) -> Callable[..., Any]:

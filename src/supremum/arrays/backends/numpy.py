@@ -90,10 +90,6 @@ class NumpyBackend(Backend):
             return kernels.caster_of_number(plan, position, silent=False)
         return _caster(key.operand.format.dtype, dtype, checked=True)
 
-    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
-        """As in the base class."""
-        return lambda raw: raw.astype(dtype, copy=copy) if _is_direct(raw.dtype, dtype) else _detour(dtype, raw)
-
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
         return converted(raw, dtype, copy=copy)
@@ -138,15 +134,10 @@ def _permute_dims(x: Raw, axes: Any) -> Raw:
 
 # Methods whose arguments have the names of the standard.
 _ALIKE = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
-_OWN = (
-    "arange", "concat", "empty", "eye", "full", "linspace", "matmul", "ones", "stack", "unique_all", "unique_counts",
-    "unique_inverse", "zeros",
-)  # fmt: skip
 # Functions that do the same as those of array-api-compat and do not look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
     **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
-    **{name: _undispatched(getattr(np, name)) for name in _OWN},
     "permute_dims": _permute_dims,
     "reshape": _reshape,
     "unique_values": partial(_undispatched(np.unique), equal_nan=False),  # `np.unique_values` does not sort

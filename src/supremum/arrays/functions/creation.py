@@ -6,6 +6,7 @@ The first parameter of each function is the library of the namespace.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from array_api_compat import to_device
@@ -259,7 +260,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
-    cast = backend.caster(argument_dtype(dtype), copy=flag("copy", copy))
+    cast = partial(backend.astype, dtype=argument_dtype(dtype), copy=flag("copy", copy))
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
