@@ -11,7 +11,7 @@ from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
-from supremum.arrays.calls import Function, Planned, Prepared
+from supremum.arrays.calls import Function, Prepared, PreparedCall
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, retyped
 from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
@@ -170,7 +170,7 @@ class _Store(Function):
         self._storing = storing
         super().__init__("assignment", _assignment)
 
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:  # noqa: ARG002
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:  # noqa: ARG002
         """Decide, and prepare the conversion of the value."""
         array, value = args
         storing, (raw, key) = self._storing, _key_of_value(array, value)

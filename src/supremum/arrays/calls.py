@@ -1,7 +1,7 @@
-"""Calls of functions of arrays: each is read, planned once for all calls that are written alike, and run.
+"""Calls of functions of arrays: each is read, prepared once for all calls that are written alike, and run.
 
 `read` describes a call by the function, the keys of its arrays and promoted numbers, and the values of its other
-arguments. `Function.plan` prepares a function of the arrays for a description that is new. `caller` makes the function
+arguments. `Function.prepare` makes a function of the arrays for a description that is new. `caller` makes the function
 that users call: it looks the description up, and runs what was prepared.
 """
 
@@ -52,7 +52,7 @@ class Prepared(NamedTuple):
         return result if self.wrap is None else self.wrap(result)
 
 
-Planned: TypeAlias = "tuple[Prepared, Sequence[Raw]]"
+PreparedCall: TypeAlias = "tuple[Prepared, Sequence[Raw]]"
 """What carries out a call, and the arrays and promoted numbers that it takes."""
 
 
@@ -126,7 +126,7 @@ class Function(ABC):
 
     Args:
         name: its name in the standard, with its extension, or in the library.
-        arguments: a function with the same parameters, for help and for `plan`.
+        arguments: a function with the same parameters, for help and for `prepare`.
         doc: its docstring; empty for that of `arguments`.
 
     Attributes:
@@ -155,7 +155,7 @@ class Function(ABC):
         return bound
 
     @abstractmethod
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """What carries out a call that is new.
 
         Args:
@@ -164,19 +164,19 @@ class Function(ABC):
             options: the arguments by name.
         """
 
-    def find(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
-        """What carries out a call. If it is new, it is planned, and the plan serves calls that are written alike."""
-        plans = plans_under(asked)
+    def find(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """What carries out a call. If it is new, it is prepared, also for later calls that are written alike."""
+        kept = prepared_under(asked)
         try:
             known, raws = read(self, args, options, asked)
         except _UNREADABLE:
-            return self.plan(asked, args, options)
-        if known in plans:
-            return plans[known], raws
-        prepared, taken = self.plan(asked, args, options)
+            return self.prepare(asked, args, options)
+        if known in kept:
+            return kept[known], raws
+        prepared, taken = self.prepare(asked, args, options)
         # It may take other arrays than those of the call, or in another order.
         if prepared.lasts and len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True)):
-            plans[known] = prepared
+            kept[known] = prepared
         return prepared, taken
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
@@ -190,14 +190,14 @@ Deferred: TypeAlias = "partial[Any]"
 
 
 class Forwarding(Function):
-    """A function that calls another one, whose plans serve its own calls."""
+    """A function that calls another one. What is prepared for that is kept for calls of this one, too."""
 
     @abstractmethod
     def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
         """The call that has the result."""
 
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
-        """The plan of the other call."""
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """As for the other call."""
         called = self.deferred(args, options)
         function = function_of(called.func)
         if function is None:
@@ -216,8 +216,8 @@ class Forwarding(Function):
             function.fail(called.args, called.keywords, error)
 
 
-def plans_under(asked: RulesLike) -> dict[Hashable, Any]:
-    """The plans under the rules in force. Those of a block with a watcher are its own, because they notify it."""
+def prepared_under(asked: RulesLike) -> dict[Hashable, Any]:
+    """What is prepared under the rules in force. A block with a watcher has its own, because that notifies it."""
     scope = SCOPE.get()
     return (memory_of(asked) if scope.watcher is None else scope.memory).prepared
 

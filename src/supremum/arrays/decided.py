@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.calls import Function, Planned, Prepared, caller, plans_under, read
+from supremum.arrays.calls import Function, Prepared, PreparedCall, caller, prepared_under, read
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, in_library, no_fix, retyped
@@ -34,17 +34,7 @@ from supremum.formats import as_format
 from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules import (
-    EVERYTHING,
-    FOLLOWING,
-    SCOPE,
-    RuleSet,
-    RulesLike,
-    Runtime,
-    Watcher,
-    get_rules,
-    question,
-)
+from supremum.rules import FOLLOWING, SCOPE, RuleSet, RulesLike, Watcher, get_rules, question
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
@@ -111,7 +101,7 @@ class Decided(Function):
         super().__init__(name or row.name, arguments, doc)
         self.operator: Callable[..., Any] = caller(self, is_operand if takes_numbers else is_array)
 
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Decide, and prepare.
 
         Raises:
@@ -124,11 +114,11 @@ class Decided(Function):
         library = self.backend
         if library is not None:
             raws, keys = self._keyed(asked, _adopted(library, self.name, operands, keys))
-        plans, known = plans_under(asked), (*read(self, (), given, asked)[0], *keys)
-        prepared = plans.get(known)
+        kept, known = prepared_under(asked), (*read(self, (), given, asked)[0], *keys)
+        prepared = kept.get(known)
         if prepared is None:
             case = Case(keys, operands_of(keys, raws), given)
-            prepared = plans[known] = self._prepare_under(asked, case)
+            prepared = kept[known] = self._prepare_under(asked, case)
         if library not in (None, common_backend(keys, self.name)):  # it computes from Python numbers alone
             prepared = Prepared(_converting(library, prepared.run))
         return prepared, raws
@@ -162,22 +152,23 @@ class Decided(Function):
         if rules.reads_values and any(map(holds_value, case.keys)):
             return _following(
                 lambda raws: (*(rules.key_of(key.operand) for key in case.valued(raws).keys),),
-                lambda raws: self.prepare(rules, case.valued(raws)),
+                lambda raws: self.prepare_for(rules, case.valued(raws)),
             )
         if in_jax and isinstance(asked, str) and asked in FOLLOWING:
             verdicts = {name: self.decide(get_rules(name), case).verdict for name in FOLLOWING[asked]}
             flags = question({name: (verdict.result, verdict.compute) for name, verdict in verdicts.items()})
             if flags is not None:  # they make a difference
                 ask = flags.ask  # looked up here, not at every call
-                return _following(lambda _: ask(), lambda _: self.prepare(get_rules(asked), case))
-        return self.prepare(rules, case)
+                return _following(lambda _: ask(), lambda _: self.prepare_for(get_rules(asked), case))
+        return self.prepare_for(rules, case)
 
-    def decide(self, rules: RuleSet, case: Case, runtime: Runtime = EVERYTHING) -> Decision:
-        """The decision of a rule set, with fixes that a runtime can carry out."""
+    def decide(self, rules: RuleSet, case: Case) -> Decision:
+        """The decision of a rule set, with fixes that the libraries of the operands can carry out."""
+        runtime = Trial(case.keys[self._promoted], self._trial, case.options)
         decision = rules.decide(self._deciding, case.operands[self._promoted], runtime=runtime)
         return replace(decision, operation=self.name)
 
-    def prepare(self, rules: RuleSet, case: Case) -> Prepared:
+    def prepare_for(self, rules: RuleSet, case: Case) -> Prepared:
         """The function that carries out the decision of a rule set.
 
         Raises:
@@ -206,7 +197,7 @@ class Decided(Function):
 
     def _steps(self, rules: RuleSet, case: Case) -> Plan:
         keys, promoted = case.keys, self._promoted
-        decision = self.decide(rules, case, Trial(keys[promoted], self._trial, case.options))
+        decision = self.decide(rules, case)
         verdict = decision.verdict
         if verdict.result is None:
             raise decision.error()
@@ -246,11 +237,11 @@ class Reduction(Decided):
     ) -> None:
         super().__init__(operation, arguments, build, name=name, doc=doc, trial=build)
 
-    def decide(self, rules: RuleSet, case: Case, runtime: Runtime = EVERYTHING) -> Decision:
+    def decide(self, rules: RuleSet, case: Case) -> Decision:
         """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""
         dtype = case.options.get("dtype")
         if dtype is None:
-            return super().decide(rules, case, runtime)
+            return super().decide(rules, case)
         decision = super().decide(rules, case._replace(operands=(case.operands[0].with_dtype(dtype),)))
         # An integer wraps around to the same result, however wide the computation was.
         computes = decision.verdict.compute[0] if decision and as_format(dtype).is_inexact else dtype

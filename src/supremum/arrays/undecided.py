@@ -1,4 +1,4 @@
-"""Functions that promote nothing, such as `reshape` and `zeros`: the library's own, whose results are wrapped."""
+"""Functions that promote nothing, such as `reshape` and `sort`: the library's own, whose results are wrapped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS, TAKING_POSITIONS
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import narrowed
-from supremum.arrays.calls import Function, Planned, Prepared, library_in
+from supremum.arrays.calls import Function, Prepared, PreparedCall, library_in
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.operand_keys import check_library, library_of
@@ -53,7 +53,7 @@ class Undecided(Function):
         self._build, self._standard = build, standard
         super().__init__(name, arguments, doc)
 
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Convert arrays to one library, and prepare.
 
         Raises:
@@ -67,9 +67,10 @@ class Undecided(Function):
         places = [*map(place, args)], {name: place(value) for name, value in options.items()}
         if any(array is not value for array, value in zip(arrays, given, strict=True)):
             return self.find(asked, *_filled(arrays, *places))
-        return self._prepare(library, *places, [array.key for array in arrays]), [array.unwrap() for array in arrays]
+        prepared = self._prepared_in(library, *places, [array.key for array in arrays])
+        return prepared, [array.unwrap() for array in arrays]
 
-    def _prepare(
+    def _prepared_in(
         self, library: Backend, args: Sequence[Any], options: Mapping[str, Any], keys: Sequence[Key]
     ) -> Prepared:
         """A function of the arrays of a call.

@@ -57,9 +57,7 @@ class NumpyBackend(Backend):
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """NumPy's own function, between casts where they are needed."""
         if plan.build is not None:
-            if _needs_nothing(plan):
-                return plan.build(self, plan)
-            return kernels.between_casts(self, plan, kernels.numbers_in_range(plan) if _takes_numbers(plan) else None)
+            return kernels.between_casts(self, plan)
         target = plan.result.dtype
         function = kernels.elementwise_function(self, plan, np, {})
         try:
@@ -159,26 +157,6 @@ def _is_plain(plan: Plan) -> bool:
 def _agrees(plan: Plan) -> bool:
     """Whether NumPy, given the operands as they are, computes what a plan asks for."""
     return _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES)
-
-
-_SAME = ("concat", "dot", "einsum", "matmul", "stack", "tensordot", "where")
-
-
-def _needs_nothing(plan: Plan) -> bool:
-    """Whether NumPy's function gives the result that a plan asks for, and has it for the dtypes of the operands."""
-    if not all(key.backend is NUMPY and key.operand.format.is_builtin for key in plan.keys):
-        return False
-    if kernels.reduces_alike(NUMPY, plan):
-        return True
-    are_same = plan.compute == (*(key.dtype for key in plan.keys),) and plan.result.dtype == plan.compute[-1]
-    return are_same and plan.operation.name in _SAME and len({*plan.compute} - {_BOOL}) <= 1
-
-
-def _takes_numbers(plan: Plan) -> bool:
-    """Whether a function that is built can take Python numbers beside arrays that need no conversion."""
-    are_all_promoted = plan.decision is not None and len(plan.decision.operands) == len(plan.keys)
-    of_arrays = ((key.dtype, dtype) for key, dtype in zip(plan.keys, plan.compute, strict=True) if key.backend)
-    return are_all_promoted and all(has == wanted for has, wanted in of_arrays) and _agrees(plan)
 
 
 def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:

@@ -11,7 +11,7 @@ from typing import Any
 from supremum.argument_checks import whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.calls import Planned
+from supremum.arrays.calls import PreparedCall
 from supremum.arrays.decided import Arguments, Decided, by_name
 from supremum.arrays.operand_keys import as_key, not_an_operand
 from supremum.arrays.undecided import Undecided
@@ -96,11 +96,11 @@ def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 class _Where(Decided):
     """`where`, which for a condition alone returns the positions at which it is true, as libraries do."""
 
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         if len(args) == 1 and not options:
             return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).find(asked, args, options)
-        return super().plan(asked, args, options)
+        return super().prepare(asked, args, options)
 
 
 def _positions(x: Any, /) -> None:

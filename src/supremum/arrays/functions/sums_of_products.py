@@ -10,7 +10,7 @@ from typing import Any
 from supremum.argument_checks import chosen, whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, builtin_dtype
-from supremum.arrays.calls import Planned, Prepared
+from supremum.arrays.calls import Prepared, PreparedCall
 from supremum.arrays.decided import Arguments, Decided
 from supremum.arrays.functions.creation import ASTYPE
 from supremum.arrays.operand_keys import joint_backend, library_of
@@ -63,11 +63,11 @@ def _in_builtin(backend: Backend, plan: Plan, function: Callable[..., Raw]) -> C
 class _Einsum(Decided):
     """`einsum`: of two operands as the rules decide, and of more in turn."""
 
-    def plan(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> Planned:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         subscripts, *operands = _with_subscripts(args)
         if len(operands) < 3:
-            return super().plan(asked, (subscripts, *operands), options)
+            return super().prepare(asked, (subscripts, *operands), options)
         return Prepared(partial(self._product, subscripts, operands), lasts=False), ()
 
     def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
