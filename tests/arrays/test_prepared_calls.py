@@ -13,7 +13,7 @@ import supremum
 from arrays.libraries import NAMES, library
 from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
-from supremum.arrays.calls import Function
+from supremum.arrays.calls import Function, function_of, read
 from supremum.errors import SupremumError
 from supremum.rules import JAX_X32, NUMPY
 
@@ -82,6 +82,37 @@ def test_a_call_is_examined_once(xp, rules, monkeypatch):
             assert examined == [], name
             assert (first.dtype, first.weak_type, first.tolist()) == (second.dtype, second.weak_type, second.tolist())
             assert second.key is supremum.arrays.wrap(second.unwrap(), second.weak_type).key, name
+
+
+def test_calls_with_different_arguments_have_different_descriptions():
+    function, x = function_of(namespace("numpy").reshape), supremum.asarray([1.0])
+    calls = [
+        ((1,), {}), ((True,), {}), ((1.0,), {}), ((0.0,), {}), ((-0.0,), {}), ((None,), {}), (("axis",), {}),
+        (("axis", 1), {}), ((), {"axis": 1}), ((), {"axis": True}), (([1],), {}), (((1,),), {}), (([1, 2],), {}),
+        (([1], 2), {}), (([[1], 2],), {}), (([1, [2]],), {}), ((np.int64(1),), {}), ((np.dtype("int8"),), {}),
+        ((x,), {}), ((x, x), {}), (([x], x), {}), (([x, x],), {}), ((x,), {"x": x}),
+    ]  # fmt: skip
+    assert len({read(function, args, options, "numpy")[0] for args, options in calls}) == len(calls)
+
+
+def test_promoted_numbers_that_rules_treat_alike_have_one_description():
+    add, x = function_of(namespace("numpy").add), supremum.asarray([1.0])
+    described = [read(add, (x, number), {}, "jax")[0] for number in (2.0, 3.0, -0.0, 2, True, 2j)]
+    assert len({*described}) == 4
+    assert described[0] == described[1] == described[2]
+
+
+def test_operators_leave_other_objects_to_the_right_operand():
+    class Other:
+        __radd__ = __rmatmul__ = __eq__ = lambda self, other: "theirs"
+
+    x = supremum.asarray([[1.0]])
+    for _ in range(2):
+        assert (x + Other(), x @ Other(), x == Other()) == ("theirs",) * 3
+        with pytest.raises((SupremumError, ValueError)):
+            namespace("numpy").matmul(x, 2)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            x @ 2
 
 
 def test_options_that_are_equal_but_not_valid_are_refused(xp):

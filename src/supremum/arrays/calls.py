@@ -19,7 +19,7 @@ import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
-from supremum.arrays.operand_keys import as_key, joint_backend, library_of
+from supremum.arrays.operand_keys import NUMBERS, as_key, joint_backend, library_of, number_key
 from supremum.arrays.wrapped import WrappedArray
 from supremum.rules import SCOPE, RulesLike, memory_of
 
@@ -91,7 +91,6 @@ def read(
 
 _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 _INEXACT: frozenset[type] = frozenset({float, complex})
-_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def _read_value(value: Any, asked: RulesLike, is_operand: bool, known: list[Hashable], raws: list[Raw]) -> None:
@@ -105,20 +104,28 @@ def _read_value(value: Any, asked: RulesLike, is_operand: bool, known: list[Hash
         raws: the list of arrays and promoted numbers.
     """
     kind: type = value.__class__
-    is_number = is_operand and issubclass(kind, _NUMBERS)
-    if kind is tuple or kind is list:
+    if isinstance(value, WrappedArray):
+        known.append(value.key)
+        raws.append(value.unwrap())
+    elif kind is tuple or kind is list:
         known += kind, len(value)
         for part in value:
             _read_value(part, asked, is_operand, known, raws)
-    elif kind in _INEXACT and not is_number:
-        known += kind, repr(value)  # 0.0 equals -0.0
-    elif not is_number and (kind in _VALUES or issubclass(kind, (type, np.dtype, np.integer))):
+    elif is_operand and kind in NUMBERS:
+        known.append(number_key(asked, value))
+        raws.append(value)
+    elif kind in _VALUES:
         known += kind, value
-    elif (found := as_key(value, asked)) is not None:
-        raws.append(found[0])
-        known.append(found[1])
+    elif kind in _INEXACT:
+        known += kind, repr(value)  # 0.0 equals -0.0
+    elif issubclass(kind, (type, np.dtype)) or (issubclass(kind, np.integer) and not is_operand):
+        known += kind, value
     else:
-        raise TypeError(kind)
+        keyed = as_key(value, asked)
+        if keyed is None:
+            raise TypeError(kind)
+        raws.append(keyed[0])
+        known.append(keyed[1])
 
 
 class Function(ABC):
