@@ -19,6 +19,7 @@ import numpy as np
 
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
+from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.operand_keys import NUMBERS, as_key, joint_backend, library_of, number_key
 from supremum.arrays.wrapped import WrappedArray
 from supremum.rules import SCOPE, RulesLike, memory_of
@@ -231,7 +232,10 @@ def prepared_under(asked: RulesLike) -> dict[Hashable, Any]:
 
 def library_in(values: Sequence[Any]) -> Backend:
     """The first library other than NumPy of arrays among values and in lists of them; NumPy if there is no other."""
-    return joint_backend(map(library_of, _leaves(values)))
+    try:
+        return joint_backend(map(library_of, _leaves(values)))
+    except RecursionError:  # of a list that contains itself, for example
+        return NUMPY
 
 
 def _leaves(values: Sequence[Any]) -> Iterator[Any]:
