@@ -15,6 +15,7 @@ from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
 from supremum.arrays.calls import Function, function_of, read
 from supremum.errors import SupremumError
+from supremum.rules import ARRAY_API as STRICT
 from supremum.rules import JAX_X32, NUMPY
 
 # Calls with arrays x (a matrix), y (a vector of int8), b (of bools) and i (of indices).
@@ -152,6 +153,17 @@ def test_errors_name_the_operands_of_the_call(xp):
         for _ in range(2):
             with pytest.raises(PromotionError, match=r"concat\(float32, int8\)"):
                 xp.concat((x[0], y))
+
+
+def test_a_refusal_of_a_new_call_is_the_only_error_in_its_traceback(xp):
+    x, y = _operands(xp)[:2]
+    for call in (lambda: x[0] + y, lambda: xp.add(x[0], y), lambda: np.add(x[0], y), lambda: np.concatenate((x[0], y))):
+        with (
+            use_rules(replace(STRICT, name=f"{STRICT.name} at {xp.__name__}")),
+            pytest.raises(PromotionError) as caught,
+        ):
+            call()
+        assert caught.value.__context__ is caught.value.__cause__ is None
 
 
 def test_dtypes_that_are_asked_for_follow_the_x64_flag_at_each_call():

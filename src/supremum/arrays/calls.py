@@ -178,14 +178,16 @@ class Function(ABC):
         try:
             known, raws = read(self, args, options, asked)
         except _UNREADABLE:
-            return self.prepare(asked, args, options)
-        if known in kept:
-            return kept[known], raws
-        prepared, taken = self.prepare(asked, args, options)
-        # It may take other arrays than those of the call, or in another order.
-        if prepared.lasts and len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True)):
-            kept[known] = prepared
-        return prepared, taken
+            known, raws = None, []
+        prepared = kept.get(known)
+        if prepared is None:
+            prepared, taken = self.prepare(asked, args, options)
+            # It may take other arrays than those of the call, or in another order.
+            is_same = len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True))
+            if known is not None and prepared.lasts and is_same:
+                kept[known] = prepared
+            raws = taken
+        return prepared, raws
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
         """Raise an error of a call as our own; return if that error is to go on as it is."""
@@ -260,11 +262,13 @@ def caller(function: Function, takes: Callable[[Any], bool] | None = None) -> Ca
     def call(*args: Any, **options: Any) -> Any:
         scope = scope_of()
         asked = scope.rules
+        try:  # what `find` does, in fewer steps
+            known, raws = read(function, args, options, asked)
+            prepared = scope.memory.prepared.get(known)
+        except _UNREADABLE:
+            prepared, raws = None, []
         try:
-            try:  # what `find` does, in fewer steps
-                known, raws = read(function, args, options, asked)
-                prepared = scope.memory.prepared[known]
-            except (KeyError, *_UNREADABLE):
+            if prepared is None:
                 if takes is not None and not all(map(takes, args)):
                     return NotImplemented
                 prepared, raws = function.find(asked, args, options)
