@@ -59,7 +59,7 @@ def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
 
 def is_array(value: Any) -> bool:
     """Whether a value is an array of a library, wrapped or not."""
-    return library_of(value) is not None
+    return isinstance(value, WrappedArray) or backend_of(value) is not None
 
 
 def is_operand(value: Any) -> bool:
