@@ -53,5 +53,5 @@ def give_back():
 def forget_decisions():
     """Clear the cached decisions of every named rule set."""
     for memory in (*map(memory_of, rule_names()), *(find_rules(name).memory for name in HOMES)):
-        for table in (memory.verdicts, memory.pairs, memory.prepared, memory.numbers, memory.by_value):
+        for table in (memory.verdicts, memory.pairs, memory.prepared, memory.numbers):
             table.clear()

@@ -109,8 +109,8 @@ def shared_array():
 FEW_TYPES = ("int8", "uint8", "float16")
 # Functions that add an entry to an unbounded set of keys, and functions that count the cached entries.
 KEYS = {
-    "numbers": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").by_value)),
-    "numbers of a rule set": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").numbers)),
+    "numbers": (lambda number: shared_array() * float(number), lambda: len(memory_of("jax").numbers)),
+    "values": (lambda number: supremum.namespace("numpy").full(1, number), lambda: len(memory_of("jax").prepared)),
     "operands": (
         lambda number: supremum.explain(*(FEW_TYPES[int(each)] for each in np.base_repr(number, 3)), rules="numpy"),
         lambda: len(supremum.get_rules("numpy").memory.verdicts),

@@ -9,8 +9,8 @@ import numpy as np
 
 from supremum import PromotionError
 from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError, ops
-from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.wrapped import wrap
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules.names import HOMES

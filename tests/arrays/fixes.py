@@ -12,8 +12,8 @@ import supremum
 from arrays import calls
 from supremum import PromotionError
 from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError
-from supremum.arrays.array import wrap
 from supremum.arrays.backends import backend_named
+from supremum.arrays.wrapped import wrap
 from supremum.errors import SupremumError
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand

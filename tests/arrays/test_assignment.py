@@ -19,7 +19,7 @@ from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow, slow
 from supremum import PromotionError, explain, namespace, use_rules
 from supremum.arrays import Array, ArrayVariable, InPlaceError, NarrowingError, RuntimeDtypeError, asarray
-from supremum.arrays.array import wrap
+from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
 from supremum.rules import Storing, get_rules, rule_names

@@ -9,7 +9,7 @@ import pytest
 
 from supremum import use_rules
 from supremum.arrays import ops
-from supremum.arrays.array import wrap
+from supremum.arrays.wrapped import wrap
 
 I8, U8, I32 = (jnp.arange(1, 5, dtype=name) for name in ("int8", "uint8", "int32"))
 BF16, F16, F32 = (jnp.arange(1, 5).astype(name) for name in ("bfloat16", "float16", "float32"))

@@ -12,7 +12,7 @@ from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, get_rules, use_rules
 from supremum.arrays import ArrayVariable, InPlaceError, RuntimeDtypeError
-from supremum.arrays.array import wrap
+from supremum.arrays.wrapped import wrap
 from supremum.formats import as_format
 from supremum.operands import as_operand
 from supremum.operations import OPERATIONS

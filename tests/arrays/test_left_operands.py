@@ -16,8 +16,8 @@ from conformance.assignment_judge import IN_PLACE
 from slowly import for_each
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, asarray, ops
-from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
 from supremum.operands import as_operand
 

@@ -260,6 +260,14 @@ def test_numpy_functions_treat_python_numbers_as_weak():
 OVERRIDABLE = sorted(get_overridable_numpy_array_functions(), key=lambda function: function.__name__)
 
 
+def test_clip_takes_each_bound_by_any_of_its_names():
+    x = Array(np.array([1.0, 5.0], "float32"))
+    expected = {("a_min",): [2, 5], ("a_max",): [1, 2], ("min",): [2, 5], ("max",): [1, 2], ("a_min", "a_max"): [2, 2]}
+    for names, values in expected.items():
+        for _ in range(2):
+            assert np.clip(x, **dict.fromkeys(names, 2)).tolist() == values, names
+
+
 def test_functions_without_a_route_are_refused():
     a = Array(np.array(SQUARE))
     routed = 0

@@ -24,8 +24,8 @@ from arrays.departures import NUMPY_LACKS
 from slowly import for_each, mostly_slow
 from supremum import explain, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS
-from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.wrapped import wrap
 from supremum.formats import FORMATS
 from supremum.operands import Operand
 from supremum.rules.rule_set import LatticeRuleSet

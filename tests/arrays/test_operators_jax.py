@@ -15,8 +15,8 @@ from arrays.departures import JAX_LACKS
 from float16_conversion import converts_to_float16_at_once
 from supremum import PromotionError, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError
-from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.wrapped import wrap
 from supremum.formats import as_format
 
 ABSENT = ("complex32", "bcomplex32")  # JAX does not have these dtypes

@@ -24,8 +24,8 @@ from conformance import torch_judge as judge
 from slowly import mostly_slow
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
 from supremum.arrays import Array, DeviceError, InPlaceError, LibraryError, RuntimeDtypeError, asarray, ops
-from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 

@@ -13,10 +13,9 @@ import supremum
 from arrays.libraries import NAMES, library
 from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
-from supremum.arrays.decided import Decided
-from supremum.arrays.dispatch import Forwarding
-from supremum.arrays.undecided import Undecided
+from supremum.arrays.calls import Function, function_of, read
 from supremum.errors import SupremumError
+from supremum.rules import ARRAY_API as STRICT
 from supremum.rules import JAX_X32, NUMPY
 
 # Calls with arrays x (a matrix), y (a vector of int8), b (of bools) and i (of indices).
@@ -72,11 +71,8 @@ def _operands(xp):
 @pytest.mark.parametrize("rules", [NUMPY, JAX_X32])
 def test_a_call_is_examined_once(xp, rules, monkeypatch):
     operands, examined = _operands(xp), []
-    for kind, method in ((Decided, "apply"), (Undecided, "examine"), (Forwarding, "examine")):
-        original = getattr(kind, method)
-        monkeypatch.setattr(
-            kind, method, lambda self, *call, of=original, **named: (examined.append(self), of(self, *call, **named))[1]
-        )
+    find = Function.find
+    monkeypatch.setattr(Function, "find", lambda self, *call: (examined.append(self), find(self, *call))[1])
     # A rule set of another name has caches of its own, in which nothing is prepared yet.
     with use_rules(replace(rules, name=f"{rules.name} examined with {xp.__name__}")):
         for name, call in CALLS.items():
@@ -87,6 +83,37 @@ def test_a_call_is_examined_once(xp, rules, monkeypatch):
             assert examined == [], name
             assert (first.dtype, first.weak_type, first.tolist()) == (second.dtype, second.weak_type, second.tolist())
             assert second.key is supremum.arrays.wrap(second.unwrap(), second.weak_type).key, name
+
+
+def test_calls_with_different_arguments_have_different_descriptions():
+    function, x = function_of(namespace("numpy").reshape), supremum.asarray([1.0])
+    calls = [
+        ((1,), {}), ((True,), {}), ((1.0,), {}), ((0.0,), {}), ((-0.0,), {}), ((None,), {}), (("axis",), {}),
+        (("axis", 1), {}), ((), {"axis": 1}), ((), {"axis": True}), (([1],), {}), (((1,),), {}), (([1, 2],), {}),
+        (([1], 2), {}), (([[1], 2],), {}), (([1, [2]],), {}), ((np.int64(1),), {}), ((np.dtype("int8"),), {}),
+        ((x,), {}), ((x, x), {}), (([x], x), {}), (([x, x],), {}), ((x,), {"x": x}),
+    ]  # fmt: skip
+    assert len({read(function, args, options, "numpy")[0] for args, options in calls}) == len(calls)
+
+
+def test_promoted_numbers_that_rules_treat_alike_have_one_description():
+    add, x = function_of(namespace("numpy").add), supremum.asarray([1.0])
+    described = [read(add, (x, number), {}, "jax")[0] for number in (2.0, 3.0, -0.0, 2, True, 2j)]
+    assert len({*described}) == 4
+    assert described[0] == described[1] == described[2]
+
+
+def test_operators_leave_other_objects_to_the_right_operand():
+    class Other:
+        __radd__ = __rmatmul__ = __eq__ = lambda self, other: "theirs"
+
+    x = supremum.asarray([[1.0]])
+    for _ in range(2):
+        assert (x + Other(), x @ Other(), x == Other()) == ("theirs",) * 3
+        with pytest.raises((SupremumError, ValueError)):
+            namespace("numpy").matmul(x, 2)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            x @ 2
 
 
 def test_options_that_are_equal_but_not_valid_are_refused(xp):
@@ -126,6 +153,17 @@ def test_errors_name_the_operands_of_the_call(xp):
         for _ in range(2):
             with pytest.raises(PromotionError, match=r"concat\(float32, int8\)"):
                 xp.concat((x[0], y))
+
+
+def test_a_refusal_of_a_new_call_is_the_only_error_in_its_traceback(xp):
+    x, y = _operands(xp)[:2]
+    for call in (lambda: x[0] + y, lambda: xp.add(x[0], y), lambda: np.add(x[0], y), lambda: np.concatenate((x[0], y))):
+        with (
+            use_rules(replace(STRICT, name=f"{STRICT.name} at {xp.__name__}")),
+            pytest.raises(PromotionError) as caught,
+        ):
+            call()
+        assert caught.value.__context__ is caught.value.__cause__ is None
 
 
 def test_dtypes_that_are_asked_for_follow_the_x64_flag_at_each_call():

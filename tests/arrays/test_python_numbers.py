@@ -15,7 +15,7 @@ from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import asarray, ops
-from supremum.arrays.array import wrap
+from supremum.arrays.wrapped import wrap
 from supremum.operands import as_operand
 
 torch = import_or_skip("torch")

@@ -13,7 +13,7 @@ import pytest
 from slowly import for_each
 from supremum import use_rules
 from supremum.arrays import Array, asarray, ops
-from supremum.arrays.array import wrap
+from supremum.arrays.wrapped import wrap
 
 NESTED = {"a": (wrap(np.ones(2, "int8")), [wrap(np.ones((), "float16"))]), "b": None}
 

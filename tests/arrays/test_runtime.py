@@ -24,7 +24,7 @@ from supremum.arrays import (
     asarray,
     ops,
 )
-from supremum.arrays.array import wrap
+from supremum.arrays.wrapped import wrap
 from supremum.formats import COLUMN_FORMATS, as_format
 from supremum.operands import as_operand
 

@@ -13,8 +13,8 @@ from arrays import calls
 from arrays.calls import CLASSIC, LACKING, REFUSED, RULE_SETS
 from memory import forget_decisions
 from supremum import get_rules, use_rules
-from supremum.arrays.array import wrap
 from supremum.arrays.backends import base
+from supremum.arrays.wrapped import wrap
 
 THREADS = 8
 SYMBOLS = ("add", "multiply", "divide", "less", "bitwise_and", "pow")

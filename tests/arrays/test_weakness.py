@@ -13,8 +13,8 @@ from arrays.calls import BINARY, RULE_SETS, UNARY
 from conformance.departures import departures_of_version
 from supremum import PromotionError, explain, get_rules, use_rules
 from supremum.arrays import RuntimeDtypeError, asarray, ops
-from supremum.arrays.array import wrap
 from supremum.arrays.functions.losses import LOSSES
+from supremum.arrays.wrapped import wrap
 
 LIBRARIES = [name for name in ("numpy", "torch", "jax") if name == "numpy" or importlib.util.find_spec(name)]
 STRONG = ("bool", "uint8", "int8", "int64", "bfloat16", "float16", "float32", "float64", "complex64")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from supremum.arrays.array import Array
-from supremum.arrays.array import wrap as wrap
 from supremum.arrays.assignment import check_fits as check_fits
 from supremum.arrays.assignment import kept_value as kept_value
 from supremum.arrays.assignment import refused_in_place as refused_in_place
@@ -27,6 +26,7 @@ from supremum.arrays.errors import (
 )
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
+from supremum.arrays.wrapped import wrap as wrap
 from supremum.public_names import public_names
 
 if TYPE_CHECKING:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from supremum.arrays import pytrees, ufuncs
 from supremum.arrays.assignment import accepted_value, assigned, check_mutable, refused_in_place
-from supremum.arrays.backend_errors import computation_errors, raise_computation_error
+from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw, backend_of
 from supremum.arrays.conversion import to_device
-from supremum.arrays.dispatch import Deferred
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
-from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS
+from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS, operator_named
 from supremum.arrays.indexed_updates import At
-from supremum.arrays.methods import composed, method, refused
+from supremum.arrays.methods import method, refused
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
-from supremum.arrays.operators import binary, left, pair_of_results
 from supremum.arrays.torch_functions import torch_function
 from supremum.arrays.undecided import Undecided
 from supremum.arrays.wrapped import (
@@ -32,7 +29,8 @@ from supremum.arrays.wrapped import (
     raw_and_key,
     register_as_pytree,
     return_arrays_of,
-    unwrapped_index,
+    unwrapped,
+    wrap,
 )
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
@@ -40,25 +38,27 @@ from supremum.formats import argument_dtype, as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
 
 
-def wrap(raw: Any, weak: bool = False) -> Array:
-    """An `Array` that wraps an array of a library.
-
-    Args:
-        raw: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
-        weak: whether it is weak, for libraries with arrays that have no weak flag.
-
-    Raises:
-        OperandError: for anything else.
-    """
-    return raw if isinstance(raw, Array) else new_array(*raw_and_key(raw, weak))
-
-
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     """The method of an in-place operator."""
-    operator = left(name)
+    operator = operator_named(name)
 
     def method(self: Any, other: Any) -> Any:
         return self._assign(name, operator, other)
+
+    return method
+
+
+def _reflected(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method of an operator for the right operand."""
+    return lambda self, other: operator(other, self)
+
+
+def _pair(first: Callable[[Any, Any], Any], second: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method of an operator that returns the results of two methods, such as `divmod`."""
+
+    def method(self: Any, other: Any) -> Any:
+        result = first(self, other)
+        return result if result is NotImplemented else (result, second(self, other))
 
     return method
 
@@ -286,25 +286,18 @@ class Array(_Base):
     # Elements
 
     def __getitem__(self, index: Any) -> Array:
-        try:
-            key: Any = self.key
-            raw = key.backend.item(self._raw, unwrapped_index(index))
-            return new_array(*key.backend.keyed(raw, key.weak))
-        except Exception as error:
-            raise_computation_error("indexing", self.backend, (self, index), {}, error)
-            raise
+        key: Any = self.key
+        with computation_errors("indexing", key.backend, self, index):
+            return self._like(key.backend.item(self._raw, unwrapped(index)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         backend: Any = self.key.backend
         if not backend.mutable:
             check_mutable(self, "x = x.at[index].set(value)")
         accepted = accepted_value(self, value)
-        place = index if index.__class__ in _PLAIN_INDICES else unwrapped_index(index)
-        try:
+        place = index if index.__class__ in _PLAIN_INDICES else unwrapped(index)
+        with computation_errors("assignment", backend, self, index, value):
             self._raw[place] = accepted
-        except Exception as error:
-            raise_computation_error("assignment", backend, (self, index, value), {}, error)
-            raise
 
     def __len__(self) -> int:
         if not self.shape:
@@ -366,25 +359,22 @@ class Array(_Base):
         """A copy of the elements in one dimension."""
         return self.reshape(-1, copy=True)
 
-    @composed(by_rank=True)
-    def transpose(self: Array, *axes: Any) -> Deferred:
+    def transpose(self, *axes: Any) -> Array:
         """The array with its dimensions in another order.
 
         Args:
             axes: the dimensions in the new order, as a tuple or as numbers; none to reverse them.
         """
-        return partial(_permute_dims, self, _given_at_once(axes) or (*range(self.ndim - 1, -1, -1),))
+        return _permute_dims(self, _given_at_once(axes) or (*range(self.ndim - 1, -1, -1),))
 
-    @composed()
-    def reshape(self: Array, *shape: Any, copy: bool | None = None) -> Deferred:
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
         """The same elements in another shape.
 
         Args:
             shape: the shape, as a tuple or as numbers; -1 stands for the length that is left.
             copy: as in the array API standard.
         """
-        lengths = _given_at_once(shape)
-        return partial(_reshape, self, lengths) if copy is None else partial(_reshape, self, lengths, copy=copy)
+        return _reshape(self, _given_at_once(shape), **({} if copy is None else {"copy": copy}))
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without dimensions of length one.
@@ -414,14 +404,14 @@ _METHODS = (
 def _add_methods() -> None:
     """Add the methods that `ArrayTypes` has the types of."""
     for symbol, name in _BINARY.items():
-        first, second = binary(name)
-        for prefix, operator in (("", first), ("r", second), ("i", _in_place(name))):
-            setattr(Array, f"__{prefix}{symbol}__", operator)
+        operator = operator_named(name)
+        for prefix, each in (("", operator), ("r", _reflected(operator)), ("i", _in_place(name))):
+            setattr(Array, f"__{prefix}{symbol}__", each)
     for prefix in ("", "r"):
         quotient, remainder = (getattr(Array, f"__{prefix}{symbol}__") for symbol in ("floordiv", "mod"))
-        setattr(Array, f"__{prefix}divmod__", pair_of_results(quotient, remainder))
+        setattr(Array, f"__{prefix}divmod__", _pair(quotient, remainder))
     for symbol, name in _COMPARISONS.items():
-        setattr(Array, f"__{symbol}__", left(name))
+        setattr(Array, f"__{symbol}__", operator_named(name))
     for symbol, name in _UNARY.items():
         setattr(Array, f"__{symbol}__", _unary(name))
     for name in ("real", "imag"):

@@ -48,11 +48,6 @@ OF_THE_ELEMENTS: Final = (_PLACES - _names("concat stack")) | _names(
 If the results have names, only `values` is weak. Computed results of weak arrays, such as sums, are strong, as in JAX.
 """
 
-KEEPING_DTYPE: Final = (_PLACES - _names("broadcast_arrays concat stack unstack")) | _names(
-    "diagonal fftshift ifftshift sort tril triu unique_values"
-)
-"""Functions that return one array of the dtype of their first argument."""
-
 TAKING_POSITIONS: Final = _names("repeat take take_along_axis")
 """Functions whose other arrays hold positions or counts, the same numbers in every dtype that holds them."""
 

@@ -11,17 +11,17 @@ from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
-from supremum.arrays.dispatch import Function, Prepared
+from supremum.arrays.calls import Function, Prepared, PreparedCall
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, retyped
 from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, as_wrapped, new_array
+from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array, wrap
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Format, as_format
-from supremum.number_conversion import fits, interval
+from supremum.number_conversion import fits
 from supremum.operations import ASSIGN, OPERATIONS
-from supremum.rules import FOLLOWING, SCOPE, RuleSet, Storing, get_rules, memory_of
+from supremum.rules import FOLLOWING, RuleSet, RulesLike, Storing, get_rules
 
 
 def assigned(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
@@ -117,7 +117,7 @@ def written(out: Any, function: str, name: str, inputs: Sequence[Any], compute: 
         OperandError: for an array that is immutable.
         ArgumentError: if the result has a different shape.
     """
-    kept = as_wrapped(out)
+    kept = wrap(out)
     result = f"{function}(...)"
     check_mutable(kept, f"x = {result} without out=, or x = x.at[...].set({result}) to keep the dtype of x")
     with refused_in_place(kept, name, inputs) if inputs else nullcontext():
@@ -164,19 +164,18 @@ class _Store(Function):
         storing: what may be stored; None for what the rules in force store.
     """
 
-    promotes = True
+    operands = 2
 
     def __init__(self, storing: Storing | None) -> None:
         self._storing = storing
         super().__init__("assignment", _assignment)
 
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Decide, and convert the value."""
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:  # noqa: ARG002
+        """Decide, and prepare the conversion of the value."""
         array, value = args
-        scope, storing = SCOPE.get(), self._storing
-        asked, (raw, key) = scope.rules, _key_of_value(array, value)
+        storing, (raw, key) = self._storing, _key_of_value(array, value)
         value = raw if key.backend is None else value
-        decision = _raise_if_refused(_decision_about_value(array, ASSIGN.name, value, key, storing))
+        decision = _raise_if_refused(_decided(array, ASSIGN.name, (value,), storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
         def accept_float(_: Raw, number: float) -> Any:
@@ -190,16 +189,14 @@ class _Store(Function):
             is_ready = backend is NUMPY or library is backend
             return raw if is_ready else backend.asarray(raw, device=backend.device_of(held))
 
-        row, caster, rules = as_format(dtype), caster_of(dtype), storing or _rules_of(array)
+        in_force = _rules_of(array)
+        row, caster, rules = as_format(dtype), caster_of(dtype), storing or in_force
         low, high = row.min, row.max
         # NumPy itself rounds a float that becomes an element, in less time; it would warn about infinities.
         is_rounded = storing is None and backend is NUMPY and row.is_builtin and type(value) is float
-        prepared = Prepared(accept_float if is_rounded and row.category == "float" else accepted, None)
-        raws = array.unwrap(), raw
-        follows_flags = backend.in_jax and asked in FOLLOWING
-        if scope.watcher is None and not follows_flags and not _reads_value(_rules_of(array), key):
-            self.remember(memory_of(asked), args, options, raws, prepared)
-        return prepared.result(raws)
+        accept = accept_float if is_rounded and row.category == "float" else accepted
+        follows_flags, reads_value = backend.in_jax and asked in FOLLOWING, in_force.reads_values and holds_value(key)
+        return Prepared(accept, lasts=not follows_flags and not reads_value), (array.unwrap(), raw)
 
 
 accepted_value: Callable[..., Any] = _Store(None).call
@@ -222,7 +219,7 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
     raw, key = _key_of_value(array, value)
     value, backend = raw if key.backend is None else value, array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _raise_if_refused(_decision_about_value(array, name, value, key, None, own))
+    decision = _raise_if_refused(_decided(array, name, (array, value), None, own))
     computed = decision.verdict.compute[1]
     # Operations on bools ask whether values are true, and not which they are.
     if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
@@ -234,26 +231,6 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
         given = backend.asarray(host, device=array.device)
     result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
     return _cast(array.dtype, result, backend, decision, _rules_of(array))
-
-
-def _reads_value(rules: RuleSet, key: Key) -> bool:
-    return rules.reads_values and holds_value(key)
-
-
-def _decision_about_value(
-    array: WrappedArray, name: str, value: Any, key: Key, storing: Storing | None, own: Key | None = None
-) -> Decision:
-    """The decision to write a value, or the result of an operation with it, into an array; see `_decided`."""
-    rules = _rules_of(array)
-    values = (value,) if own is None else (array, value)
-    if _reads_value(rules, key):
-        return _decided(array, name, values, storing, own)
-    is_number = key.backend is None
-    known = (name, storing, array.key, own, (type(value), interval(value)) if is_number else key)
-    decision = rules.memory.prepared.get(known)
-    if decision is None:
-        decision = rules.memory.prepared[known] = _decided(array, name, values, storing, own)
-    return retyped(decision, values)
 
 
 def _rules_of(array: WrappedArray) -> RuleSet:

@@ -21,6 +21,20 @@ from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
 
 
+def asarray(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """The public `asarray`: `convert`, in which errors of the library become `ComputationError`."""
+    try:
+        return convert(data, dtype, library=library, device=device, copy=copy)
+    except Exception as error:
+        if isinstance(error, SupremumError):  # such as that of an unknown library
+            raise
+        backend = (backend_of(unwrapped(data)) if library is None else backend_named(library)) or NUMPY
+        options = {"dtype": dtype, "device": device, "copy": copy}
+        given = {name: value for name, value in options.items() if value is not None}
+        raise_computation_error("asarray", backend, (data,), given, error)
+        raise
+
+
 def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """An `Array` of a library made from anything that holds numbers, with the arguments of `asarray`.
 
@@ -34,25 +48,6 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     return _converted(data, dtype, library, device, copy)
 
 
-def raise_asarray_error(library: Any, data: Any, error: Exception, **options: Any) -> None:
-    """Raise a `ComputationError` in place of a library's error in `convert`; return if it is to go on as it is.
-
-    Args:
-        library: the library asked for; None for that of the data.
-        data: what was to be converted.
-        error: the error.
-        **options: the other arguments of `asarray`.
-
-    Raises:
-        ComputationError: as in `raise_computation_error`.
-    """
-    if isinstance(error, SupremumError):  # such as that of an unknown library
-        return
-    backend = (backend_of(unwrapped(data)) if library is None else backend_named(library)) or NUMPY
-    given = {name: value for name, value in options.items() if value is not None}
-    raise_computation_error("asarray", backend, (data,), given, error)
-
-
 def of_list(data: list[Any]) -> Any:
     """An array of NumPy made from a list. The types of its numbers determine the dtype, which is looked up by them.
 
@@ -64,7 +59,7 @@ def of_list(data: list[Any]) -> Any:
         OverflowError: for a number that does not fit the dtype.
     """
     memory, kinds = SCOPE.get().memory, frozenset(map(type, data))
-    key = memory.by_value.get((of_list, kinds))
+    key = memory.prepared.get((of_list, kinds))
     if key is not None:
         try:
             return new_array(np.array(data, key.dtype), key)
@@ -75,7 +70,7 @@ def of_list(data: list[Any]) -> Any:
     # NumPy makes floats of integers that no integer dtype holds.
     is_usual = max(categories, key=CATEGORIES.index, default="float") == array.key.operand.category
     if kinds <= NUMBERS and is_usual and SCOPE.get().memory is memory:
-        memory.by_value[of_list, kinds] = array.key
+        memory.prepared[of_list, kinds] = array.key
     return array
 
 
@@ -164,7 +159,7 @@ def _is_of_numbers(data: Any) -> bool:
 def default_in(backend: Backend, category: str) -> tuple[DType, bool]:
     """`default_of` a category, in arrays of a library under the rules in force."""
     asked = SCOPE.get().rules
-    kept, known = memory_of(asked).by_value, (default_of, category, backend, backend.flags())
+    kept, known = memory_of(asked).prepared, (default_of, category, backend, backend.flags())
     found = kept.get(known)
     if found is None:
         found = kept[known] = default_of(category, get_rules(asked, in_jax=backend.in_jax))

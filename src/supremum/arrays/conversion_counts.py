@@ -178,7 +178,7 @@ class ConversionCounts:
 def count_conversions() -> Generator[ConversionCounts]:
     """Count the implicit conversions of arrays in a block.
 
-    It costs nothing outside of the block. Inside, every call looks up its operation again, and JAX traces compiled
+    It costs nothing outside of the block. Inside, every operation is prepared again, and JAX traces compiled
     functions again, so do not measure time there.
 
     Returns:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from supremum.arrays import conversion
 from supremum.arrays.array import Array
-from supremum.arrays.conversion import convert, raise_asarray_error
 from supremum.arrays.namespaces import Namespace, namespace_of
 
 
@@ -41,11 +41,7 @@ def asarray(
     ...     supremum.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    try:
-        return convert(data, dtype, library=library, device=device, copy=copy)
-    except Exception as error:
-        raise_asarray_error(library, data, error, dtype=dtype, device=device, copy=copy)
-        raise
+    return conversion.asarray(data, dtype, library=library, device=device, copy=copy)
 
 
 def namespace(library: Any, *, api_version: str | None = None) -> Namespace:

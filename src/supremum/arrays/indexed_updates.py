@@ -12,7 +12,7 @@ from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.conversion import convert
 from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped_index
+from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -26,7 +26,7 @@ class At:
     array: WrappedArray
 
     def __getitem__(self, index: Any) -> Changes:
-        return Changes(self.array, unwrapped_index(index))
+        return Changes(self.array, unwrapped(index))
 
 
 UPDATES: Final = {

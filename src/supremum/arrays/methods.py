@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backend_errors import raise_computation_error
-from supremum.arrays.dispatch import Deferred, Forwarding
-from supremum.arrays.numpy_functions import Routed
+from supremum.arrays.numpy_functions import NumpyFunction
 from supremum.arrays.numpy_signatures import numpy_signature
-
-A = TypeVar("A")
-P = ParamSpec("P")
-
-
-class _Method(Routed):
-    """A function of NumPy as a method."""
-
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """As in the base class."""
-        try:
-            return super().examine(args, options)
-        except Exception as error:
-            raise_computation_error(self.name, args[0].backend, args, options, error)
-            raise
 
 
 def method(name: str) -> Callable[..., Any]:
@@ -50,41 +33,7 @@ def method(name: str) -> Callable[..., Any]:
             OperandError: for arguments that the Python array API standard does not have.
             ComputationError: if the library fails to compute it.
         """
-    return _Method(function, call).call
-
-
-class _Composed(Forwarding):
-    """A method that is another function of the array and of the other arguments.
-
-    Args:
-        deferred: returns the call of that function.
-        by_rank: as for `Function`.
-    """
-
-    def __init__(self, deferred: Callable[..., Deferred], *, by_rank: bool) -> None:
-        self.by_rank = by_rank
-        super().__init__(deferred.__name__, deferred)
-
-    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
-        """As in the base class."""
-        return self.arguments(*args, **options)
-
-
-def composed(
-    *, by_rank: bool = False
-) -> Callable[[Callable[Concatenate[A, P], Deferred]], Callable[Concatenate[A, P], A]]:
-    """Make a method of a function that returns the call of another one.
-
-    Args:
-        by_rank: whether the call depends on how many dimensions the array has.
-    """
-
-    def make(deferred: Callable[Concatenate[A, P], Deferred]) -> Callable[Concatenate[A, P], A]:
-        call = _Composed(deferred, by_rank=by_rank).call
-        call.__annotations__["return"] = "Array"
-        return call
-
-    return make
+    return NumpyFunction(function, call).call
 
 
 def refused(name: str, instead: str) -> property:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -12,14 +12,15 @@ import numpy as np
 
 from supremum.argument_checks import whole_number
 from supremum.arrays.assignment import written
-from supremum.arrays.backends import Backend, backend_of
+from supremum.arrays.backends import Backend
 from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.calls import Deferred, Forwarding, function_of, library_in
 from supremum.arrays.decided import Arguments, Decided, by_name
-from supremum.arrays.dispatch import Deferred, Forwarding, function_of
 from supremum.arrays.errors import unsupported
+from supremum.arrays.functions.compositions import with_dimensions
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.numpy_signatures import numpy_signature
-from supremum.arrays.wrapped import WrappedArray, as_wrapped
+from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import OperandError
 from supremum.formats import argument_dtype, as_format
 
@@ -96,20 +97,12 @@ def rounded(_: Any, a: Any, decimals: int = 0) -> Deferred:
 
 def _at_least(count: int, xp: Any, *arrays: Any) -> Deferred:
     """Arrays with at least a number of dimensions: a tuple, or the only one."""
-    reshaped = [_with_dimensions(count, xp.asarray(each)) for each in arrays]
+    reshaped = [with_dimensions(xp, each, count) for each in arrays]
     return partial(lambda: reshaped[0] if len(reshaped) == 1 else (*reshaped,))
 
 
-def _with_dimensions(count: int, array: Any) -> Any:
-    missing = count - array.ndim
-    if missing <= 0:
-        return array
-    after = 1 if count == 3 and array.ndim else 0  # NumPy makes an image of one channel
-    return array.reshape((1,) * (missing - after) + array.shape + (1,) * after)
-
-
 def _is_complex(a: Any, *, wanted: bool) -> Deferred:
-    return partial(lambda: (as_format(as_wrapped(a).dtype).category == "complex") == wanted)
+    return partial(lambda: (as_format(wrap(a).dtype).category == "complex") == wanted)
 
 
 def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
@@ -134,7 +127,7 @@ real imag : val :
 iscomplexobj isrealobj : x :
 atleast_1d atleast_2d atleast_3d : *arys :
 round around : a decimals :
-clip : a a_min a_max : min max
+clip : a a_min a_max : a_min=min a_max=max min max
 where : condition x y :
 concatenate=concat stack : arrays : axis
 unstack : x : axis
@@ -264,67 +257,6 @@ ROUTES: dict[str, Route] = routes_of(_TABLE, _COMPOSED)
 """By the name of NumPy's function, with its module if that is not `numpy` itself."""
 
 
-class _Place(NamedTuple):
-    """Where an argument of a call goes.
-
-    Args:
-        source: its position or its name in the call, or the first position of all that are left.
-        name: NumPy's name of it.
-        default: its default value.
-        option: the standard's name of the option; empty for an argument by position; None if there is none.
-    """
-
-    source: int | str | slice
-    name: str
-    default: Any
-    option: str | None
-
-
-@lru_cache(maxsize=4096)
-def _places(
-    function: Callable[..., Any], count: int, names: tuple[str, ...]
-) -> tuple[Callable[..., Any] | None, Callable[[Any], Callable[..., Any]], list[_Place]]:
-    """The route of a function in calls that are written alike, and the places of their arguments.
-
-    The route is a function of the namespace and the arguments, or else what finds the function in the namespace.
-
-    Args:
-        function: NumPy's function.
-        count: the number of arguments by position.
-        names: of the other arguments.
-
-    Raises:
-        OperandError: for functions that the standard does not have.
-        TypeError: for wrong numbers and names of arguments.
-    """
-    name = name_of(function)
-    route = ROUTES.get(name)
-    if route is None:
-        raise unsupported(f"np.{name}", (), f"NumPy's own arrays, np.{name}(np.asarray(x))")
-    signature = numpy_signature(function)
-    parameters = signature.parameters
-    bound: dict[str, Any] = dict(signature.bind(*range(count), **{each: each for each in names}).arguments)
-    for each in parameters.values():
-        if each.kind is each.VAR_KEYWORD:
-            bound |= bound.pop(each.name, {})
-    found: list[_Place] = []
-    for argument in route.arguments:
-        if argument.startswith("*"):
-            if positions := bound.pop(argument[1:], ()):
-                found.append(_Place(slice(positions[0], None), argument, None, ""))
-        elif argument in bound:
-            found.append(_Place(bound.pop(argument), argument, _default(parameters, argument), ""))
-    for each, source in bound.items():
-        found.append(_Place(source, each, _default(parameters, each), route.options.get(each)))
-    if isinstance(route.target, str):
-        return None, attrgetter(route.target), found
-    return route.target, attrgetter("__name__"), found
-
-
-def _default(parameters: Mapping[str, inspect.Parameter], name: str) -> Any:
-    return parameters[name].default if name in parameters else _REQUIRED
-
-
 def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the function of the namespace for a function of NumPy.
 
@@ -345,7 +277,66 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 
 
 class Routed(Forwarding):
-    """A function of NumPy, which calls the function of the namespace with the same meaning.
+    """A function of a library, which calls the function of the namespace with the same meaning.
+
+    Args:
+        name: its name in its library, for errors.
+        arguments: a function with the parameters, as for `Function`.
+        route: what it calls; None for a function that the standard does not have.
+        promotes: if the route is composed: whether its arguments may be numbers that are promoted.
+        by_rank: if the route is composed: as for `Function`.
+    """
+
+    def __init__(
+        self, name: str, arguments: Callable[..., Any], route: Route | None, *, promotes: bool, by_rank: bool
+    ) -> None:
+        self.route = route
+        if route is not None and not route.arguments[0].startswith("*"):
+            if isinstance(route.target, str):
+                target = function_of(attrgetter(route.target)(namespace_in(NUMPY)))
+                promotes = target is not None and target.operands > 0
+            else:
+                self.by_rank = by_rank
+            self.operands = len(route.arguments) if promotes else 0
+        super().__init__(name, arguments)
+
+    @abstractmethod
+    def refusal(self, option: str) -> OperandError:
+        """The error for an option that the standard does not have."""
+
+    def call_with(self, bound: dict[str, Any], library: Backend) -> Deferred:
+        """The call of the function of the namespace.
+
+        Args:
+            bound: the arguments by the names of the library; one with a star is a tuple.
+            library: the library of the namespace.
+
+        Raises:
+            OperandError: for options that the standard does not have.
+        """
+        assert self.route is not None
+        target, arguments, options = self.route
+        given: list[Any] = []
+        for name in arguments:
+            if name.startswith("*"):
+                given += bound.pop(name[1:], ())
+            elif name in bound:
+                given.append(bound.pop(name))
+            else:  # those after it are given by name
+                break
+        for name in bound:
+            if name not in options:
+                raise self.refusal(name)
+        named = {options[name]: value for name, value in bound.items()}
+        xp = namespace_in(library)
+        if isinstance(target, str):
+            return partial(attrgetter(target)(xp), *given, **named)
+        called = target(xp, *given, **named)
+        return called if isinstance(called, partial) else partial(lambda: called)
+
+
+class NumpyFunction(Routed):
+    """A function of NumPy.
 
     Args:
         function: NumPy's function.
@@ -354,15 +345,8 @@ class Routed(Forwarding):
 
     def __init__(self, function: Callable[..., Any], arguments: Callable[..., Any] | None = None) -> None:
         self._function, name = function, name_of(function)
-        found = ROUTES.get(name)
-        if found is not None and not found.arguments[0].startswith("*"):
-            self.operands = len(found.arguments)
-            if isinstance(found.target, str):
-                target = function_of(attrgetter(found.target)(namespace_in(NUMPY)))
-                self.promotes = target is not None and target.promotes
-            else:
-                self.by_rank, self.promotes = name not in _OF_ANY_RANK, name in _PROMOTING
-        super().__init__(name, arguments or function)
+        route, promotes, by_rank = ROUTES.get(name), name in _PROMOTING, name not in _OF_ANY_RANK
+        super().__init__(name, arguments or function, route, promotes=promotes, by_rank=by_rank)
 
     def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
         """The call of the function of the namespace.
@@ -370,38 +354,42 @@ class Routed(Forwarding):
         Raises:
             OperandError: for functions and options that the standard does not have.
             ArgumentError: for a dtype that NumPy reads as another.
+            TypeError: for wrong numbers and names of arguments.
         """
-        target, find, places = _places(self._function, len(args), (*options,))
-        xp = namespace_in(_library_of(args) if not options else _library_of((*args, *options.values())))
-        given: list[Any] = []
-        named: dict[str, Any] = {}
-        out = None
-        for source, name, default, option in places:
-            if isinstance(source, slice):
-                given += args[source]
-                continue
-            value = options[source] if isinstance(source, str) else args[source]
-            if default is not _REQUIRED and _is_left(value, default):
-                continue
-            if name == "out":
-                out = value[0] if isinstance(value, tuple) else value  # NumPy's ufuncs give a tuple
-                continue
-            if name == "dtype" and value is not None:
-                argument_dtype(value)
-            if option is None:
-                raise OperandError(
-                    f"np.{self.name} takes no {name} with an Array, as its function of the namespace has no such "
-                    f"option; leave it out, or pass NumPy's own arrays, np.{self.name}(np.asarray(x), {name}=...)"
-                )
-            if option:
-                named[option] = value
-            else:
-                given.append(value)
-        called = partial(find(xp), *given, **named) if target is None else target(xp, *given, **named)
-        return called if out is None else partial(_written, out, self._function, called)
+        route, name = self.route, self.name
+        if route is None:
+            raise unsupported(f"np.{name}", (), f"NumPy's own arrays, np.{name}(np.asarray(x))")
+        bound = _arguments_of(self._function, args, options)
+        out = bound.pop("out", None)
+        if bound.get("dtype") is not None:
+            argument_dtype(bound["dtype"])
+        called = self.call_with(bound, library_in((args, *options.values())))
+        if out is None:
+            return called
+        # NumPy's ufuncs give a tuple.
+        return partial(_written, out[0] if isinstance(out, tuple) else out, self._function, called)
+
+    def refusal(self, option: str) -> OperandError:
+        """As in the base class."""
+        return OperandError(
+            f"np.{self.name} takes no {option} with an Array, as its function of the namespace has no such option; "
+            f"leave it out, or pass NumPy's own arrays, np.{self.name}(np.asarray(x), {option}=...)"
+        )
 
 
-_routed = lru_cache(maxsize=4096)(Routed)
+_routed = lru_cache(maxsize=4096)(NumpyFunction)
+
+
+def _arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a function of NumPy by its names of them, without options that have their defaults."""
+    signature = numpy_signature(function)
+    bound = dict(signature.bind(*args, **options).arguments)
+    for each in signature.parameters.values():
+        if each.kind is each.VAR_KEYWORD:
+            bound |= bound.pop(each.name, {})
+        elif each.name in bound and is_left(bound[each.name], each.default):
+            del bound[each.name]
+    return bound
 
 
 def _written(out: Any, function: Callable[..., Any], called: Deferred) -> Any:
@@ -419,33 +407,18 @@ def name_in_standard(function: Callable[..., Any]) -> str:
     return target if isinstance(target, str) else ""
 
 
-def _library_of(values: Sequence[Any]) -> Backend:
-    """The first library other than NumPy of arrays among values and in lists of them; NumPy if there is no other."""
-    for value in values:
-        if isinstance(value, WrappedArray):
-            library = value.key.backend
-        elif isinstance(value, (list, tuple)):
-            library = _library_of(cast("Sequence[Any]", value))
-        else:
-            library = backend_of(value)
-        if library is not None and library is not NUMPY:
-            return library
-    return NUMPY
-
-
 def name_of(function: Callable[..., Any]) -> str:
     """The name of a function of NumPy, with its module if that is not `numpy` itself."""
     module = str(getattr(function, "__module__", "numpy") or "numpy")
     return ".".join([*module.split(".")[1:], getattr(function, "__name__", str(function))])
 
 
-def _is_left(value: Any, default: Any) -> bool:
-    """Whether an option has its default value."""
+def is_left(value: Any, default: Any) -> bool:
+    """Whether an option of a function of NumPy has its default value."""
     if value is default or value is _NO_VALUE:
         return True
     kind = cast("type[object]", type(value))
     return kind in (bool, int, float, str) and kind is type(default) and value == default
 
 
-_REQUIRED = inspect.Parameter.empty
 _NO_VALUE = getattr(np, "_NoValue", object())

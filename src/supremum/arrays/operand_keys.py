@@ -57,6 +57,16 @@ def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
     return None if backend is None else backend.keyed(value)
 
 
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of a library, wrapped or not."""
+    return isinstance(value, WrappedArray) or backend_of(value) is not None
+
+
+def is_operand(value: Any) -> bool:
+    """Whether a value is an array or a Python number."""
+    return type(value) in NUMBERS or is_array(value)
+
+
 def not_an_operand(operand: object, name: str, position: int) -> OperandError:
     """The error for an operand that is neither an array nor a number.
 

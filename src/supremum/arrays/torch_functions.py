@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from supremum.argument_checks import real_number
 from supremum.arrays.assignment import assigned, written
-from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import caster_of
-from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.calls import Deferred, library_in
 from supremum.arrays.decided import Arguments, Decided
-from supremum.arrays.dispatch import Deferred, Forwarding, function_of, leaves
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.namespaces import namespace_in
-from supremum.arrays.numpy_functions import Route, dot, rank, rounded, routes_of, swapaxes
-from supremum.arrays.operand_keys import joint_backend, library_of
-from supremum.arrays.wrapped import WrappedArray, as_wrapped
+from supremum.arrays.numpy_functions import Route, Routed, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 
@@ -40,18 +35,18 @@ div divide true_divide : input other : rounding_mode
 pow : input exponent :
 neg=negative : input :
 round : input : decimals
-clamp clip : input min max : min max
+clamp=clip clip : input min max : min max
 clamp_min : input min :
 clamp_max : input max :
 where : condition input other : input other
 lerp : input end weight :
 matmul : input other :
-mm bmm : input mat2 :
-mv : input vec :
-dot : input tensor :
+mm=matmul bmm=matmul : input mat2 :
+mv=matmul : input vec :
+dot=matmul : input tensor :
 vdot : input other :
 inner : input other :
-outer ger : input vec2 :
+outer=linalg.outer ger=linalg.outer : input vec2 :
 cross linalg_cross=linalg.cross : input other : dim=axis
 tensordot : a b : dims=axes
 addmm : input mat1 mat2 : beta alpha
@@ -196,38 +191,26 @@ def _spread(name: str) -> Callable[..., Any]:
 
 
 def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    shape = tuple(as_wrapped(x).shape)
+    shape = tuple(wrap(x).shape)
     first, last = (dim % max(1, len(shape)) for dim in (start_dim, end_dim))
     return xp.reshape(x, (*shape[:first], -1, *shape[last + 1 :]))
 
 
 def _squeeze(xp: Any, x: Any, dim: Any = None) -> Any:
     """Without the dimensions of length one among those given; PyTorch ignores the others."""
-    shape = as_wrapped(x).shape
+    shape = wrap(x).shape
     given = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
     return xp.squeeze(x, axis=tuple(each for each in given if shape[each] == 1))
 
 
 def _cross(xp: Any, a: Any, b: Any, axis: int | None = None) -> Any:
-    return xp.linalg.cross(a, b, axis=as_wrapped(a).shape.index(3) if axis is None else axis)
+    return xp.linalg.cross(a, b, axis=wrap(a).shape.index(3) if axis is None else axis)
 
 
 def _take_along(xp: Any, x: Any, indices: Any, axis: int | None = None) -> Any:
     if axis is None:
         x, indices, axis = xp.reshape(x, (-1,)), xp.reshape(indices, (-1,)), 0
     return xp.take_along_axis(x, indices, axis=axis)
-
-
-def _product(xp: Any, a: Any, b: Any) -> Deferred:
-    return partial(xp.matmul, a, b)
-
-
-def _outer(xp: Any, a: Any, b: Any) -> Deferred:
-    return partial(xp.linalg.outer, a, b)
-
-
-def _clamp(xp: Any, x: Any, min: Any = None, max: Any = None) -> Deferred:  # noqa: A002 (PyTorch's names)
-    return partial(xp.clip, x, min, max)
 
 
 def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Deferred:
@@ -243,29 +226,21 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "addmv": _sum_of("matmul"),
     "addr": _sum_of("linalg.outer"),
     "baddbmm": _sum_of("matmul"),
-    "bmm": _product,
-    "clamp": _clamp,
     "clamp_max": lambda xp, x, bound: partial(xp.clip, x, None, bound),
     "clamp_min": lambda xp, x, bound: partial(xp.clip, x, bound),
-    "clip": _clamp,
     "clone": lambda xp, x: partial(xp.asarray, x, copy=True),
     "cross": _cross,
     "div": _divide,
     "divide": _divide,
-    "dot": _product,
     "flatten": _flatten,
-    "ger": _outer,
     "index_select": lambda xp, x, dim, index: partial(xp.take, x, index, axis=dim),
     "inner": partial(dot, axis=-1),
     "isin": _isin,
     "lerp": lambda _, *operands: partial(_LERP.call, *operands),
     "max": _extreme("max", "maximum"),
     "min": _extreme("min", "minimum"),
-    "mm": _product,
-    "mv": _product,
     "nonzero": lambda xp, x, as_tuple=False: xp.nonzero(x) if as_tuple else xp.stack(xp.nonzero(x), axis=1),
-    "numel": lambda _, x: prod(as_wrapped(x).shape),
-    "outer": _outer,
+    "numel": lambda _, x: prod(wrap(x).shape),
     "ravel": lambda xp, x: partial(xp.reshape, x, (-1,)),
     "round": rounded,
     "squeeze": _squeeze,
@@ -286,7 +261,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
 }
 # Those of them with operands that may be numbers.
 _PROMOTING = (
-    "add", "clamp", "clamp_max", "clamp_min", "clip", "div", "divide", "lerp", "max", "min", "sub", "subtract",
+    "add", "clamp_max", "clamp_min", "div", "divide", "lerp", "max", "min", "sub", "subtract",
     "true_divide", "where",
 )  # fmt: skip
 
@@ -299,56 +274,13 @@ def _elementwise(name: str) -> Route:
         arguments, options = ("input", "target"), ("reduction", *losses[1])
     else:
         arguments, options = ("input", "other")[: function.operation.arity], ()
-    return Route(lambda _, *args, **given: function.call(*args, **given), arguments, {each: each for each in options})
+    return Route(
+        lambda _, *args, **given: partial(function.call, *args, **given), arguments, {each: each for each in options}
+    )
 
 
 ROUTES: dict[str, Route] = {name: _elementwise(name) for name in FUNCTIONS} | routes_of(_TABLE, _COMPOSED)
 """By the name of PyTorch's function, without that of its module."""
-
-
-class _Function(NamedTuple):
-    """A function of PyTorch.
-
-    Args:
-        path: where PyTorch has it, such as `torch.linalg.inv`.
-        name: its name.
-        plain: its name without the mark of functions in place.
-        operation: the elementwise operation; None if it is not one.
-        route: what it calls; None for a function that no rule decides.
-    """
-
-    path: str
-    name: str
-    plain: str
-    operation: Decided | None
-    route: Route | None
-
-
-@lru_cache(maxsize=4096)
-def _described(function: Callable[..., Any]) -> _Function:
-    from supremum.arrays.backends.torch import NAMES, path_of  # only where torch is loaded
-
-    name = getattr(function, "__name__", str(function))
-    plain = name.removesuffix("_")
-    # Some names mean something else in PyTorch, such as `torch.equal`.
-    ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, plain)
-    is_other = plain in NAMES
-    return _Function(
-        path_of(function),
-        name,
-        plain,
-        None if is_other else FUNCTIONS.get(ours),
-        None if is_other else ROUTES.get(ours),
-    )
-
-
-@lru_cache(maxsize=4096)
-def _operator(function: Callable[..., Any], count: int) -> Callable[..., Any] | None:
-    """The elementwise operation that a function of PyTorch is for a number of arguments; None if it is not one."""
-    _, name, plain, operation, _ = _described(function)
-    if operation is None or plain != name or operation.operation.arity not in (None, count):
-        return None
-    return operation.call
 
 
 def torch_function(
@@ -367,56 +299,54 @@ def torch_function(
         PromotionError: if the rules refuse.
         InPlaceError: if the rules do not store the result in the dtype of the tensor that is written into.
     """
-    if not kwargs and (operator := _operator(function, len(args))) is not None:
-        return operator(*args)
-    path, name, plain, operation, route = _described(function)
-    if name.startswith("__") and hasattr(array_class, name) and not kwargs:
-        left: Any = as_wrapped(args[0])
-        result = getattr(left, name)(*args[1:])
+    ours = _of_torch(function)
+    method = getattr(function, "__name__", "")
+    if method.startswith("__") and hasattr(array_class, method) and not kwargs:
+        left: Any = wrap(args[0])
+        result = getattr(left, method)(*args[1:])
         return args[0] if result is left else result
+    path, operation, out = ours.name, ours.operation, kwargs.get("out")
     given = {option: value for option, value in kwargs.items() if value is not None and option != "out"}
-    if route is None:
+    if ours.route is None:
         changed = sorted(option for option, value in given.items() if value is not False)
         raise unsupported(path, changed, f"torch's own tensors, {path}(x.unwrap())")
-    compute = partial(_routed(function).call, *args, **given)
+    if not ours.in_place and out is None:
+        return ours.call(*args, **given)
     # With options the rules decide about the result alone.
     name_of_operation, operands = (path, ()) if operation is None or given else (operation.name, args)
-    if plain != name:
-        # `tensor += Array` writes into the tensor, which keeps its dtype.
-        assigned(as_wrapped(args[0]), compute(), name_of_operation, operands)
-        return args[0]
-    out = kwargs.get("out")
-    return compute() if out is None else written(out, path, name_of_operation, operands, compute)
+    compute = partial(ours.call, *args, **given)
+    if out is not None:
+        return written(out, path, name_of_operation, operands, compute)
+    # `tensor += Array` writes into the tensor, which keeps its dtype.
+    assigned(wrap(args[0]), compute(), name_of_operation, operands)
+    return args[0]
 
 
-class _Routed(Forwarding):
-    """A function of PyTorch, which calls the function of the namespace with the same meaning.
+class _TorchFunction(Routed):
+    """A function of PyTorch; `name` is where PyTorch has it, such as `torch.linalg.inv`.
 
     Args:
         function: PyTorch's function.
+
+    Attributes:
+        operation: the elementwise operation; None if it is not one.
+        in_place: whether its name has the mark of functions in place.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._path, _, plain, _, route = _described(function)
-        assert route is not None
-        self._route = route
-        if not route.arguments[0].startswith("*"):
-            self.operands = len(route.arguments)
-        if isinstance(route.target, str):
-            target = function_of(attrgetter(route.target)(namespace_in(NUMPY)))
-            self.promotes = target is not None and target.promotes
-        else:
-            self.by_rank, self.promotes = True, plain in _PROMOTING
-        super().__init__(self._path, _any_arguments)
+        from supremum.arrays.backends.torch import NAMES, path_of  # only where torch is loaded
 
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """As in the base class."""
-        try:
-            return super().examine(args, options)
-        except Exception as error:
-            library = joint_backend(map(library_of, leaves((*args, *options.values()))))
-            raise_computation_error(self._path, library, args, options, error)
-            raise
+        name = getattr(function, "__name__", str(function))
+        plain = name.removesuffix("_")
+        # Some names mean something else in PyTorch, such as `torch.equal`.
+        ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, "" if plain in NAMES else plain)
+        self.operation: Decided | None = FUNCTIONS.get(ours)
+        self.in_place: bool = plain != name
+        is_elementwise = self.operation is not None and ours not in _COMPOSED
+        promotes = is_elementwise or plain in _PROMOTING
+        super().__init__(
+            path_of(function), _any_arguments, ROUTES.get(ours), promotes=promotes, by_rank=not is_elementwise
+        )
 
     def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
         """The call of the function of the namespace with the arguments of PyTorch's function.
@@ -424,29 +354,25 @@ class _Routed(Forwarding):
         Raises:
             OperandError: for options that the standard does not have, and for too many arguments.
         """
-        path, route = self._path, self._route
+        route = self.route
+        assert route is not None
+        library = library_in((args, *options.values()))
         if route.arguments[0].startswith("*"):
-            given, named = list(args), dict(options)
-        else:
-            order = [*dict.fromkeys((*route.arguments, *route.options))]
-            if len(args) > len(order):
-                raise OperandError(f"{path} takes at most {len(order)} arguments with an Array, got {len(args)}")
-            bound = {**dict(zip(order, args, strict=False)), **options}
-            given = [bound.pop(each) for each in itertools.takewhile(bound.__contains__, route.arguments)]
-            named = {each: value for each, value in bound.items() if value is not None}
-        if unknown := sorted(named.keys() - route.options.keys()):
-            raise unsupported(path, unknown, f"torch's own tensors, {path}(x.unwrap(), {unknown[0]}=...)")
-        chosen = {standard: named[theirs] for theirs, standard in route.options.items() if theirs in named}
-        library = joint_backend(map(library_of, leaves((*given, *chosen.values()))))
-        xp, target = namespace_in(library), route.target
-        if isinstance(target, str):
-            return partial(attrgetter(target)(xp), *given, **chosen)
-        found = target(xp, *given, **chosen)
-        return found if isinstance(found, partial) else partial(lambda: found)
+            return self.call_with({route.arguments[0][1:]: args, **options}, library)
+        order = [*dict.fromkeys((*route.arguments, *route.options))]
+        if len(args) > len(order):
+            raise OperandError(f"{self.name} takes at most {len(order)} arguments with an Array, got {len(args)}")
+        bound = {**dict(zip(order, args, strict=False)), **options}
+        given = {name: value for name, value in bound.items() if value is not None or name in route.arguments}
+        return self.call_with(given, library)
+
+    def refusal(self, option: str) -> OperandError:
+        """As in the base class."""
+        return unsupported(self.name, [option], f"torch's own tensors, {self.name}(x.unwrap(), {option}=...)")
 
 
 def _any_arguments(*args: Any, **options: Any) -> None:
     """The arguments of PyTorch's function."""
 
 
-_routed = lru_cache(maxsize=4096)(_Routed)
+_of_torch = lru_cache(maxsize=4096)(_TorchFunction)

@@ -17,8 +17,8 @@ from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
 from supremum.arrays.indexed_updates import UPDATES
 from supremum.arrays.namespaces import namespace_in
-from supremum.arrays.numpy_functions import name_in_standard, rank, route
-from supremum.arrays.wrapped import as_wrapped, unwrapped_index
+from supremum.arrays.numpy_functions import is_left, name_in_standard, rank, route
+from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
 
@@ -41,7 +41,8 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Ma
         return operation.operator(*inputs)
     if ufunc.signature is not None and method == "__call__":  # it takes whole arrays, such as matmul
         return route(ufunc, inputs, options)
-    given = {name: value for name, value in options.items() if name != "out" and not _is_default(name, value)}
+    defaults = {name for name, default in _DEFAULTS.items() if name in options and is_left(options[name], default)}
+    given = {name: value for name, value in options.items() if name not in {"out", *defaults}}
     found = None if operation is None else _METHODS[method](ufunc, operation, inputs, given)
     if found is None:
         what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
@@ -61,12 +62,6 @@ def _operation(ufunc: np.ufunc) -> Decided | None:
 
 
 _DEFAULTS = {"where": True, "subok": True, "dtype": None, "signature": None, "casting": "same_kind", "order": "K"}
-
-
-def _is_default(name: str, value: Any) -> bool:
-    """Whether an option has the default value of all ufuncs."""
-    default = _DEFAULTS.get(name)
-    return (value is default and name in _DEFAULTS) or (isinstance(value, str) and value == default)
 
 
 class _Call(NamedTuple):
@@ -116,7 +111,7 @@ def _accumulate(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], opti
 
 def _cumulative(operation: Decided, x: Any, *, axis: int = 0) -> Any:
     """The results of an operation on the elements up to each element: those of 1, 2, 4, ... elements at once."""
-    xp = namespace_in(as_wrapped(x).backend)
+    xp = namespace_in(wrap(x).backend)
     found = xp.moveaxis(operation.call(x, x), axis, 0)
     count = 1
     while count < len(found):
@@ -131,7 +126,7 @@ def _outer(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: 
     def compute() -> Any:
         first = a
         if rank(a) and rank(b):
-            array = as_wrapped(a)
+            array = wrap(a)
             first = namespace_in(array.backend).reshape(array, array.shape + (1,) * rank(b))
         return operation.call(first, b)
 
@@ -149,7 +144,7 @@ _ARGUMENTS_OF_AT = 3
 
 def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> None:
     """Update elements of an array in place; elements whose index is repeated are updated as often."""
-    array, place = as_wrapped(target), unwrapped_index(index)
+    array, place = wrap(target), unwrapped(index)
     backend = array.backend
     update = f"{UPDATES[name]}(value)" if name in UPDATES else f"set(np.{ufunc.__name__}(x[index], value))"
     check_mutable(array, f"x = x.at[index].{update}")

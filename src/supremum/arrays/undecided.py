@@ -1,4 +1,4 @@
-"""Functions that promote nothing, such as `reshape` and `zeros`: the library's own, whose results are wrapped."""
+"""Functions that promote nothing, such as `reshape` and `sort`: the library's own, whose results are wrapped."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.arrays.array_api_names import GIVING_LISTS, KEEPING_DTYPE, OF_THE_ELEMENTS, TAKING_POSITIONS
-from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.array_api_names import GIVING_LISTS, OF_THE_ELEMENTS, TAKING_POSITIONS
 from supremum.arrays.backends import Backend, Key, Raw, backend_of
-from supremum.arrays.backends.numpy import NUMPY, narrowed
+from supremum.arrays.backends.numpy import narrowed
+from supremum.arrays.calls import Function, Prepared, PreparedCall, library_in
 from supremum.arrays.conversion import convert
-from supremum.arrays.dispatch import Function, Prepared, leaves
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.operand_keys import check_library, joint_backend, library_of
-from supremum.arrays.wrapped import WrappedArray, new_array, raw_and_key, unwrapped, wrapper
-from supremum.decisions import ResultType, letter
+from supremum.arrays.operand_keys import check_library, library_of
+from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.decisions import letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import argument_dtype, as_format
-from supremum.rules import SCOPE, memory_of
+from supremum.rules import RulesLike
 
 
 def native(backend: Backend, dtype: Any) -> Any:
@@ -43,46 +42,35 @@ class Undecided(Function):
         build: makes a function of the arrays from a library and the other arguments; None for the library's function of
             that name.
         doc: as for `Function`.
-        result: returns the dtype of the result and whether it is weak, from the key of the first array, the arguments
-            and the options; None where only the library knows.
         standard: whether it is in the standard, which says how it treats arrays of several dtypes. Other functions
             would follow the library's own rules, so all their arrays must have one dtype.
     """
 
     def __init__(
         self, name: str, arguments: Callable[..., Any], build: Callable[..., Callable[..., Raw]] | None = None,
-        doc: str = "", *, result: Callable[..., ResultType | None] | None = None, standard: bool = True,
+        doc: str = "", *, standard: bool = True,
     ) -> None:  # fmt: skip
         self._build, self._standard = build, standard
-        self._result = result or (_dtype_of_first if name.rpartition(".")[2] in KEEPING_DTYPE else _unknown)
         super().__init__(name, arguments, doc)
 
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Convert arrays to one library, prepare, and compute.
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """Convert arrays to one library, and prepare.
 
         Raises:
             LibraryError: for arrays of a third library.
             OperandError: for arrays of several dtypes, if the function is not in the standard.
         """
-        memory = memory_of(SCOPE.get().rules)
-        library = self.backend or NUMPY
-        try:
-            library = self.backend or joint_backend(map(library_of, leaves((args, *options.values()))))
-            arrays: list[WrappedArray] = []
-            place = partial(_mapped, partial(_placed, library, self.name, arrays))
-            places = [*map(place, args)], {name: place(value) for name, value in options.items()}
-            keys = [array.key for array in arrays]  # an array may be new from a tree of JAX, and have no key yet
-            converted = _filled(arrays, *places)
-            prepared = self.recall(memory, *converted)[0] or self._prepare(library, *places, keys)
-            raws = [array.unwrap() for array in arrays]
-            result = prepared.result(raws)
-        except Exception as error:
-            raise_computation_error(self.name, library, args, options, error)
-            raise
-        self.remember(memory, *converted, raws, prepared)
-        return result
+        library = self.backend or library_in((args, *options.values()))
+        given: list[Any] = []
+        arrays: list[WrappedArray] = []
+        place = partial(_mapped, partial(_placed, library, self.name, given, arrays))
+        places = [*map(place, args)], {name: place(value) for name, value in options.items()}
+        if any(array is not value for array, value in zip(arrays, given, strict=True)):
+            return self.find(asked, *_filled(arrays, *places))
+        prepared = self._prepared_in(library, *places, [array.key for array in arrays])
+        return prepared, [array.unwrap() for array in arrays]
 
-    def _prepare(
+    def _prepared_in(
         self, library: Backend, args: Sequence[Any], options: Mapping[str, Any], keys: Sequence[Key]
     ) -> Prepared:
         """A function of the arrays of a call.
@@ -104,52 +92,13 @@ class Undecided(Function):
             to_native = partial(_mapped, lambda value: native(library, value) if isinstance(value, np.dtype) else value)
             given = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
             function = partial(_call_for_dtype, library, function) if "dtype" in options else function
-            places = [*map(to_native, args)]
-            come_first = len(places) >= count and all(isinstance(each, _Place) for each in places[:count])
-            if come_first:
-                run = library.with_arguments(self.name, function, count, places[count:], given)
-            else:
-                run = partial(_call_in, function, places, given)
-        function = library.compiled(name, run, count)
-        result = self._result(keys[:1], args, options)
-        if result is None or not library.keeps(result, keys):
-            return Prepared(_finished(library, name, function, keys), None)
-        return Prepared(function, wrapper(*library.keys_of_results(result, keys[0].device)))
-
-
-def _dtype_of_first(keys: Sequence[Key], args: Sequence[Any], options: Mapping[str, Any]) -> ResultType | None:
-    if not args or not isinstance(args[0], _Place) or not options.keys().isdisjoint(("dtype", "device")):
-        return None
-    return ResultType(keys[0].operand.format.dtype, keys[0].weak)
-
-
-def _unknown(*_: Any) -> None: ...
-
-
-def _finished(library: Backend, name: str, run: Callable[..., Any], keys: Sequence[Key]) -> Callable[..., Any]:
-    """A function of arrays whose results are wrapped."""
-    weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
-    gives_list, described_by = name in GIVING_LISTS, library.described_by
-    last: tuple[Any, Callable[[Raw], Any]] = None, _return
-
-    def finished(*raws: Raw) -> Any:
-        nonlocal last
-        result = run(*raws)
-        seen, wrap = last
-        if getattr(result, described_by, None) is seen is not None:
-            return wrap(result)
-        if True in weak or backend_of(result) is not library:
-            return _wrapped(list(result) if gives_list else result, keys, weak)
-        raw, key = library.keyed(result)
-        keys_of_results = library.keys_of_results(ResultType(key.operand.format.dtype, key.weak), key.device)
-        last = getattr(result, described_by, None), wrapper(*keys_of_results)
-        return new_array(raw, key)
-
-    return finished
-
-
-def _return(value: Any) -> Any:
-    return value
+            run = _with_arguments(function, count, [*map(to_native, args)], given)
+        weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
+        gives_list = name in GIVING_LISTS
+        return Prepared(
+            library.compiled(name, run, count),
+            lambda result: _wrapped(list(result) if gives_list else result, keys, weak),
+        )
 
 
 class _Place(int):
@@ -160,9 +109,26 @@ def _call_for_dtype(library: Backend, function: Callable[..., Any], *raws: Raw, 
     return function(*raws, dtype=native(library, dtype), **options)  # JAX's flags may have changed
 
 
-def _call_in(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any], *raws: Raw) -> Any:
-    places, named = _filled(raws, args, options)
-    return function(*places, **named)
+def _with_arguments(
+    function: Callable[..., Any], count: int, args: Sequence[Any], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """A function of the arrays of a call, with its other arguments.
+
+    Args:
+        function: the function of all arguments.
+        count: how many arrays there are.
+        args: the arguments, with places instead of arrays.
+        options: the arguments by name, likewise.
+    """
+    first, rest = args[:count], args[count:]
+    if len(first) == count and all(isinstance(each, _Place) for each in first):
+        return lambda *raws: function(*raws, *rest, **options)
+
+    def run(*raws: Raw) -> Any:
+        places, named = _filled(raws, args, options)
+        return function(*places, **named)
+
+    return run
 
 
 def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
@@ -172,8 +138,8 @@ def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
     return change(value)
 
 
-def _placed(library: Backend, name: str, arrays: list[WrappedArray], value: Any) -> Any:
-    """A value, or the place of an array, which is converted to a library and appended to `arrays`.
+def _placed(library: Backend, name: str, given: list[Any], arrays: list[WrappedArray], value: Any) -> Any:
+    """A value, or the place of an array, which is appended to `given`, and to `arrays` converted to a library.
 
     Raises:
         LibraryError: for arrays of a third library.
@@ -186,6 +152,7 @@ def _placed(library: Backend, name: str, arrays: list[WrappedArray], value: Any)
         return value
     check_library(library, name, len(arrays), found)
     is_ready = found is library and isinstance(value, WrappedArray)
+    given.append(value)
     try:
         arrays.append(value if is_ready else convert(value, library=library))
     except RuntimeDtypeError:
@@ -213,10 +180,11 @@ def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool]) -> Any:
             where = slice(i, i + 1) if of_each else slice(None)
             wrapped.append(_wrapped(part, keys[where], weak[where] if field == "values" else ()))
         return _rebuilt(result, wrapped)
-    if backend_of(result) is None:
+    backend = backend_of(result)
+    if backend is None:
         return result
-    raw, key = raw_and_key(result)
-    return new_array(*raw_and_key(raw, weak=any(weak[:1]) and key.dtype == keys[0].dtype))
+    raw, key = backend.keyed(result)
+    return new_array(*(backend.keyed(raw, weak=True) if any(weak[:1]) and key.dtype == keys[0].dtype else (raw, key)))
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from supremum.arrays.array import Array, wrap
+from supremum.arrays.array import Array
 from supremum.arrays.assignment import check_fits, kept_value, refused_in_place, stored
 from supremum.arrays.conversion import convert
-from supremum.arrays.operators import left
-from supremum.arrays.wrapped import unwrapped_index
+from supremum.arrays.functions.elementwise import operator_named
+from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
 
@@ -91,13 +91,13 @@ class ArrayVariable(Array):
         return self._assigned("multiply", value)
 
     def _assigned(self, name: str, value: Any) -> ArrayVariable:
-        result = self._assign(name, left(name), value)
+        result = self._assign(name, operator_named(name), value)
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        accepted, place = kept_value(self, value), unwrapped_index(index)
+        accepted, place = kept_value(self, value), unwrapped(index)
         if self.backend.mutable:
             raw = self.backend.asarray(self._raw, copy=True)
             raw[place] = accepted

@@ -132,50 +132,6 @@ def new_array(raw: Raw, key: Key) -> Any:
     return array
 
 
-def wrapper(key: Key, zero_d: Key | None = None) -> Callable[[Raw], Any]:
-    """A function that makes an `Array` of a result of a library.
-
-    Args:
-        key: the key of arrays with dimensions, or of all arrays.
-        zero_d: the key of 0-d arrays, if it is not the same.
-    """
-    backend: Any = key.backend
-    as_array = backend.as_array
-
-    # All of these are `new_array` in fewer steps.
-    def wrap(raw: Raw) -> Any:
-        if _register is not None and "jax" in _modules:
-            register_as_pytree()
-        array: Any = _new(_kind)
-        array._raw = raw
-        array._key = key
-        return array
-
-    def wrap_of_any_rank(raw: Raw) -> Any:
-        if _register is not None and "jax" in _modules:
-            register_as_pytree()
-        array: Any = _new(_kind)
-        if raw.shape:
-            array._raw = raw
-            array._key = key
-        else:
-            array._raw = raw if as_array is None else as_array(raw)
-            array._key = zero_d
-        return array
-
-    def wrap_array_of_jax(raw: Raw) -> Any:
-        if _register is not None:
-            register_as_pytree()
-        array: Any = _new(_kind)
-        array._raw = raw
-        array._key = key if raw.aval.shape else zero_d  # `raw.shape` is a property in Python
-        return array
-
-    if zero_d is None:
-        return wrap
-    return wrap_array_of_jax if backend.in_jax else wrap_of_any_rank
-
-
 def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     """An array of a library and its key.
 
@@ -197,23 +153,22 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     return backend.keyed(value, weak)
 
 
-def as_wrapped(value: Any) -> WrappedArray:
-    """An array of a library as an `Array`, or the `Array` itself.
+def wrap(value: Any, weak: bool = False) -> Any:
+    """An `Array` that wraps an array of a library.
+
+    Args:
+        value: an array of NumPy, JAX or PyTorch, or an `Array`, which is returned as it is.
+        weak: whether it is weak, for libraries with arrays that have no weak flag.
 
     Raises:
         OperandError: for anything else.
     """
-    return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value))
+    return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value, weak))
 
 
 def unwrapped(value: Any) -> Any:
-    """The array that a value wraps, or the value itself."""
+    """The array that a value wraps, or the value itself; also in a tuple, as an index may be one."""
+    if isinstance(value, tuple):
+        parts: tuple[Any, ...] = value
+        return tuple(map(unwrapped, parts))
     return value.unwrap() if isinstance(value, WrappedArray) else value
-
-
-def unwrapped_index(index: Any) -> Any:
-    """An index without wrapped arrays in it."""
-    if isinstance(index, tuple):
-        parts: tuple[Any, ...] = index
-        return tuple(map(unwrapped_index, parts))
-    return index.unwrap() if isinstance(index, WrappedArray) else index

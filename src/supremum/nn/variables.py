@@ -307,7 +307,7 @@ class Variable(VariableOperators):
         given = value.read_stored() if isinstance(value, Variable) else value
         held = wrap(self.read_stored())
         with refused_in_place(held, name, (held, given), Storing.KEPT):
-            result = ELEMENTWISE_OPERATIONS[name].apply((held, given))
+            result = ELEMENTWISE_OPERATIONS[name].operator(held, given)
         if result is NotImplemented:
             raise OperandError(f"the assigned value must be an array or a Python number, got {type(value).__name__}")
         raw = stored(held, result, name, (held, given), Storing.KEPT)

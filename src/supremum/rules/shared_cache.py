@@ -54,7 +54,7 @@ class Memory:
         key: JAX's cache key for traced functions.
     """
 
-    __slots__ = ("__weakref__", "by_value", "key", "number_keys", "numbers", "pairs", "prepared", "verdicts")
+    __slots__ = ("__weakref__", "key", "number_keys", "numbers", "pairs", "prepared", "verdicts")
 
     def __init__(self, key: Hashable) -> None:
         self.key: Hashable = key
@@ -63,13 +63,11 @@ class Memory:
         self.pairs: Bounded[Hashable, Any] = Bounded(_MOST)
         """Result dtypes of two arrays; see `supremum.promotion`."""
         self.prepared: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Operations on arrays that are ready to run, by the operation and the keys of its operands."""
+        """Calls of functions of arrays that are ready to run, by the function, the keys and the other arguments."""
         self.number_keys: Bounded[Hashable, Any] = Bounded(_MOST)
         """The keys of Python numbers, by what these rules see of a number."""
         self.numbers: Bounded[Hashable, Any] = Bounded(_MOST)
         """The same keys, by the type and the value of a number."""
-        self.by_value: Bounded[Hashable, Any] = Bounded(_MOST)
-        """Like `prepared`, for calls with other arguments than arrays, by the values of those."""
 
 
 _KEYS: WeakKeyDictionary[RulesKey, weakref.ref[RulesKey]] = WeakKeyDictionary()

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -106,11 +106,8 @@ class Backend(ABC):
         namespace: the module that follows the Python array API standard for this library.
         has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
-        described_by: an attribute of arrays; if it is the same object, arrays have one dtype, and are both weak or not.
-        as_array: makes an array of the scalar that a function of the library returns; None if they return arrays.
         passed_through: its own errors that `ComputationError` does not replace.
         in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
-        compiles: whether it compiles casts and function as one program.
         rules: the name of the rule set that its own functions follow; empty if there is none.
     """
 
@@ -119,10 +116,7 @@ class Backend(ABC):
     has_weak_arrays: bool = False
     mutable: bool = True
     in_jax: bool = False
-    compiles: bool = False
     rules: str = ""
-    described_by: str = "dtype"
-    as_array: Callable[[Any], Raw] | None = None
     passed_through: tuple[type[Exception], ...] = ()
 
     def check_computes(self, name: str, dtypes: Iterable[DType]) -> None:  # noqa: B027 (most libraries compute in all formats they have)
@@ -136,15 +130,6 @@ class Backend(ABC):
             RuntimeDtypeError: if one of the dtypes is such a format.
         """
 
-    def keeps(self, result: ResultType, keys: Sequence[Key]) -> bool:
-        """Whether a function that only moves or casts elements returns what is expected, under all flags.
-
-        Args:
-            result: the expected dtype, and whether the result is weak.
-            keys: of the arguments.
-        """
-        return True
-
     @cached_property
     def xp(self) -> Any:
         """The namespace of the library in the Python array API standard."""
@@ -157,21 +142,6 @@ class Backend(ABC):
         """The library's function with a name of the standard, which may be that of an extension, such as `fft.fft`."""
         xp = self.xp
         return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
-
-    def with_arguments(
-        self, name: str, function: Callable[..., Any], count: int, rest: Sequence[Any], options: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """A function of the arrays of a call, with the other arguments of the call.
-
-        Args:
-            name: of the function.
-            function: the function of all arguments.
-            count: how many arrays there are.
-            rest: the arguments after the arrays.
-            options: the arguments by name.
-        """
-        run = partial(function, **options) if options else function
-        return partial(_call_before, run, rest) if rest else run
 
     def compiled(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """A function of arrays without other arguments, compiled if that is faster.
@@ -252,18 +222,10 @@ class Backend(ABC):
         """The device of a plan's result; None for libraries that do not prepare operations per device."""
         return None
 
-    def keys_of_results(self, result: ResultType, device: Any = None) -> tuple[Key, Key]:
-        """The keys of results with dimensions and of 0-d results."""
-        some, zero_d = (array_key(self, result.dtype, result.weak, is_0d, device) for is_0d in (False, True))
-        return some, zero_d
-
     def key_of_result(self, plan: Plan) -> Key:
         """The key of the result of an elementwise plan, which has the broadcast shape of the operands."""
-        return self.keys_of_results(plan.result, self.device_of_plan(plan))[all(key.zero_d for key in plan.keys)]
-
-    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
-        """`astype` for one dtype."""
-        return partial(self.astype, dtype=dtype, copy=copy)
+        zero_d = all(key.zero_d for key in plan.keys)
+        return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self.device_of_plan(plan))
 
     @abstractmethod
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
@@ -316,7 +278,3 @@ class Backend(ABC):
 
     def __repr__(self) -> str:
         return f"<backend {self.name}>"
-
-
-def _call_before(function: Callable[..., Any], rest: Sequence[Any], *raws: Raw) -> Any:
-    return function(*raws, *rest)

@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw
+from supremum.arrays.backends.base import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
@@ -39,8 +39,6 @@ class JaxBackend(Backend):
     has_weak_arrays = True
     mutable = False
     in_jax = True
-    compiles = True
-    described_by = "aval"
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
 
     def function(self, name: str) -> Callable[..., Any]:
@@ -158,10 +156,6 @@ class JaxBackend(Backend):
             if row.bits < _LEAST_BITS and dtype != _BOOL and (row.bits in _CRASHING_BITS or not _computes_in(dtype)):
                 wide = "cast first, with x.astype('int8')" if _computes_in(dtype) else "compute with NumPy's arrays"
                 raise RuntimeDtypeError(f"{name}: {_not_computed([dtype])}", wide)
-
-    def keeps(self, result: ResultType, keys: Sequence[Key]) -> bool:
-        """As in the base class; JAX itself decides which results are weak, and may narrow 64 bits."""
-        return not any(key.weak for key in keys) and not _is_wide(result.dtype)
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""

@@ -47,22 +47,18 @@ def _quotient_without_fraction(module: Any, a: Any, b: Any) -> Raw:
     return module.where(is_rounded_down, quotient + 1, quotient)
 
 
-def between_casts(
-    backend: Backend, plan: Plan, converters: Sequence[Callable[[Any], Any] | None] | None = None
-) -> Callable[..., Raw]:
+def between_casts(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     """The function that a plan builds, with operands as planned; a wrong dtype of its result is cast.
 
     Args:
         backend: the library, which does not compile.
         plan: a plan with a function to build.
-        converters: convert the operands; None for those of the library.
     """
     assert plan.build is not None
     function, target = plan.build(backend, plan), plan.result.dtype
     native, gives_indices = backend.native_dtype(target), plan.gives_indices
     if not reduces_alike(backend, plan):
-        own = [backend.converter(plan, i) for i in range(len(plan.keys))] if converters is None else converters
-        function = compose(function, own)
+        function = compose(function, [backend.converter(plan, i) for i in range(len(plan.keys))])
 
     def run(*operands: Any) -> Raw:
         try:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import cache, partial
-from operator import attrgetter, methodcaller
-from types import FunctionType
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -25,24 +24,10 @@ class NumpyBackend(Backend):
     name = "numpy"
     namespace = "array_api_compat.numpy"
     rules = "numpy"
-    as_array = staticmethod(np.asarray)
 
     def function(self, name: str) -> Callable[..., Any]:
         """As in the base class, or one that does the same in less time."""
         return _FASTER.get(name) or _undispatched(super().function(name))
-
-    def with_arguments(
-        self, name: str, function: Callable[..., Any], count: int, rest: Sequence[Any], options: Mapping[str, Any]
-    ) -> Callable[..., Any]:
-        """As in the base class."""
-        if rest and (method := _METHODS.get(name)):
-            return methodcaller(method, *rest, **options)
-        if isinstance(function, FunctionType):  # by name, because `partial` puts other arguments before the arrays
-            parameters = [*inspect.signature(function).parameters.values()][count : count + len(rest)]
-            if len(parameters) == len(rest) and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
-                by_name = {each.name: value for each, value in zip(parameters, rest, strict=True)}
-                return partial(function, **by_name, **options)
-        return super().with_arguments(name, function, count, rest, options)
 
     def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """As in the base class, in fewer steps for arrays of a known dtype."""
@@ -72,9 +57,7 @@ class NumpyBackend(Backend):
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
         """NumPy's own function, between casts where they are needed."""
         if plan.build is not None:
-            if _needs_nothing(plan):
-                return plan.build(self, plan)
-            return kernels.between_casts(self, plan, kernels.numbers_in_range(plan) if _takes_numbers(plan) else None)
+            return kernels.between_casts(self, plan)
         target = plan.result.dtype
         function = kernels.elementwise_function(self, plan, np, {})
         try:
@@ -105,10 +88,6 @@ class NumpyBackend(Backend):
             return kernels.caster_of_number(plan, position, silent=False)
         return _caster(key.operand.format.dtype, dtype, checked=True)
 
-    def caster(self, dtype: DType, *, copy: bool = True) -> Callable[[Raw], Raw]:
-        """As in the base class."""
-        return lambda raw: raw.astype(dtype, copy=copy) if _is_direct(raw.dtype, dtype) else _detour(dtype, raw)
-
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
         return converted(raw, dtype, copy=copy)
@@ -137,41 +116,11 @@ def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
     return inspect.unwrap(function) if isinstance(function, type(np.concatenate)) else function
 
 
-def _tensordot(x1: Raw, x2: Raw, *, axes: Any = 2) -> Raw:
-    # NumPy's own function takes many steps before it calls `dot`.
-    is_product = axes.__class__ is int and axes == 1 and x1.ndim in (1, 2) and x2.ndim in (1, 2)
-    return np.dot(x1, x2) if is_product else np.tensordot(x1, x2, axes)
-
-
 def _cumulative_sum(x: Raw, *, axis: int | None = None, include_initial: bool = False, **options: Any) -> Raw:
+    # That of array-api-compat takes longer than NumPy's.
     if include_initial or (axis is None and x.ndim != 1):
         return NUMPY.xp.cumulative_sum(x, axis=axis, include_initial=include_initial, **options)
     return x.cumsum(axis, **options)
-
-
-def _expand_dims(x: Raw, axis: Any = 0) -> Raw:
-    count = x.ndim
-    if axis.__class__ is not int or not -count - 1 <= axis <= count:
-        return np.expand_dims(x, axis)
-    shape = [*x.shape]
-    shape.insert(axis if axis >= 0 else axis + count + 1, 1)
-    return x.reshape(shape)
-
-
-def _broadcast_to(x: Raw, shape: Any) -> Raw:
-    # NumPy's own function looks for subclasses and at each length of the shape before it does this.
-    if shape.__class__ is not tuple or not shape or min(shape) < 0:
-        return np.broadcast_to(x, shape)
-    with np.nditer(x, ["multi_index", "zerosize_ok"], [["readonly"]], itershape=shape, order="C") as views:
-        return views.itviews[0]
-
-
-def _sort(x: Raw, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Raw:
-    if descending:
-        return NUMPY.xp.sort(x, axis=axis, descending=True, stable=stable)
-    result = x.copy("K")
-    result.sort(axis)
-    return result
 
 
 _REDUCED = {
@@ -188,27 +137,17 @@ def _permute_dims(x: Raw, axes: Any) -> Raw:
     return x.transpose(axes)
 
 
-# Methods whose arguments have the names of the standard; and two that have others, for calls by position.
+# Methods whose arguments have the names of the standard.
 _ALIKE = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
-_METHODS = {**{name: name for name in _ALIKE}, "reshape": "reshape", "permute_dims": "transpose"}
-_OWN = (
-    "arange", "concat", "empty", "eye", "full", "linspace", "matmul", "ones", "stack", "unique_all", "unique_counts",
-    "unique_inverse", "zeros",
-)  # fmt: skip
 # Functions that do the same as those of array-api-compat and do not look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
     **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
-    **{name: _undispatched(getattr(np, name)) for name in _OWN},
-    "broadcast_to": _broadcast_to,
-    "expand_dims": _expand_dims,
     "permute_dims": _permute_dims,
     "reshape": _reshape,
     "unique_values": partial(_undispatched(np.unique), equal_nan=False),  # `np.unique_values` does not sort
     "matrix_transpose": attrgetter("mT"),
     "cumulative_sum": _cumulative_sum,
-    "tensordot": _tensordot,
-    "sort": _sort,
 }
 
 
@@ -226,26 +165,6 @@ def _is_plain(plan: Plan) -> bool:
 def _agrees(plan: Plan) -> bool:
     """Whether NumPy, given the operands as they are, computes what a plan asks for."""
     return _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES)
-
-
-_SAME = ("concat", "dot", "einsum", "matmul", "stack", "tensordot", "where")
-
-
-def _needs_nothing(plan: Plan) -> bool:
-    """Whether NumPy's function gives the result that a plan asks for, and has it for the dtypes of the operands."""
-    if not all(key.backend is NUMPY and key.operand.format.is_builtin for key in plan.keys):
-        return False
-    if kernels.reduces_alike(NUMPY, plan):
-        return True
-    are_same = plan.compute == (*(key.dtype for key in plan.keys),) and plan.result.dtype == plan.compute[-1]
-    return are_same and plan.operation.name in _SAME and len({*plan.compute} - {_BOOL}) <= 1
-
-
-def _takes_numbers(plan: Plan) -> bool:
-    """Whether a function that is built can take Python numbers beside arrays that need no conversion."""
-    are_all_promoted = plan.decision is not None and len(plan.decision.operands) == len(plan.keys)
-    of_arrays = ((key.dtype, dtype) for key, dtype in zip(plan.keys, plan.compute, strict=True) if key.backend)
-    return are_all_promoted and all(has == wanted for has, wanted in of_arrays) and _agrees(plan)
 
 
 def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:

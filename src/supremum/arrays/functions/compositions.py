@@ -41,7 +41,7 @@ def hstack(xp: Any, arrays: Sequence[Any], /) -> Any:
     Raises:
         PromotionError: if the rules refuse.
     """
-    rows = [_with_dimensions(xp, each, 1) for each in arrays]
+    rows = [with_dimensions(xp, each, 1) for each in arrays]
     return xp.concat(rows, axis=0 if rows and rows[0].ndim == 1 else 1)
 
 
@@ -55,12 +55,23 @@ def vstack(xp: Any, arrays: Sequence[Any], /) -> Any:
     Raises:
         PromotionError: if the rules refuse.
     """
-    return xp.concat([_with_dimensions(xp, each, 2) for each in arrays], axis=0)
+    return xp.concat([with_dimensions(xp, each, 2) for each in arrays], axis=0)
 
 
-def _with_dimensions(xp: Any, x: Any, count: int) -> Any:
+def with_dimensions(xp: Any, x: Any, count: int) -> Any:
+    """An array with at least a number of dimensions; of three, the last one is that of channels, as in NumPy.
+
+    Args:
+        xp: the namespace.
+        x: an array or a number.
+        count: how many dimensions.
+    """
     array = xp.asarray(x)
-    return array if array.ndim >= count else xp.reshape(array, (1,) * (count - array.ndim) + array.shape)
+    missing = count - array.ndim
+    if missing <= 0:
+        return array
+    after = 1 if count == 3 and array.ndim else 0
+    return xp.reshape(array, (1,) * (missing - after) + array.shape + (1,) * after)
 
 
 def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:

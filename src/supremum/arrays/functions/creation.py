@@ -5,28 +5,24 @@ The first parameter of each function is the library of the namespace.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, wraps
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from array_api_compat import to_device
 
 from supremum.argument_checks import flag
 from supremum.arrays import conversion
 from supremum.arrays.assignment import accepted_value
-from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
-from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.dispatch import Deferred, Function, Prepared
+from supremum.arrays.calls import Function
 from supremum.arrays.operand_keys import NUMBERS, library_of
 from supremum.arrays.undecided import Undecided, native
-from supremum.arrays.wrapped import new_array, unwrapped, wrapper
-from supremum.decisions import ResultType
+from supremum.arrays.wrapped import new_array, unwrapped
 from supremum.formats import CATEGORIES, DType, argument_dtype
 from supremum.operands import as_operand
 from supremum.promotion import explain
-from supremum.rules import SCOPE, get_rules, memory_of
+from supremum.rules import get_rules
 
 
 def default_dtype(backend: Backend, category: str) -> DType:
@@ -65,50 +61,16 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-class _Creation(Function):
-    """A function that makes an array of numbers.
-
-    Args:
-        make: takes the library and the arguments, and returns the call of the library's function.
-    """
-
-    def __init__(self, make: Callable[..., Deferred]) -> None:
-        @wraps(make)
-        def arguments(*args: Any, **options: Any) -> None: ...
-
-        plain = inspect.signature(make)
-        vars(arguments)["__signature__"] = plain.replace(parameters=[*plain.parameters.values()][1:])
-        self._make = make
-        super().__init__(make.__name__, arguments)
-
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Make the array.
-
-        Raises:
-            RuntimeDtypeError: for a dtype that the library does not have.
-        """
-        backend, asked = self.backend or NUMPY, SCOPE.get().rules
-        try:
-            make = self._make(backend, *args, **options)
-            raw, key = backend.keyed(make())
-        except Exception as error:
-            raise_computation_error(self.name, backend, args, options, error)
-            raise
-        # Other libraries have flags and a default device, which may change; another thread may change the rules.
-        if backend is NUMPY and SCOPE.get().rules is asked:
-            self.remember(memory_of(asked), args, options, (), Prepared(make, wrapper(key)))
-        return new_array(raw, key)
+def _made(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
+    """The array that a library's function makes, on a device if one is given."""
+    on = {} if device is None else {"device": device}
+    return new_array(*backend.keyed(backend.function(name)(*args, **options, **on)))
 
 
-def _call_of(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Deferred:
-    """The call of a library's function, on a device if one is given."""
-    return partial(backend.function(name), *args, **options, **({} if device is None else {"device": device}))
-
-
-def _filled(name: str) -> _Creation:
+def _filled(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Deferred:
+    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
         """An array made by the library's function of the same name.
 
         Args:
@@ -120,15 +82,10 @@ def _filled(name: str) -> _Creation:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        return _call_of(backend, name, _fixed(shape), dtype=_float_dtype(backend, dtype), device=device)
+        return _made(backend, name, shape, dtype=_float_dtype(backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
-    return _Creation(make)
-
-
-def _fixed(shape: Any) -> Any:
-    """A shape that nobody else can change."""
-    return tuple(cast("list[Any]", shape)) if isinstance(shape, list) else shape
+    return make
 
 
 def asarray_in(backend: Backend) -> Callable[..., Any]:
@@ -137,7 +94,6 @@ def asarray_in(backend: Backend) -> Callable[..., Any]:
     Args:
         backend: the library of the namespace.
     """
-    takes_lists = backend is NUMPY
 
     # The arguments are written out: to pass them on with * and ** costs as much as an addition.
     def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -149,19 +105,13 @@ def asarray_in(backend: Backend) -> Callable[..., Any]:
             device: the device, in the library's notation.
             copy: True always copies, False never, None only if necessary.
         """
-        try:
-            if takes_lists and obj.__class__ is list and dtype is device is copy is None:
-                return conversion.of_list(obj)  # as `convert` does, in fewer steps
-            return conversion.convert(obj, dtype, library=backend, device=device, copy=copy)
-        except Exception as error:
-            conversion.raise_asarray_error(backend, obj, error, dtype=dtype, device=device, copy=copy)
-            raise
+        return conversion.asarray(obj, dtype, library=backend, device=device, copy=copy)
 
     asarray.__qualname__ = asarray.__name__
     return asarray
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Deferred:
+def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array with equal elements.
 
     Args:
@@ -177,7 +127,7 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
     """
     value = conversion.convert(fill_value, dtype, library=backend, device=device)
     given = native(backend, value.dtype)
-    return _call_of(backend, "full", _fixed(shape), value.unwrap(), dtype=given, device=device)
+    return _made(backend, "full", shape, value.unwrap(), dtype=given, device=device)
 
 
 def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -197,7 +147,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
     like = conversion.convert(x, library=backend)
     if dtype is not None:
         on = like.device if device is None else device
-        return new_array(*backend.keyed(full(backend, like.shape, fill_value, dtype=dtype, device=on)()))
+        return full(backend, like.shape, fill_value, dtype=dtype, device=on)
     value = accepted_value(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
     return new_array(
@@ -207,7 +157,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
 
 def arange(
     backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Deferred:
+) -> Any:
     """Evenly spaced numbers without the end.
 
     Args:
@@ -224,7 +174,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return _call_of(backend, "arange", *map(unwrapped, (*ends, step)), dtype=given, device=device)
+    return _made(backend, "arange", *map(unwrapped, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(
@@ -237,7 +187,7 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
-) -> Deferred:
+) -> Any:
     """A given number of evenly spaced numbers.
 
     Args:
@@ -254,12 +204,12 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return _call_of(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
+    return _made(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
 
 
 def eye(
     backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Deferred:
+) -> Any:
     """A matrix with ones on a diagonal.
 
     Args:
@@ -273,7 +223,7 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return _call_of(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
+    return _made(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
 
 
 def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -310,15 +260,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
-    cast = backend.caster(argument_dtype(dtype), copy=flag("copy", copy))
+    cast = partial(backend.astype, dtype=argument_dtype(dtype), copy=flag("copy", copy))
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
-def _cast_result(_: Any, args: Sequence[Any], options: Mapping[str, Any]) -> ResultType | None:
-    return ResultType(argument_dtype(args[1])) if options.get("device") is None else None
-
-
-ASTYPE = Undecided("astype", astype, _cast, result=_cast_result)
+ASTYPE = Undecided("astype", astype, _cast)
 
 
 def _frequencies(name: str) -> Callable[..., Any]:
@@ -334,17 +280,16 @@ def _frequencies(name: str) -> Callable[..., Any]:
             dtype: the dtype; None for the rules' default float.
             device: the device, in the library's notation.
         """
-        given = _float_dtype(backend, dtype)
-        return new_array(*backend.keyed(getattr(backend.xp.fft, name)(n, d=d, dtype=given, device=device)))
+        return _made(backend, f"fft.{name}", n, d=d, dtype=_float_dtype(backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
 
 
-_PREPARED = (ASTYPE, *map(_filled, ("zeros", "ones", "empty")), *map(_Creation, (arange, eye, full, linspace)))
 CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
-    **{function.name: function for function in _PREPARED},
-    **{each.__name__: each for each in (from_dlpack, full_like)},
+    "astype": ASTYPE,
+    **{name: _filled(name) for name in ("zeros", "ones", "empty")},
+    **{each.__name__: each for each in (arange, eye, from_dlpack, full, full_like, linspace)},
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}

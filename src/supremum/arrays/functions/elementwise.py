@@ -85,6 +85,17 @@ def _function(row: Operation) -> Decided:
 
 ELEMENTWISE_OPERATIONS: dict[str, Decided] = {name: _function(row) for name, row in ELEMENTWISE.items()}
 """All elementwise operations by name; operators and `supremum.ops` share their prepared functions."""
+
+
+def operator_named(name: str) -> Callable[[Any, Any], Any]:
+    """The operator of Python that is an operation, which returns `NotImplemented` for other operands.
+
+    Args:
+        name: of the operation.
+    """
+    return (ELEMENTWISE_OPERATIONS.get(name) or PROMOTING_FUNCTIONS[name]).operator
+
+
 FUNCTIONS: dict[str, Decided] = {"clip": PROMOTING_FUNCTIONS["clip"]} | {
     name: function
     for function in ELEMENTWISE_OPERATIONS.values()

@@ -11,13 +11,14 @@ from typing import Any
 from supremum.argument_checks import whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.calls import PreparedCall
 from supremum.arrays.decided import Arguments, Decided, by_name
 from supremum.arrays.operand_keys import as_key, not_an_operand
 from supremum.arrays.undecided import Undecided
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.operands import as_operand
-from supremum.rules import get_rules
+from supremum.rules import RulesLike, get_rules
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Arguments:
@@ -95,11 +96,11 @@ def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 class _Where(Decided):
     """`where`, which for a condition alone returns the positions at which it is true, as libraries do."""
 
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         if len(args) == 1 and not options:
-            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).call(*args)
-        return super().examine(args, options)
+            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).find(asked, args, options)
+        return super().prepare(asked, args, options)
 
 
 def _positions(x: Any, /) -> None:
@@ -300,7 +301,7 @@ def _differences(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 
 
 _PRODUCTS = {
-    "matmul": Decided("matmul", matmul, by_name("matmul")),
+    "matmul": Decided("matmul", matmul, by_name("matmul"), takes_numbers=False),
     "tensordot": Decided("tensordot", tensordot, by_name("tensordot")),
     "vecdot": Decided("vecdot", vecdot, by_name("vecdot")),
 }

@@ -10,13 +10,14 @@ from typing import Any
 from supremum.argument_checks import chosen, whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, builtin_dtype
+from supremum.arrays.calls import Prepared, PreparedCall
 from supremum.arrays.decided import Arguments, Decided
-from supremum.arrays.fix_trials import in_library
 from supremum.arrays.functions.creation import ASTYPE
 from supremum.arrays.operand_keys import joint_backend, library_of
+from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.promotion import explain
-from supremum.rules import get_rules
+from supremum.rules import RulesLike, get_rules
 
 
 def einsum(subscripts: str, /, *operands: Any) -> Arguments:
@@ -62,11 +63,24 @@ def _in_builtin(backend: Backend, plan: Plan, function: Callable[..., Raw]) -> C
 class _Einsum(Decided):
     """`einsum`: of two operands as the rules decide, and of more in turn."""
 
-    def examine(self, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         subscripts, *operands = _with_subscripts(args)
         if len(operands) < 3:
-            return super().examine((subscripts, *operands), options)
+            return super().prepare(asked, (subscripts, *operands), options)
+        return Prepared(partial(self._product, subscripts, operands), lasts=False), ()
+
+    def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
+        """As in the base class."""
+        return super().operands_of(_with_subscripts(args), options)
+
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """As in the base class; refusals of more than two operands name those of a product already."""
+        if not isinstance(error, PromotionError) or len(_with_subscripts(args)) < 4:
+            super().fail(args, options, error)
+
+    def _product(self, subscripts: str, operands: Sequence[Any]) -> Any:
+        """The product of three or more operands."""
         in_jax = (self.backend or joint_backend(map(library_of, operands))).in_jax
         rules = get_rules(in_jax=in_jax)
         for pair in itertools.pairwise(operands):
@@ -196,8 +210,8 @@ def _by_windows(xp: Any, mode: str, x1: Raw, x2: Raw) -> Raw:
 
 
 SUMS_OF_PRODUCTS: dict[str, Decided] = {
-    "einsum": _Einsum("tensordot", einsum, _einsum, name="einsum", trial=in_library("tensordot")),
-    "dot": Decided("tensordot", dot, _dot, name="dot", trial=in_library("tensordot")),
-    "convolve": Decided("tensordot", convolve, _convolve, name="convolve", trial=in_library("tensordot")),
+    "einsum": _Einsum("tensordot", einsum, _einsum, name="einsum"),
+    "dot": Decided("tensordot", dot, _dot, name="dot"),
+    "convolve": Decided("tensordot", convolve, _convolve, name="convolve"),
 }
 """The functions by name."""

@@ -1,0 +1,298 @@
+"""Calls of functions of arrays: each is read, prepared once for all calls that are written alike, and run.
+
+`read` describes a call by the function, the keys of its arrays and promoted numbers, and the values of its other
+arguments. `Function.prepare` makes a function of the arrays for a description that is new. `caller` makes the function
+that users call: it looks the description up, and runs what was prepared.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple, Self, TypeAlias, cast
+
+import numpy as np
+
+from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backends import Backend, Raw
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.operand_keys import NUMBERS, as_key, joint_backend, library_of, number_key
+from supremum.arrays.wrapped import WrappedArray
+from supremum.rules import SCOPE, RulesLike, memory_of
+
+
+class Prepared(NamedTuple):
+    """A function that carries out a call.
+
+    Args:
+        function: takes the arrays and the promoted numbers of the call.
+        wrap: makes an `Array` of what it returns; None if that is the finished result.
+        explain: returns a clearer error for one that the function raised with the given arguments, or the same error;
+            None if there are no clearer ones.
+        lasts: whether it also carries out later calls that are written alike.
+    """
+
+    function: Callable[..., Any]
+    wrap: Callable[[Raw], Any] | None = None
+    explain: Callable[[Exception, Sequence[Raw]], Exception] | None = None
+    lasts: bool = True
+
+    def run(self, raws: Sequence[Raw]) -> Any:
+        """The result of a call, with its arrays wrapped."""
+        try:
+            result = self.function(*raws)
+        except Exception as error:
+            clearer = error if self.explain is None else self.explain(error, raws)
+            if clearer is error:
+                raise
+            raise clearer from error
+        return result if self.wrap is None else self.wrap(result)
+
+
+PreparedCall: TypeAlias = "tuple[Prepared, Sequence[Raw]]"
+"""What carries out a call, and the arrays and promoted numbers that it takes."""
+
+
+def read(
+    function: Function, args: Sequence[Any], options: Mapping[str, Any], asked: RulesLike
+) -> tuple[tuple[Hashable, ...], list[Raw]]:
+    """What identifies a call, and the arrays and promoted numbers in it.
+
+    Args:
+        function: what is called.
+        args: the arguments by position.
+        options: the arguments by name.
+        asked: the rules in force; numbers that these rules treat alike are one.
+
+    Raises:
+        TypeError: for arguments that may change.
+    """
+    known: list[Hashable] = [function]
+    raws: list[Raw] = []
+    for position, value in enumerate(args):
+        if isinstance(value, WrappedArray):  # as below, in fewer steps
+            try:
+                known.append(value._key)  # pyright: ignore[reportPrivateUsage]
+            except AttributeError:
+                known.append(value.key)
+            raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
+        else:
+            _read_value(value, asked, position < function.operands, known, raws)
+    for name, value in options.items():
+        known.append(name)
+        _read_value(value, asked, False, known, raws)
+    if function.by_rank:
+        known += [getattr(raw, "ndim", 0) for raw in raws]
+    return (*known,), raws
+
+
+_VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
+_INEXACT: frozenset[type] = frozenset({float, complex})
+
+
+def _read_value(value: Any, asked: RulesLike, is_operand: bool, known: list[Hashable], raws: list[Raw]) -> None:
+    """Append what identifies an argument, and the arrays and promoted numbers in it.
+
+    Args:
+        value: the argument, or an element of a list.
+        asked: the rules in force.
+        is_operand: whether it can be an operand, so that a number is promoted.
+        known: the list of what identifies the call. The type precedes each value, because True equals 1.
+        raws: the list of arrays and promoted numbers.
+    """
+    kind: type = value.__class__
+    if isinstance(value, WrappedArray):
+        known.append(value.key)
+        raws.append(value.unwrap())
+    elif kind is tuple or kind is list:
+        known += kind, len(value)
+        for part in value:
+            _read_value(part, asked, is_operand, known, raws)
+    elif is_operand and kind in NUMBERS:
+        known.append(number_key(asked, value))
+        raws.append(value)
+    elif kind in _VALUES:
+        known += kind, value
+    elif kind in _INEXACT:
+        known += kind, repr(value)  # 0.0 equals -0.0
+    elif issubclass(kind, (type, np.dtype)) or (issubclass(kind, np.integer) and not is_operand):
+        known += kind, value
+    else:
+        keyed = as_key(value, asked)
+        if keyed is None:
+            raise TypeError(kind)
+        raws.append(keyed[0])
+        known.append(keyed[1])
+
+
+class Function(ABC):
+    """A function of arrays.
+
+    Args:
+        name: its name in the standard, with its extension, or in the library.
+        arguments: a function with the same parameters, for help and for `prepare`.
+        doc: its docstring; empty for that of `arguments`.
+
+    Attributes:
+        call: the function itself.
+        backend: the library of the namespace that it belongs to; None for the library of its arrays.
+        operands: how many of the arguments by position can be operands, which the rules promote if they are numbers.
+        by_rank: whether what is prepared depends on how many dimensions the arrays have.
+    """
+
+    operands: int = 0
+    by_rank: bool = False
+    call: Callable[..., Any]
+
+    def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
+        self.name: str = name
+        self.arguments: Callable[..., Any] = arguments
+        self.doc: str = doc
+        self.backend: Backend | None = None
+        self.call = caller(self)
+
+    def within(self, backend: Backend) -> Self:
+        """The function in a namespace, which returns arrays of its library."""
+        bound = copy.copy(self)
+        bound.backend = backend
+        bound.call = caller(bound)
+        return bound
+
+    @abstractmethod
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """What carries out a call that is new.
+
+        Args:
+            asked: the rules in force, read once, as another thread may set the default.
+            args: the arguments by position.
+            options: the arguments by name.
+        """
+
+    def find(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """What carries out a call. If it is new, it is prepared, also for later calls that are written alike."""
+        kept = prepared_under(asked)
+        try:
+            known, raws = read(self, args, options, asked)
+        except _UNREADABLE:
+            known, raws = None, []
+        prepared = kept.get(known)
+        if prepared is None:
+            prepared, taken = self.prepare(asked, args, options)
+            # It may take other arrays than those of the call, or in another order.
+            is_same = len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True))
+            if known is not None and prepared.lasts and is_same:
+                kept[known] = prepared
+            raws = taken
+        return prepared, raws
+
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """Raise an error of a call as our own; return if that error is to go on as it is."""
+        library = self.backend or library_in((args, *options.values()))
+        raise_computation_error(self.name, library, args, options, error)
+
+
+Deferred: TypeAlias = "partial[Any]"
+"""A call of a function."""
+
+
+class Forwarding(Function):
+    """A function that calls another one. What is prepared for that is kept for calls of this one, too."""
+
+    @abstractmethod
+    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+        """The call that has the result."""
+
+    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """As for the other call."""
+        called = self.deferred(args, options)
+        function = function_of(called.func)
+        if function is None:
+            return Prepared(called, lasts=False), ()
+        return function.find(asked, called.args, called.keywords)
+
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """As for the other function, unless the error is about the arguments of this one."""
+        try:
+            called = self.deferred(args, options)
+        except Exception:  # the same error again
+            super().fail(args, options, error)
+            return
+        function = function_of(called.func)
+        if function is not None:
+            function.fail(called.args, called.keywords, error)
+
+
+def prepared_under(asked: RulesLike) -> dict[Hashable, Any]:
+    """What is prepared under the rules in force. A block with a watcher has its own, because that notifies it."""
+    scope = SCOPE.get()
+    return (memory_of(asked) if scope.watcher is None else scope.memory).prepared
+
+
+def library_in(values: Sequence[Any]) -> Backend:
+    """The first library other than NumPy of arrays among values and in lists of them; NumPy if there is no other."""
+    try:
+        return joint_backend(map(library_of, _leaves(values)))
+    except RecursionError:  # of a list that contains itself, for example
+        return NUMPY
+
+
+def _leaves(values: Sequence[Any]) -> Iterator[Any]:
+    """Values, with those in lists among them instead of the lists."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _leaves(cast("Sequence[Any]", value))
+        else:
+            yield value
+
+
+def caller(function: Function, takes: Callable[[Any], bool] | None = None) -> Callable[..., Any]:
+    """The function that users call.
+
+    Args:
+        function: what it is.
+        takes: for an operator of Python, which returns `NotImplemented` for operands that it does not take: whether it
+            takes one; None for other functions.
+    """
+    scope_of = SCOPE.get
+
+    def call(*args: Any, **options: Any) -> Any:
+        scope = scope_of()
+        asked = scope.rules
+        try:  # what `find` does, in fewer steps
+            known, raws = read(function, args, options, asked)
+            prepared = scope.memory.prepared.get(known)
+        except _UNREADABLE:
+            prepared, raws = None, []
+        try:
+            if prepared is None:
+                if takes is not None and not all(map(takes, args)):
+                    return NotImplemented
+                prepared, raws = function.find(asked, args, options)
+            return prepared.run(raws)
+        except Exception as error:
+            function.fail(args, options, error)
+            raise
+
+    update_wrapper(call, function.arguments)
+    call.__doc__ = function.doc or function.arguments.__doc__
+    call.__name__ = call.__qualname__ = function.name.rpartition(".")[2]
+    vars(call)[_FUNCTION] = function
+    with suppress(ValueError):  # some functions in C have no signature
+        vars(call)["__signature__"] = inspect.signature(function.arguments).replace(return_annotation="Array")
+    return call
+
+
+_FUNCTION = "__supremum_function__"
+
+
+def function_of(call: Callable[..., Any]) -> Function | None:
+    """The function that users call as `call`; None for what is not made by `caller`."""
+    return getattr(call, _FUNCTION, None)
+
+
+# A call has arguments that may change, or is nested deeply.
+_UNREADABLE = (TypeError, RecursionError)
