@@ -18,14 +18,7 @@ from jax import lax
 from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import (
-    as_array,
-    common_dtype,
-    promote_dtype,
-    refuse_none,
-    shape_of,
-    widened,
-)
+from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, check_broadcasts
 from supremum.nn.functional.shape_traces import traced_once
@@ -56,7 +49,7 @@ def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> 
     >>> moments(jnp.asarray([-6e4, 6e4], jnp.float16), -1)
     (Array(0., dtype=float32), Array(3.6e+09, dtype=float32))
     """
-    _, (x,) = widened(x)
+    (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
     axes = as_axes("axes", axes, x.ndim)
     flag("keepdims", keepdims)
     count = None
