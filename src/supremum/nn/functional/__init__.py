@@ -22,7 +22,6 @@ from supremum.nn.functional.normalization import (
 )
 from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
-from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 from supremum.nn.functional.shape_checks import MOST as MOST
 from supremum.nn.functional.shape_checks import as_axes as as_axes
 from supremum.nn.functional.shape_checks import positive_int as positive_int
@@ -31,10 +30,10 @@ from supremum.public_names import public_names
 __all__ = [
     "add", "at_least_float32", "attend", "average", "avg_pool", "batch_norm", "combine_masks", "common_dtype",
     "concatenate", "conv", "conv_transpose", "dense", "dense_general", "dot_product_attention", "dropout", "einsum",
-    "elu", "embedding", "gelu", "global_average_pool", "global_max_pool", "group_norm", "gru_step", "instance_norm",
-    "layer_norm", "leaky_relu", "log_softmax", "lstm_step", "make_attention_mask", "make_causal_mask", "max_pool",
+    "elu", "embedding", "gelu", "global_average_pool", "global_max_pool", "group_norm", "instance_norm",
+    "layer_norm", "leaky_relu", "log_softmax", "make_attention_mask", "make_causal_mask", "max_pool",
     "maximum", "min_pool", "moments", "multiply", "normalize", "promote_dtype", "relu", "rms_norm",
-    "rotary_embedding", "sigmoid", "silu", "simple_rnn_step", "softmax", "subtract", "tanh",
+    "rotary_embedding", "sigmoid", "silu", "softmax", "subtract", "tanh",
 ]  # fmt: skip
 
 
