@@ -166,7 +166,7 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "initialize.layer": lambda: nn.Dense(2), "inputs": (ones(1, 3),), "variables": lambda: values_of(dense()),
         "load_variables.values": lambda: values_of(dense()), "to": "keras",
         "key": lambda: jax.random.key(0), "table": ones(4, 3),
-        "avg_pool.x": IMAGE, "max_pool.x": IMAGE, "min_pool.x": IMAGE, "mean": ones(3), "variance": ones(3),
+        "avg_pool.x": IMAGE, "max_pool.x": IMAGE, "mean": ones(3), "variance": ones(3),
         "masks": (np.ones((1, 2), bool),), "conv.x": IMAGE, "conv.kernel": ones(2, 2, 3, 2),
         "conv_transpose.x": IMAGE, "conv_transpose.kernel": ones(2, 2, 3, 2), "global_average_pool.x": IMAGE,
         "global_max_pool.x": IMAGE, "query": ones(1, 2, 2, 4), "dot_product_attention.key": ones(1, 2, 2, 4),

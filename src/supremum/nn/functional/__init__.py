@@ -20,7 +20,7 @@ from supremum.nn.functional.normalization import (
     normalize,
     rms_norm,
 )
-from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
+from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
 from supremum.nn.functional.shape_checks import MOST as MOST
 from supremum.nn.functional.shape_checks import as_axes as as_axes
@@ -32,7 +32,7 @@ __all__ = [
     "concatenate", "conv", "conv_transpose", "dense", "dense_general", "dot_product_attention", "dropout", "einsum",
     "elu", "embedding", "gelu", "global_average_pool", "global_max_pool", "group_norm", "instance_norm",
     "layer_norm", "leaky_relu", "log_softmax", "make_attention_mask", "make_causal_mask", "max_pool",
-    "maximum", "min_pool", "moments", "multiply", "normalize", "promote_dtype", "relu", "rms_norm",
+    "maximum", "moments", "multiply", "normalize", "promote_dtype", "relu", "rms_norm",
     "rotary_embedding", "sigmoid", "silu", "softmax", "subtract", "tanh",
 ]  # fmt: skip
 
