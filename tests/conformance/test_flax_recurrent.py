@@ -166,7 +166,7 @@ def test_recurrent_dtypes_differ_from_flax_exactly_for_wider_states(name):
         assert (dtypes[0] != dtypes[1]) == departs(cell), (cell, dtypes)
 
 
-RNN_OPTIONS = ({}, {"reverse": True}, {"reverse": True, "keep_order": True}, {"time_major": True})
+RNN_OPTIONS = ({}, {"reverse": True}, {"reverse": True, "keep_order": True})
 
 
 @for_each(
@@ -177,8 +177,6 @@ def test_rnn_sequences_agree_with_flax(name, lengths, options):
     params = random_like(params, "float32", 2)
     x = random_like((BATCH, 4, N), "float32", 1)
     lengths = None if lengths is None else jnp.asarray(lengths)
-    if options.get("time_major"):
-        x = jnp.swapaxes(x, 0, 1)
     layer = RNN(cell(UNITS, dtype="float32"), return_state=True, **options)
     nn.initialize(layer, x)
     given = {f"cell/{path}": value for path, value in params.items()}
@@ -188,7 +186,7 @@ def test_rnn_sequences_agree_with_flax(name, lengths, options):
     for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(ordered(carry)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     counts = np.ones((BATCH, 4), bool) if lengths is None else np.arange(4) < np.asarray(lengths)[:, None]
-    got, want = (np.swapaxes(each, 0, 1) if options.get("time_major") else np.asarray(each) for each in (got, want))
+    got, want = np.asarray(got), np.asarray(want)
     np.testing.assert_allclose(got[counts], want[counts], rtol=1e-5, atol=1e-6)
     assert not got[~counts].any()
 

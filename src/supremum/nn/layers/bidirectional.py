@@ -22,7 +22,7 @@ _MERGES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "mul": jnp.multiply,
     "ave": lambda a, b: (a + b) / 2,
 }
-_SHARED_OPTIONS = ("return_sequences", "return_state", "time_major")
+_SHARED_OPTIONS = ("return_sequences", "return_state")
 
 
 class Bidirectional(Layer):
