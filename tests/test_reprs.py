@@ -17,7 +17,7 @@ LAYERS = {  # the arguments of the layers that need some
     "MultiHeadAttention": (2, 4), "Permute": ((2, 1),),
     "RNN": (nn.GRUCell(2),), "Reshape": ((2, 1),), "SequentialNetwork": ([nn.Dense(2)],), "SimpleRNN": (2,),
     "SimpleRNNCell": (2,),
-    "AvgPool": ((2,),), "MaxPool": ((2,),), "MinPool": ((2,),),
+    "AvgPool": ((2,),), "MaxPool": ((2,),),
 }  # fmt: skip
 ABSTRACT = {"Layer", "Network", "RecurrentCell"}
 

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 
 from conformance.flax_judge import CELLS, differences, gradients_everywhere, random_like
 from slowly import for_each
@@ -17,7 +16,7 @@ from supremum.errors import ArgumentError
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.functional.dropout import dropout
 from supremum.nn.functional.embedding import attend, embedding
-from supremum.nn.functional.pooling import avg_pool, max_pool, min_pool
+from supremum.nn.functional.pooling import avg_pool, max_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
 from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.embedding import Embedding
@@ -238,7 +237,6 @@ def test_dense_general_kernel_keeps_the_given_order_of_axes_where_flax_sorts():
 
 POOLS = {
     "max_pool": (max_pool, linen.max_pool),
-    "min_pool": (min_pool, nnx.min_pool),
     "avg_pool": (avg_pool, linen.avg_pool),
 }
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from conformance.flax_judge import CELLS, Cell, differences, gradients_everywhere, random_like
+from nn.recurrent_reference import with_weights
 from slowly import for_each
 from supremum import nn
 from supremum.formats import as_format
 from supremum.nn import RNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
-from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 
 N, UNITS = 2, 2
 BATCH = 3
@@ -70,21 +70,26 @@ def same(state):
 
 
 CELL_TYPES = {
-    "simple": (simple_rnn_step, linen.SimpleCell, of_simple, shapes(1), (BATCH, UNITS), same, SimpleRNNCell),
-    "lstm": (lstm_step, linen.LSTMCell, of_lstm, shapes(4), ((BATCH, UNITS), (BATCH, UNITS)), swapped, LSTMCell),
-    "gru": (gru_step, linen.GRUCell, of_gru, shapes(3), (BATCH, UNITS), same, GRUCell),
+    "simple": (linen.SimpleCell, of_simple, shapes(1), (BATCH, UNITS), same, SimpleRNNCell),
+    "lstm": (linen.LSTMCell, of_lstm, shapes(4), ((BATCH, UNITS), (BATCH, UNITS)), swapped, LSTMCell),
+    "gru": (linen.GRUCell, of_gru, shapes(3), (BATCH, UNITS), same, GRUCell),
 }
 every_type = pytest.mark.parametrize("name", CELL_TYPES)
 
 
 def ours(name):
-    step = CELL_TYPES[name][0]
-    return lambda params, given, dtype: step(given["x"], given["state"], **params, dtype=dtype)
+    cell_type = CELL_TYPES[name][-1]
+
+    def layer(params, given, dtype):
+        cell = with_weights(cell_type(UNITS, dtype=dtype or "infer"), **params)
+        return cell.call(given["x"], given["state"])[1]
+
+    return layer
 
 
 def theirs(name, *, cast_state=True):
     """Flax's cell; by default the state is first cast to the requested dtype."""
-    _, module, renamed, _, _, ordered, _ = CELL_TYPES[name]
+    module, renamed, _, _, ordered, _ = CELL_TYPES[name]
 
     def layer(params, given, dtype):
         state = given["state"]
@@ -97,7 +102,7 @@ def theirs(name, *, cast_state=True):
 
 
 def inputs(name):
-    return {"x": (BATCH, N), "state": CELL_TYPES[name][4]}
+    return {"x": (BATCH, N), "state": CELL_TYPES[name][3]}
 
 
 WITH_GRADIENTS = [
@@ -116,7 +121,7 @@ WITH_GRADIENTS = [
 @gradients_everywhere
 @for_each("name", CELL_TYPES, one_in=0, one_slow_in=3)
 def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name, everywhere):
-    params = CELL_TYPES[name][3]
+    params = CELL_TYPES[name][2]
     others = [cell for cell in EXACT if cell not in WITH_GRADIENTS]
     # On both sides, float16 gradients differ by up to 4 ulp from float64, because each product and sum rounds.
     assert list(differences(ours(name), theirs(name), inputs(name), params, cells=WITH_GRADIENTS, ulps=8)) == []
@@ -129,7 +134,7 @@ def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name, everywhere)
 def test_recurrent_cells_keep_imaginary_parts_that_flax_truncates(name):
     layer = ours(name)
     for cell in TRUNCATED:
-        given, params = random_like(inputs(name), cell.inputs, 1), random_like(CELL_TYPES[name][3], cell.params, 2)
+        given, params = random_like(inputs(name), cell.inputs, 1), random_like(CELL_TYPES[name][2], cell.params, 2)
         wide = "complex128" if cell.asked == "float64" else "complex64"
         got, want = (jax.tree.leaves(layer(params, given, dtype)) for dtype in (cell.asked, wide))
         assert got
@@ -151,7 +156,7 @@ DEPARTURES = {"lstm": (_has_a_wider_state, REASON), "gru": (_has_a_wider_state, 
 @every_type
 def test_recurrent_dtypes_differ_from_flax_exactly_for_wider_states(name):
     departs, _ = DEPARTURES.get(name, (lambda cell: False, ""))
-    params = CELL_TYPES[name][3]
+    params = CELL_TYPES[name][2]
     for cell in EXACT:
         given, weights = random_like(inputs(name), cell.inputs), random_like(params, cell.params)
         dtypes = []
@@ -161,19 +166,17 @@ def test_recurrent_dtypes_differ_from_flax_exactly_for_wider_states(name):
         assert (dtypes[0] != dtypes[1]) == departs(cell), (cell, dtypes)
 
 
-RNN_OPTIONS = ({}, {"reverse": True}, {"reverse": True, "keep_order": True}, {"time_major": True})
+RNN_OPTIONS = ({}, {"reverse": True}, {"reverse": True, "keep_order": True})
 
 
 @for_each(
     "name, lengths, options", itertools.product(CELL_TYPES, (None, [4, 1, 3]), RNN_OPTIONS), one_in=0, one_slow_in=6
 )
 def test_rnn_sequences_agree_with_flax(name, lengths, options):
-    _, module, renamed, params, _, ordered, cell = CELL_TYPES[name]
+    module, renamed, params, _, ordered, cell = CELL_TYPES[name]
     params = random_like(params, "float32", 2)
     x = random_like((BATCH, 4, N), "float32", 1)
     lengths = None if lengths is None else jnp.asarray(lengths)
-    if options.get("time_major"):
-        x = jnp.swapaxes(x, 0, 1)
     layer = RNN(cell(UNITS, dtype="float32"), return_state=True, **options)
     nn.initialize(layer, x)
     given = {f"cell/{path}": value for path, value in params.items()}
@@ -183,7 +186,7 @@ def test_rnn_sequences_agree_with_flax(name, lengths, options):
     for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(ordered(carry)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     counts = np.ones((BATCH, 4), bool) if lengths is None else np.arange(4) < np.asarray(lengths)[:, None]
-    got, want = (np.swapaxes(each, 0, 1) if options.get("time_major") else np.asarray(each) for each in (got, want))
+    got, want = np.asarray(got), np.asarray(want)
     np.testing.assert_allclose(got[counts], want[counts], rtol=1e-5, atol=1e-6)
     assert not got[~counts].any()
 
@@ -193,7 +196,7 @@ BIDIRECTIONAL = [*WITH_GRADIENTS[:2], *WITH_GRADIENTS[3:], Cell("float32", "floa
 
 @for_each("name, cell", itertools.product(CELL_TYPES, BIDIRECTIONAL), one_in=0, one_slow_in=4)
 def test_bidirectional_outputs_and_dtypes_agree_with_flax(name, cell):
-    _, module, renamed, shapes, _, _, make = CELL_TYPES[name]
+    module, renamed, shapes, _, _, make = CELL_TYPES[name]
     params = [random_like(shapes, cell.params, seed) for seed in (2, 3)]
     x = random_like((BATCH, 3, N), cell.inputs, 1)
     layer = Bidirectional(RNN(make(UNITS, dtype=cell.asked or "infer", param_dtype=cell.params)))

@@ -159,8 +159,8 @@ def test_all_reduce_accepts_several_axes():
     np.testing.assert_allclose(jax.jit(mapped)(parts), parts.mean(0), rtol=1e-5, atol=1e-7)
 
 
-def test_gradients_that_vary_along_other_axes_get_separate_buckets():
-    """In a shared bucket, "all" would seem to vary along "model", which its out_specs do not allow."""
+def test_gradients_may_vary_along_different_axes():
+    """In one array with "some", "all" would seem to vary along "model", which its out_specs do not allow."""
 
     def local(tree):
         return all_reduce_gradients(tree, "data")
@@ -183,12 +183,14 @@ def tree_of(count, **sizes):
 @pytest.mark.compiled
 @pytest.mark.parametrize(("dtype", "kind"), [(None, "f32"), ("float32", "f32"), ("float16", "f16")])
 def test_one_all_reduce_runs_in_the_requested_dtype(dtype, kind):
-    tree = tree_of(8, a=3, b=5, c=7)
-    assert compiled_sums(on_replicas(reduced(dtype, STATE), 8), tree) == [(kind, 15)]
+    found = collectives(
+        jax.jit(on_replicas(reduced(dtype, STATE), 8)).lower(tree_of(8, a=3, b=5, c=7)).compile().as_text()
+    )
+    assert [(each.name, each.dtype, sorted(each.sizes)) for each in found] == [("all-reduce", kind, [3, 5, 7])]
 
 
 def test_bfloat16_is_requested_from_xla():
-    assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 8)]
+    assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 3), ("bf16", 5)]
 
 
 @pytest.mark.compiled
@@ -214,35 +216,14 @@ def test_gradients_sharded_along_other_axes_are_not_gathered(check_vma, dtype, k
         np.testing.assert_allclose(mean, tree[name].mean(0), atol=2e-3 if dtype else 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("bucket_bytes", "sizes"),
-    [
-        (1, [8, 8, 40, 9]), (64, [16, 40, 9]), (195, [16, 40, 9]), (196, [16, 49]), (223, [16, 49]), (224, [56, 9]),
-        (260, [65]),
-    ],
-)  # fmt: skip
-def test_buckets_are_filled_in_order_up_to_their_size(bucket_bytes, sizes):
-    tree = tree_of(2, a=8, b=8, c=40, d=9)
-    program = on_replicas(reduced(None, bucket_bytes=bucket_bytes), 2)
-    assert all_reduces(program, tree) == [("f32", size) for size in sizes]
-    jax.tree.map(np.testing.assert_array_equal, program(tree), tree)
-
-
-@pytest.mark.compiled
-def test_bucket_bytes_counts_bytes_in_the_reduce_dtype():
-    tree = tree_of(2, a=8, b=8)
-    assert compiled_sums(on_replicas(reduced("float16", bucket_bytes=32), 2), tree) == [("f16", 16)]
-    assert all_reduces(on_replicas(reduced("float32", bucket_bytes=32), 2), tree) == [("f32", 8)] * 2
-
-
-def test_each_dtype_has_separate_buckets():
+def test_each_dtype_is_summed_as_it_is():
     tree = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 4), jnp.complex64), "c": jnp.ones((2, 5), jnp.bfloat16)}
-    assert sorted(compiled_sums(on_replicas(reduced(), 2), tree)) == [("c64", 4), ("f32", 8)]
+    assert sorted(compiled_sums(on_replicas(reduced(), 2), tree)) == [("c64", 4), ("f32", 3), ("f32", 5)]
 
 
-def test_gradients_keep_their_places_across_buckets():
+def test_gradients_keep_their_places():
     tree = {name: jnp.full((2, size, 2), float(size)) for name, size in {"a": 3, "b": 1, "c": 2}.items()}
-    jax.tree.map(np.testing.assert_array_equal, on_replicas(reduced("float16", bucket_bytes=16), 2)(tree), tree)
+    jax.tree.map(np.testing.assert_array_equal, on_replicas(reduced("float16"), 2)(tree), tree)
 
 
 def test_only_mixed_float16_has_a_reduce_dtype():
@@ -357,8 +338,6 @@ def test_other_invalid_arguments_raise():
         run(scaled=True)
     with pytest.raises(TypeError, match="must be a LossScaleState"):
         run(None, 2.0**15)
-    with pytest.raises(ArgumentError, match="bucket_bytes must be from 1"):
-        run(bucket_bytes=0)
 
 
 def test_a_vmap_axis_in_shard_map_with_check_vma_raises_with_a_working_fix():

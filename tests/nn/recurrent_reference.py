@@ -1,5 +1,7 @@
 """A NumPy reference of recurrent layers, and helpers of their tests."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -54,6 +56,13 @@ def rnn(name, dtype="float32", cell_options=None, **options):
     biases = {"bias_initializer": jax.nn.initializers.normal(0.5)}
     layer = RNN(CELLS[name](UNITS, dtype=dtype, **biases, **(cell_options or {})), **options)
     return built(layer, data(BATCH, TIME, N))
+
+
+def with_weights(cell, **weights):
+    """Give a cell weights of any dtype, which it reads as they are."""
+    for name, value in weights.items():
+        vars(cell)[name] = None if value is None else SimpleNamespace(value=value)
+    return cell
 
 
 def weights_of(layer):

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from supremum import mixed_precision, optimizers, training
+from supremum import mixed_precision, nn, optimizers, training
 from supremum.errors import SupremumError
 from supremum.mixed_precision import loss_scaled
 from supremum.nn import functional
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.filterwarnings("error")
 C, N, X = jnp.ones((2, 4), "complex64"), jnp.ones((2, 4), "int32"), jnp.ones((2, 4))
 KEY = jax.random.key(0)
 CELLS = {
-    "x of maximum": ("x", C, lambda x: functional.maximum(x, x)),
+    "x of maximum": ("x", C, lambda x: nn.Maximum()([x, x])),
     "x of relu": ("x", C, functional.relu),
     "x of max_pool": ("x", jnp.ones((1, 4, 1), "complex64"), lambda x: functional.max_pool(x, (2,))),
     "x of dropout": ("x", N, lambda x: functional.dropout(KEY, x, 0.5)),
-    "x of bools": ("x", N > 0, lambda x: functional.add(x, x)),
+    "x of bools": ("x", N > 0, lambda x: nn.Add()([x, x])),
     "x of softmax": ("x", C, functional.softmax),
     "indices of embedding": ("indices", jnp.ones(2), lambda x: functional.embedding(x, X)),
     "mask of softmax": ("mask", N, lambda mask: functional.softmax(X, mask=mask)),

@@ -7,7 +7,6 @@ from nn.arrays import data
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
-from supremum.nn.functional import merging as forms
 from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
 
 LAYERS = {
@@ -88,7 +87,7 @@ def test_bools_multiply_and_average_but_do_not_add():
     assert Concatenate()([x, y]).dtype == bool
     assert Average()([x, y]).tolist() == [1, 0.5, 0]
     for layer in (Add(), Subtract()):
-        with pytest.raises(OperandError, match=r"(add|subtract) needs numbers, got bools; use x.astype\('int32'\)"):
+        with pytest.raises(OperandError, match=r"(Add|Subtract) needs numbers, got bools; use x.astype\('int32'\)"):
             layer([x, y])
 
 
@@ -117,34 +116,34 @@ def test_layers_work_in_functional_models():
             OperandError,
             r"Add needs a list of inputs, got DynamicJaxprTracer; use \[x, y\]",
         ),
-        (lambda: Add()([]), ArgumentError, "add needs at least one array, got none"),
+        (lambda: Add()([]), ArgumentError, "Add needs at least one array, got none"),
         (lambda: Concatenate()([]), ArgumentError, "at least one array"),
         (lambda: Subtract()([jnp.ones(1)]), ArgumentError, "Subtract needs two inputs, got 1"),
         (lambda: Subtract()([jnp.ones(1)] * 3), ArgumentError, "Subtract needs two inputs, got 3"),
         (
             lambda: Add()([jnp.ones((2, 3)), jnp.ones(3)]),
             ArgumentError,
-            r"add needs arrays with the same number of axes, each of one length or length 1, got \(2, 3\) and \(3,\)",
+            r"Add needs arrays with the same number of axes, each of one length or length 1, got \(2, 3\) and \(3,\)",
         ),
         (
             lambda: Average()([jnp.ones((2, 3)), jnp.ones((2, 2))]),
             ArgumentError,
-            r"average needs arrays with the same number of axes, each of one length.*, got \(2, 3\) and \(2, 2\)",
+            r"Average needs arrays with the same number of axes, each of one length.*, got \(2, 3\) and \(2, 2\)",
         ),
         (
             lambda: Maximum()([jnp.ones(2), jnp.ones(3)]),
             ArgumentError,
-            r"maximum needs arrays with the same number of axes, each of one length or length 1, got \(2,\) and \(3,\)",
+            r"Maximum needs arrays with the same number of axes, each of one length or length 1, got \(2,\) and \(3,\)",
         ),
         (
             lambda: Maximum()([jnp.ones(2) + 0j, jnp.ones(2)]),
             OperandError,
-            "maximum must get real values, got complex64",
+            "Maximum must get real values, got complex64",
         ),
         (
             lambda: Concatenate()([jnp.ones((2, 3)), jnp.ones((1, 3))]),
             ArgumentError,
-            r"concatenate needs arrays of the same shape except for axis -1, got \(2, 3\) and \(1, 3\)",
+            r"Concatenate needs arrays of the same shape except for axis -1, got \(2, 3\) and \(1, 3\)",
         ),
         (
             lambda: Concatenate(2)([jnp.ones((2, 3))]),
@@ -154,10 +153,10 @@ def test_layers_work_in_functional_models():
         (
             lambda: Concatenate()([jnp.ones((2, 3)), jnp.ones(3)]),
             ArgumentError,
-            r"concatenate needs arrays of the same shape except for axis -1, got \(2, 3\) and \(3,\)",
+            r"Concatenate needs arrays of the same shape except for axis -1, got \(2, 3\) and \(3,\)",
         ),
         (
-            lambda: forms.concatenate(jnp.ones(()), jnp.ones(())),
+            lambda: Concatenate()([jnp.ones(()), jnp.ones(())]),
             ArgumentError,
             r"axis must be within 0 to -1 for an array of 0 dimensions, got \(-1,\)",
         ),

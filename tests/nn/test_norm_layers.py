@@ -15,6 +15,7 @@ from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm,
 LAYERS = {
     "layer_norm": lambda **o: LayerNorm(axes=(1, -1), **o),
     "rms_norm": RMSNorm,
+    "rms_norm with an offset": lambda **o: RMSNorm(**{"use_offset": True} | o),
     "group_norm": lambda **o: GroupNorm(2, **o),
     "instance_norm": InstanceNorm,
     "batch_norm": BatchNorm,
@@ -100,7 +101,7 @@ def test_a_fixed_policy_leaves_complex_inputs_complex(name):
 def test_scale_and_offset_are_trainable_and_optional(name):
     x = data()
     layer = built(LAYERS[name](scale_initializer=lambda k, s, d: jnp.full(s, 3, d)), x)
-    plain = built(LAYERS[name](use_scale=False, **({} if name == "rms_norm" else {"use_offset": False})), x)
+    plain = built(LAYERS[name](use_scale=False, use_offset=False), x)
     trainable, other = nn.split_variables(layer)
     assert list(trainable) == (["gamma"] if name == "rms_norm" else ["gamma", "beta"])
     assert nn.split_variables(plain)[0] == {}

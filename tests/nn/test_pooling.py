@@ -8,8 +8,8 @@ import pytest
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.formats import as_format
-from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
-from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
+from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool
+from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool
 
 FLOATS = ["float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2"]
 INTEGERS = ["int4", "uint4", "int8", "uint8", "int16", "uint32", "bool"]
@@ -51,14 +51,13 @@ GEOMETRIES = {
 @pytest.mark.one_in(7)
 @pytest.mark.parametrize("name", GEOMETRIES)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
-def test_extremes_keep_the_dtype(name, dtype):
+def test_maxima_keep_the_dtype(name, dtype):
     shape, window, strides, padding, (steps, pads) = GEOMETRIES[name]
     x = np.abs(data(*shape)).astype(as_format(dtype).dtype)
     x = x if dtype in INTEGERS else -x
-    for form, function in ((max_pool, np.max), (min_pool, np.min)):
-        got = jax.jit(lambda x, form=form: form(x, window, strides=strides, padding=padding))(x)
-        assert got.dtype == dtype
-        np.testing.assert_array_equal(np.asarray(got, "float64"), pooled(x, window, steps, pads, function))
+    got = jax.jit(lambda x: max_pool(x, window, strides=strides, padding=padding))(x)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(got, "float64"), pooled(x, window, steps, pads, np.max))
 
 
 @pytest.mark.one_in(7)
@@ -111,7 +110,6 @@ def test_gradients_go_to_the_pooled_inputs(dtype):
     x = jnp.arange(6.0).reshape(1, 6, 1).astype(dtype)
     for form, want in (
         (lambda x: max_pool(x, (3,)), [0, 0, 1, 0, 0, 1]),
-        (lambda x: min_pool(x, (3,)), [1, 0, 0, 1, 0, 0]),
         (lambda x: avg_pool(x, (2,)), [0.5] * 6),
         (lambda x: avg_pool(x, (2,), padding=1, count_include_pad=False), [1, 0.5, 0.5, 0.5, 0.5, 1]),
         (lambda x: global_max_pool(x), [0] * 5 + [1]),
@@ -124,11 +122,11 @@ def test_gradients_go_to_the_pooled_inputs(dtype):
 
 def test_nan_reaches_the_result():
     x = jnp.asarray([1.0, np.nan, 2.0, 3.0]).reshape(1, 4, 1)
-    for form in (max_pool, min_pool, avg_pool):
+    for form in (max_pool, avg_pool):
         assert np.isnan(form(x, (2,)).ravel()).tolist() == [True, False]
 
 
-@pytest.mark.parametrize("form", [max_pool, min_pool, avg_pool])
+@pytest.mark.parametrize("form", [max_pool, avg_pool])
 def test_empty_inputs_give_empty_results(form):
     assert form(jnp.zeros((0, 4, 2)), (2,)).shape == (0, 2, 2)
     assert form(jnp.zeros((3, 1, 2)), (2,)).shape == (3, 0, 2)
@@ -174,11 +172,10 @@ def test_global_pools_match_numpy():
             r"every window must contain an input, got padding \(2, 2\) around 4 positions for windows of 2",
         ),
         (lambda: avg_pool(jnp.ones((2, 0, 1)), (2,), padding=1), ArgumentError, "around 0 positions"),
-        (lambda: max_pool(jnp.ones((2, 4, 1)) + 0j, (2,)), OperandError, r"has no order; use jnp\.abs"),
         (
-            lambda: min_pool(jnp.ones((2, 4, 1)) + 0j, (2,)),
+            lambda: max_pool(jnp.ones((2, 4, 1)) + 0j, (2,)),
             OperandError,
-            "min_pool must get real values, got complex64, which has no order",
+            r"max_pool must get real values, got complex64, which has no order; use jnp\.abs",
         ),
         (lambda: global_max_pool(jnp.ones((2, 4, 1)) + 0j), OperandError, "global_max_pool"),
         (lambda: global_max_pool(jnp.ones((2, 0, 1))), ArgumentError, "at least one position"),
@@ -207,7 +204,6 @@ def test_mistakes_get_a_clear_error(make, error, message):
 
 LAYERS = {
     "max": (lambda **kw: MaxPool((2, 2), **kw), max_pool),
-    "min": (lambda **kw: MinPool((2, 2), **kw), min_pool),
     "average": (lambda **kw: AvgPool((2, 2), **kw), avg_pool),
     "global max": (lambda **kw: GlobalMaxPool(**kw), None),
     "global average": (lambda **kw: GlobalAveragePool(**kw), None),
@@ -239,6 +235,6 @@ def test_options_reach_the_functions():
         avg_pool(x, (3,), strides=(1,), padding=[(1, 2)], count_include_pad=False),
     )
     np.testing.assert_array_equal(
-        MinPool((3,), strides=1, padding="SAME")(x), min_pool(x, (3,), strides=(1,), padding="SAME")
+        MaxPool((3,), strides=1, padding="SAME")(x), max_pool(x, (3,), strides=(1,), padding="SAME")
     )
     assert nn.MaxPool((2, 2)).strides == (2, 2)

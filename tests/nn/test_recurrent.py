@@ -20,12 +20,12 @@ from nn.recurrent_reference import (
     rnn,
     sigmoid,
     weights_of,
+    with_weights,
 )
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn import RNN, GRUCell, RecurrentCell, SimpleRNNCell
-from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 from supremum.nn.initializers import GateInitializer, orthogonal
 from supremum.nn.layers.normalization import BatchNorm
 from supremum.nn.scopes import next_random_key
@@ -52,14 +52,12 @@ class TestSequences:
     @pytest.mark.one_in(10)
     @every_cell
     @pytest.mark.parametrize("unroll", [1, 2])
-    def test_directions_and_layouts_agree(self, name, unroll):
+    def test_directions_agree(self, name, unroll):
         layer, x = rnn(name, unroll=unroll), np.asarray(data(BATCH, TIME, N))
         weights = weights_of(layer)
 
         def variant(**options):
-            return call(
-                RNN(layer.cell, unroll=unroll, **options), np.swapaxes(x, 0, 1) if options.get("time_major") else x
-            )
+            return call(RNN(layer.cell, unroll=unroll, **options), x)
 
         backwards = reference(name, weights, x[:, ::-1])
         close = {"rtol": 1e-5, "atol": 1e-6}
@@ -68,7 +66,6 @@ class TestSequences:
         np.testing.assert_allclose(variant(reverse=True, return_sequences=False), backwards[:, -1], **close)
         forwards = reference(name, weights, x)
         np.testing.assert_allclose(variant(return_sequences=False), forwards[:, -1], **close)
-        np.testing.assert_allclose(variant(time_major=True), np.swapaxes(forwards, 0, 1), **close)
 
     @pytest.mark.one_in(4)
     @every_cell
@@ -220,8 +217,8 @@ class TestStateDtype:
             return jnp.tanh(x.astype("float32"))
 
         state = jnp.zeros((1, 2), "float16")
-        kernel = jnp.ones((2, 2), "float16")
-        assert simple_rnn_step(state, state, kernel, kernel, activation=widening).dtype == "float16"
+        cell = built(SimpleRNNCell(2, activation=widening, dtype="float16"), state, state)
+        assert cell(state, state)[1].dtype == "float16"
 
     def test_custom_gates_get_complex_numbers(self):
         x, h = data(1, 2, dtype="complex64"), data(1, 2, dtype="complex64", seed=1)
@@ -230,7 +227,9 @@ class TestStateDtype:
         def gate(z):
             return jax.nn.sigmoid(z.real)
 
-        new = gru_step(x, h, kernel, kernel, activation=lambda z: z, recurrent_activation=gate)
+        cell = GRUCell(2, activation=lambda z: z, recurrent_activation=gate, dtype="infer")
+        with_weights(cell, kernel=kernel, recurrent_kernel=kernel, bias=None, recurrent_bias=None)
+        _, new = cell.call(x, h)
         xr, xz, xn = np.split(np.asarray(x @ kernel), 3, -1)
         hr, hz, hn = np.split(np.asarray(h @ kernel), 3, -1)
         z = sigmoid((xz + hz).real)
@@ -380,18 +379,6 @@ class ForgetfulCell(RecurrentCell):
             r"ForgetfulCell\(dtype='float32'\) must keep the dtypes of its state,.*, got \[dtype\('int32'\)\]",
         ),
         (lambda x: nn.functional_call(RNN(GRUCell(2)), {}, x), RuntimeError, "no weights yet"),
-        (lambda x: lstm_step(x, (x, x), jnp.ones((2, 8)), jnp.ones((2, 6))), ArgumentError, r"units, 4·units"),
-        (
-            lambda x: gru_step(x, x, jnp.ones((2, 6)), jnp.ones((2, 6)), jnp.ones(2)),
-            ArgumentError,
-            r"bias must have shape \(6,\) for x of shape \(3, 5, 2\) and 2 units, got \(2,\)",
-        ),
-        (
-            lambda x: simple_rnn_step(x, x, jnp.ones((3, 2)), jnp.ones((2, 2))),
-            ArgumentError,
-            r"kernel must have shape \(2, 2\) for x of shape \(3, 5, 2\) and 2 units, got \(3, 2\)",
-        ),
-        (lambda x: simple_rnn_step(x, x, jnp.ones((2, 2)), jnp.ones((2, 2)), dtype="int8"), ArgumentError, "float32"),
     ],
 )
 def test_mistakes_get_a_clear_error(make, error, message):

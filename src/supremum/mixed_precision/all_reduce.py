@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 
-from supremum.argument_checks import flag, whole_number
+from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, as_format
+from supremum.formats import DType
 from supremum.mixed_precision.loss_scales import LossScaleState, as_state
 from supremum.mixed_precision.policy.policy import as_reducible
 from supremum.mixed_precision.pytrees import described, is_array, is_floating, is_inexact, rescale, unscale, widen
@@ -102,10 +101,6 @@ def as_typed(names: tuple[Hashable, ...]) -> str:
     return repr(names[0] if len(names) == 1 else names)
 
 
-BUCKET_BYTES = 2**25
-"""The default size limit of one all-reduce in bytes: large enough to hide the latency, small compared with a model."""
-
-
 def all_reduce_gradients(
     grads: Any,
     axis_name: Any,
@@ -113,7 +108,6 @@ def all_reduce_gradients(
     loss_scale_state: LossScaleState | None = None,
     *,
     scaled: bool = False,
-    bucket_bytes: int = BUCKET_BYTES,
 ) -> Any:
     """Average gradients over all replicas, and sum them in a chosen dtype.
 
@@ -134,8 +128,6 @@ def all_reduce_gradients(
         loss_scale_state: the state of the loss scale; None if the loss is not scaled.
         scaled: whether the gradients come from the scaled loss and still carry the scale. Unscaled gradients are
             scaled before the sum.
-        bucket_bytes: arrays of one dtype share an all-reduce up to this size. A larger array has a separate one, and so
-            has each array if the `jax.shard_map` leaves other axes of the mesh to JAX, along which it may be sharded.
 
     Returns:
         The same pytree, unscaled, in the dtypes of the arrays but at least float32; the same on all replicas.
@@ -155,52 +147,31 @@ def all_reduce_gradients(
     if loss_scale_state is None:
         if flag("scaled", scaled):
             raise ArgumentError("scaled=True needs loss_scale_state, the state whose scale the gradients carry")
-        return replica_mean(grads, axis_name, reduce_dtype, bucket_bytes)
+        return replica_mean(grads, axis_name, reduce_dtype)
     scale = as_state(loss_scale_state).loss_scale
     _checked_axes(grads, axis_name)
     scaled_grads = grads if flag("scaled", scaled) else rescale(grads, scale)
-    return unscale(replica_mean(scaled_grads, axis_name, reduce_dtype, bucket_bytes), scale)
+    return unscale(replica_mean(scaled_grads, axis_name, reduce_dtype), scale)
 
 
-def replica_mean(grads: Any, axis_name: Any, dtype: Any = None, bucket_bytes: int = BUCKET_BYTES) -> Any:
+def replica_mean(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
     """Average gradients over all replicas in at least float32, without unscaling; see `all_reduce_gradients`."""
     size = _checked_axes(grads, axis_name).size
 
     def share(leaf: Any) -> jax.Array:
         return _wide(leaf) / size
 
-    return replica_sum(jax.tree.map(share, grads), axis_name, dtype, bucket_bytes)
+    return replica_sum(jax.tree.map(share, grads), axis_name, dtype)
 
 
-def replica_sum(grads: Any, axis_name: Any, dtype: Any = None, bucket_bytes: int = BUCKET_BYTES) -> Any:
+def replica_sum(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
     """Sum gradients over all replicas, for a loss that was divided by the number of replicas; see `replica_mean`."""
     reduced = checked_reduce_dtype(dtype)
-    bucket_bytes = whole_number("bucket_bytes", bucket_bytes, 1, int(as_format("int64").max))
     axes = _checked_axes(grads, axis_name)
     leaves, structure = jax.tree.flatten(jax.tree.map(_wide, grads))
     terms = [leaf if reduced is None or not is_floating(leaf) else leaf.astype(reduced) for leaf in leaves]
-    if _has_automatic_axes():
-        summed = dict(enumerate(jax.lax.psum(term, axes.names) for term in terms))
-    else:
-        summed = _summed_in_buckets(terms, axes, bucket_bytes)
-    return structure.unflatten([summed[index].astype(leaf.dtype) for index, leaf in enumerate(leaves)])
-
-
-def _has_automatic_axes() -> bool:
-    """Whether arrays may be sharded along mesh axes that the surrounding `jax.shard_map` leaves to JAX.
-
-    Joining sharded arrays would gather them. XLA's own pass joins the all-reduces of arrays with different shapes.
-    """
-    mesh = jax.sharding.get_abstract_mesh()
-    return any(mesh.shape[name] > 1 for name in set(mesh.axis_names) - set(mesh.manual_axes))
-
-
-def _summed_in_buckets(terms: Sequence[jax.Array], axes: Axes, bucket_bytes: int) -> dict[int, jax.Array]:
-    summed: dict[int, jax.Array] = {}
-    for bucket in _buckets(terms, bucket_bytes):
-        joined, split = ravel_pytree([terms[index] for index in bucket])
-        summed |= zip(bucket, split(jax.lax.psum(joined, axes.names)), strict=True)
-    return summed
+    summed = jax.lax.psum(terms, axes.names)  # XLA joins the sums of many arrays into few all-reduces
+    return structure.unflatten([term.astype(leaf.dtype) for term, leaf in zip(summed, leaves, strict=True)])
 
 
 def checked_reduce_dtype(dtype: Any) -> DType | None:
@@ -251,19 +222,3 @@ def _checked_axes(grads: Any, axis_name: Any) -> Axes:
                 f'jax.lax.pcast(params, {as_typed(missing)}, to="varying") instead of params'
             )
     return axes
-
-
-def _buckets(leaves: Sequence[jax.Array], bucket_bytes: int) -> list[list[int]]:
-    """Group the indices of leaves that share an all-reduce; each leaf is in one bucket."""
-    buckets: list[list[int]] = []
-    open_buckets: dict[Hashable, tuple[list[int], int]] = {}
-    for index, leaf in enumerate(leaves):
-        # In one array with a leaf that varies along more axes, a leaf would count as varying along those axes too.
-        kind = (leaf.dtype, varying_axes(leaf))
-        bucket, filled = open_buckets.get(kind, ([], 0))
-        if not bucket or filled + leaf.nbytes > bucket_bytes:
-            bucket, filled = [], 0
-            buckets.append(bucket)
-        bucket.append(index)
-        open_buckets[kind] = bucket, filled + leaf.nbytes
-    return buckets

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -108,10 +108,8 @@ class LossScale(ABC):
     (True, (1.0, 1.7014118346046923e+38), (8.0, 8.0))
     """
 
-    @property
-    @abstractmethod
-    def skips(self) -> bool:
-        """Whether steps with non-finite gradients are skipped; if not, no check is compiled."""
+    skips: ClassVar[bool]
+    """Whether steps with non-finite gradients are skipped; if not, no check is compiled."""
 
     @property
     @abstractmethod
@@ -205,6 +203,7 @@ class FixedLossScale(LossScale):
     Array(1024., dtype=float32)
     """
 
+    skips = False
     loss_scale_value: float
 
     def __post_init__(self) -> None:
@@ -212,11 +211,6 @@ class FixedLossScale(LossScale):
         if not 1 <= value <= _FLOAT32.max:
             raise ArgumentError(f"loss_scale_value must be finite and at least 1, got {value}")
         object.__setattr__(self, "loss_scale_value", value)
-
-    @property
-    def skips(self) -> bool:
-        """False, since every step is applied."""
-        return False
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -269,6 +263,7 @@ class DynamicLossScale(LossScale):
     8.0 0 1
     """
 
+    skips = True
     initial_loss_scale: float = 2.0**15
     increment_period: int = 2000
     multiplier: float = 2.0
@@ -289,11 +284,6 @@ class DynamicLossScale(LossScale):
 
     def _check(self, name: str, low: float, high: float, bounds: str) -> None:
         object.__setattr__(self, name, real_within(name, getattr(self, name), low, high, bounds))
-
-    @property
-    def skips(self) -> bool:
-        """True, since steps with non-finite gradients are skipped."""
-        return True
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from supremum.nn.layers.embedding import Embedding
 from supremum.nn.layers.keras_recurrent import GRU, LSTM, SimpleRNN
 from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
 from supremum.nn.layers.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
-from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool, MinPool
+from supremum.nn.layers.pooling import AvgPool, GlobalAveragePool, GlobalMaxPool, MaxPool
 from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
 from supremum.nn.layers.recurrent import RNN
 from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
@@ -64,7 +64,7 @@ __all__ = [
     "AvgPool", "BatchNorm", "Bidirectional", "Concatenate", "Constraint", "Conv", "ConvTranspose", "Dense",
     "DenseGeneral", "Dropout", "Einsum", "Embedding", "Flatten", "GRUCell", "GlobalAveragePool", "GlobalMaxPool",
     "GroupNorm", "Input", "InputSpec", "InstanceNorm", "KeyValueCache", "LSTMCell", "Lambda", "Layer", "LayerNorm",
-    "LeakyReLU", "MaxNorm", "MaxPool", "Maximum", "MinMaxNorm", "MinPool", "MixedDtypeError", "MixedDtypeWarning",
+    "LeakyReLU", "MaxNorm", "MaxPool", "Maximum", "MinMaxNorm", "MixedDtypeError", "MixedDtypeWarning",
     "MultiHeadAttention", "Multiply", "Network", "NonNeg", "Permute", "RMSNorm", "ReLU", "RecurrentCell",
     "Regularizer", "Reshape", "SequentialNetwork", "SiLU", "Sigmoid", "SimpleRNN", "SimpleRNNCell", "Softmax",
     "Subtract", "Summary", "SymbolicTensor", "Tanh", "UninitializedError", "UnitNorm", "Variable",

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from supremum.argument_checks import real_within
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.errors import ArgumentError
 from supremum.mixed_precision import widen
+from supremum.nn.named_options import as_option
 
 ConstraintFunction: TypeAlias = Callable[[Any], Any]
 """A function of a weight's value that returns the value to use instead: a `Constraint`, or a function of the user."""
@@ -161,15 +162,4 @@ def as_constraint(constraint: Any) -> ConstraintFunction | None:
     >>> as_constraint("max_norm")
     MaxNorm(max_value=2.0, axis=0)
     """
-    if constraint is None:
-        return None
-    if isinstance(constraint, str):
-        if constraint not in _NAMED:
-            raise UnknownNameError("constraint", constraint, _NAMED)
-        return _NAMED[constraint]()
-    if isinstance(constraint, type) or not callable(constraint):
-        name = getattr(constraint, "__name__", "MaxNorm")
-        raise OperandError(
-            f"a constraint must be a name or a function of an array, got {shown(constraint)}; use {name}()"
-        )
-    return constraint
+    return as_option("constraint", constraint, _NAMED, "MaxNorm")

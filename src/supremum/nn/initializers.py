@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import OperandError, UnknownNameError, shown
+from supremum.argument_checks import chosen
+from supremum.errors import OperandError, shown
 from supremum.formats import DType, at_least_float32
 
 Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
@@ -110,9 +111,7 @@ def as_initializer(initializer: Any) -> Initializer:
     Array([1., 1.], dtype=float16)
     """
     if isinstance(initializer, str):
-        if initializer not in NAMED:
-            raise UnknownNameError("initializer", initializer, NAMED)
-        return NAMED[initializer]
+        return NAMED[chosen("initializer", initializer, NAMED)]
     if not callable(initializer):
         raise OperandError(
             f"an initializer must be a name or a function of key, shape and dtype, got {shown(initializer)}; use "

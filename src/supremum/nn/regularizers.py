@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.errors import ArgumentError, shown
 from supremum.mixed_precision import widen
+from supremum.nn.named_options import as_option
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
 """A function of an array that returns a scalar: a `Regularizer`, or a function of the user."""
@@ -142,15 +143,4 @@ def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
     >>> as_regularizer("l2")
     L2(l2=0.01)
     """
-    if regularizer is None:
-        return None
-    if isinstance(regularizer, str):
-        if regularizer not in _NAMED:
-            raise UnknownNameError("regularizer", regularizer, _NAMED)
-        return _NAMED[regularizer]()
-    if isinstance(regularizer, type) or not callable(regularizer):
-        name = getattr(regularizer, "__name__", "L2")
-        raise OperandError(
-            f"a regularizer must be a name or a function of an array, got {shown(regularizer)}; use {name}()"
-        )
-    return regularizer
+    return as_option("regularizer", regularizer, _NAMED, "L2")

@@ -13,7 +13,6 @@ from supremum.nn.functional.dtype_promotion import check_held as check_held
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
-from supremum.nn.functional.merging import add, average, concatenate, maximum, multiply, subtract
 from supremum.nn.functional.normalization import (
     batch_norm,
     group_norm,
@@ -23,21 +22,20 @@ from supremum.nn.functional.normalization import (
     normalize,
     rms_norm,
 )
-from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool, min_pool
+from supremum.nn.functional.pooling import avg_pool, global_average_pool, global_max_pool, max_pool
 from supremum.nn.functional.products import dense, dense_general, einsum
-from supremum.nn.functional.recurrent import gru_step, lstm_step, simple_rnn_step
 from supremum.nn.functional.shape_checks import MOST as MOST
 from supremum.nn.functional.shape_checks import as_axes as as_axes
 from supremum.nn.functional.shape_checks import positive_int as positive_int
 from supremum.public_names import public_names
 
 __all__ = [
-    "add", "at_least_float32", "attend", "average", "avg_pool", "batch_norm", "combine_masks", "common_dtype",
-    "concatenate", "conv", "conv_transpose", "dense", "dense_general", "dot_product_attention", "dropout", "einsum",
-    "elu", "embedding", "gelu", "global_average_pool", "global_max_pool", "group_norm", "gru_step", "instance_norm",
-    "layer_norm", "leaky_relu", "log_softmax", "lstm_step", "make_attention_mask", "make_causal_mask", "max_pool",
-    "maximum", "min_pool", "moments", "multiply", "normalize", "promote_dtype", "relu", "rms_norm",
-    "rotary_embedding", "sigmoid", "silu", "simple_rnn_step", "softmax", "subtract", "tanh",
+    "at_least_float32", "attend", "avg_pool", "batch_norm", "combine_masks", "common_dtype",
+    "conv", "conv_transpose", "dense", "dense_general", "dot_product_attention", "dropout", "einsum",
+    "elu", "embedding", "gelu", "global_average_pool", "global_max_pool", "group_norm", "instance_norm",
+    "layer_norm", "leaky_relu", "log_softmax", "make_attention_mask", "make_causal_mask", "max_pool",
+    "moments", "normalize", "promote_dtype", "relu", "rms_norm",
+    "rotary_embedding", "sigmoid", "silu", "softmax", "tanh",
 ]  # fmt: skip
 
 

@@ -14,12 +14,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from supremum.argument_checks import flag, real_number
-from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_complex, widened
 from supremum.nn.functional.masks import as_boolean
-from supremum.nn.functional.shape_checks import as_axes, broadcasts
+from supremum.nn.functional.shape_checks import as_axes, check_broadcasts
 from supremum.nn.functional.shape_traces import traced_once
 from supremum.nn.logits_registry import Origin, record
 
@@ -182,8 +181,7 @@ def _factor(name: str, value: Any, x: Any) -> Any:
     if not is_array(value):
         return real_number(name, value)
     common_dtype(value)  # raises if the array, which may be trainable, does not hold numbers
-    if not broadcasts(value.shape, jnp.shape(x)):
-        raise ArgumentError(f"{name} must broadcast to the shape of x, {jnp.shape(x)}, got shape {value.shape}")
+    check_broadcasts(name, value.shape, jnp.shape(x))
     return value
 
 
@@ -255,10 +253,7 @@ def _checked(
     axes = as_axes("axis", axis, x.ndim)
     if mask is not None:
         mask = as_boolean(mask, f"the mask of {operation}", "use mask.astype(bool), or add it to x")
-        if not broadcasts(mask.shape, x.shape):
-            raise ArgumentError(
-                f"the mask of {operation} must broadcast to the shape of x, {x.shape}, got {mask.shape}"
-            )
+        check_broadcasts(f"the mask of {operation}", mask.shape, x.shape)
     return x, axes, mask
 
 

@@ -19,7 +19,8 @@ from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
-from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, broadcasts
+from supremum.nn.functional.masks import as_boolean
+from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, check_broadcasts
 from supremum.nn.functional.shape_traces import traced_once
 from supremum.promotion import promote_types
 
@@ -53,7 +54,9 @@ def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> 
     flag("keepdims", keepdims)
     count = None
     if mask is not None:
-        mask = _checked_mask(mask, x.shape)
+        mask = as_boolean(mask, "the mask", "use mask != 0")
+        check_broadcasts("the mask", mask.shape, x.shape)
+        mask = jnp.broadcast_to(mask, x.shape)
         count = jnp.maximum(jnp.sum(mask, axes, keepdims=True, dtype=at_least_float32(x.real.dtype)), 1)
         x = jnp.where(mask, x, 0)  # first, or a masked NaN would reach the gradient
     # The results do not depend on the estimate, so gradients do not either.
@@ -150,15 +153,6 @@ def squared(x: jax.Array) -> jax.Array:
     return lax.square(x)
 
 
-def _checked_mask(mask: Any, shape: tuple[int, ...]) -> jax.Array:
-    mask = as_array("mask", mask)
-    if as_format(mask.dtype).category != "bool":
-        raise OperandError(f"the mask must be boolean, got {mask.dtype}; use mask != 0")
-    if not broadcasts(mask.shape, shape):
-        raise ArgumentError(f"the mask must broadcast to the shape of x, {shape}, got {mask.shape}")
-    return jnp.broadcast_to(mask, shape)
-
-
 def checked_epsilon(epsilon: Any, dtype: DType) -> float:
     """Check that 1 / sqrt(epsilon) and its slope are finite, since constant values would otherwise become NaN."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
@@ -213,8 +207,8 @@ def normalize(
     if as_format(variance.dtype).category == "complex":
         raise OperandError(f"the variance must be real, got {variance.dtype}; use variance.real")
     for name, array in {"mean": mean, "variance": variance, "scale": scale, "offset": offset}.items():
-        if array is not None and not broadcasts(array.shape, x.shape):
-            raise ArgumentError(f"{name} must broadcast to the shape of x, {x.shape}, got shape {array.shape}")
+        if array is not None:
+            check_broadcasts(name, array.shape, x.shape)
     # With one combined factor, the gradient needs one sum over rows instead of two in sequence.
     factor = lax.rsqrt(variance + checked_epsilon(epsilon, variance.dtype))
     factor = factor if scale is None else factor * scale
@@ -251,27 +245,30 @@ def layer_norm(
 
 
 @traced_once
-def rms_norm(x: Any, scale: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None) -> jax.Array:
+def rms_norm(
+    x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
+) -> jax.Array:
     """Divide each example by its root mean square (Zhang and Sennrich, 2019).
 
     Args:
         x: values of any dtype.
         scale: the factor after dividing, of the shape of `x` over `axes`, or None.
+        offset: the shift after scaling, of the same shape, or None.
         axes: the axes to normalize over.
         epsilon: added to the mean square.
-        dtype: the dtype of the result; None for the result type of `x` and `scale`, at least inexact.
+        dtype: the dtype of the result; None for the result type of `x`, `scale` and `offset`, at least inexact.
 
     Returns:
         An array of the shape of `x`; the computation is in at least float32 and rounds once.
 
     Raises:
-        ArgumentError: for axes out of range, a scale of a different shape, or an argument that `normalize` refuses; a
-            `ValueError`.
+        ArgumentError: for axes out of range, a scale or offset of a different shape, or an argument that `normalize`
+            refuses; a `ValueError`.
 
     >>> rms_norm(jnp.asarray([3, 4], jnp.bfloat16), epsilon=1e-6)
     Array([0.847656, 1.13281], dtype=bfloat16)
     """
-    return _norm(x, scale, None, axes, epsilon, dtype, centered=False)
+    return _norm(x, scale, offset, axes, epsilon, dtype, centered=False)
 
 
 @traced_once

@@ -45,17 +45,12 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
     >>> max_pool(jnp.asarray([1, 5, -2, 3], "int8").reshape(1, 4, 1), (2,)).ravel()
     Array([5, 3], dtype=int8)
     """
-    return _extreme(x, window, strides, padding, "max_pool")
-
-
-@traced_once
-def min_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
-    """The smallest value of each window; arguments, result and errors are as for `max_pool`.
-
-    >>> min_pool(jnp.asarray([1.0, 5.0, -2.0, 3.0]).reshape(1, 4, 1), (2,)).ravel()
-    Array([ 1., -2.], dtype=float32)
-    """
-    return _extreme(x, window, strides, padding, "min_pool")
+    (x,) = promote_dtype(x, inexact=False)
+    row = ordered_format("max_pool", x.dtype, _ABSOLUTE)
+    window, strides, pads = _geometry(x, window, strides, padding)
+    # JAX recognizes the smallest value, and can differentiate the function, only if it is a NumPy scalar.
+    start = np.asarray(-math.inf if row.inf else row.min, row.dtype)[()]
+    return lax.reduce_window(x, start, lax.max, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
 @traced_once
@@ -144,19 +139,6 @@ def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
     """
     target, (x,) = widened(x, dtype=dtype)
     return jnp.mean(x, _space(x)).astype(target)
-
-
-def _extreme(x: Any, window: Any, strides: Any, padding: Any, name: str) -> jax.Array:
-    (x,) = promote_dtype(x, inexact=False)
-    row = ordered_format(name, x.dtype, _ABSOLUTE)
-    window, strides, pads = _geometry(x, window, strides, padding)
-    if name == "max_pool":
-        function, start = lax.max, -math.inf if row.inf else row.min
-    else:
-        function, start = lax.min, math.inf if row.inf else row.max
-    # JAX recognizes an extreme value, and can differentiate the function, only if it is a NumPy scalar.
-    start = np.asarray(start, row.dtype)[()]
-    return lax.reduce_window(x, start, function, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
 def _geometry(x: jax.Array, window: Any, strides: Any, padding: Any) -> tuple[tuple[int, ...], tuple[int, ...], Pads]:

@@ -167,3 +167,23 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     (True, False)
     """
     return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
+
+
+def check_broadcasts(name: str, shape: tuple[int, ...], to: tuple[int, ...]) -> None:
+    """Raise if an array does not broadcast to the shape of the inputs `x`.
+
+    Args:
+        name: the name of the array.
+        shape: its shape.
+        to: the shape of `x`.
+
+    Raises:
+        ArgumentError: if it does not; a `ValueError`.
+
+    >>> check_broadcasts("mean", (2,), (4, 3))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: mean must broadcast to the shape of x, (4, 3), got (2,)
+    """
+    if not broadcasts(shape, to):
+        raise ArgumentError(f"{name} must broadcast to the shape of x, {to}, got {shape}")

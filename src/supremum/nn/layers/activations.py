@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import jax
@@ -40,8 +39,8 @@ class Lambda(Layer):
     """A layer that calls a function.
 
     Args:
-        function: a function of the inputs, which are in the compute dtype.
-        arguments: more arguments for the function, by name.
+        function: a function of the inputs, which are in the compute dtype, such as
+            `functools.partial(jnp.moveaxis, source=1, destination=2)`.
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
     Raises:
@@ -52,20 +51,13 @@ class Lambda(Layer):
     Array([0, 0.5], dtype=bfloat16)
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        arguments: Mapping[str, Any] = MappingProxyType({}),
-        **options: Unpack[LayerOptions],
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.function: Callable[..., Any] = argument_checks.function("function", function, "jnp.square")
-        self.arguments: dict[str, Any] = dict(argument_checks.mapping("arguments", arguments, "{'axis': 0}"))
 
     def call(self, *inputs: Any) -> Any:
         """Call the function."""
-        return self.function(*inputs, **self.arguments)
+        return self.function(*inputs)
 
 
 class ReLU(Activation):

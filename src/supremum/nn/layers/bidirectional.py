@@ -11,8 +11,7 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import at_least_float32
-from supremum.nn.functional import promote_dtype
+from supremum.nn.functional.dtype_promotion import widened
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent import RNN
 
@@ -22,7 +21,7 @@ _MERGES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "mul": jnp.multiply,
     "ave": lambda a, b: (a + b) / 2,
 }
-_SHARED_OPTIONS = ("return_sequences", "return_state", "time_major")
+_SHARED_OPTIONS = ("return_sequences", "return_state")
 
 
 class Bidirectional(Layer):
@@ -97,9 +96,8 @@ class Bidirectional(Layer):
     def _merged(self, a: jax.Array, b: jax.Array) -> Any:
         if self.merge is None:
             return a, b
-        a, b = promote_dtype(a, b)
-        wide = promote_dtype(a, b, dtype=at_least_float32(a.dtype))
-        return _MERGES[self.merge](*wide).astype(a.dtype)
+        target, wide = widened(a, b)
+        return _MERGES[self.merge](*wide).astype(target)
 
 
 def _backward_of(forward: RNN, backward: RNN | None) -> RNN:

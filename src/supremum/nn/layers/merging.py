@@ -1,14 +1,23 @@
-"""Layers that merge several inputs."""
+"""Layers that merge several inputs: sums, products, maxima and concatenation.
+
+Without inexact inputs, integers and bools keep their dtype, since a policy's format may not hold counts and indices.
+With inexact inputs, all inputs get one inexact dtype; results are computed in at least float32 and rounded once.
+"""
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import jax
+import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.nn import functional
+from supremum.formats import as_format, at_least_float32
+from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_none, widened
+from supremum.nn.functional.shape_checks import as_axes
 from supremum.nn.layer import Layer, LayerOptions
 
 
@@ -17,13 +26,49 @@ class _Merge(Layer):
 
     def call(self, inputs: Any) -> jax.Array:
         """Merge the inputs, in the compute dtype; integers and bools keep their dtype if no input is inexact."""
+        name = type(self).__name__
         if not isinstance(inputs, (list, tuple)):
-            raise OperandError(f"{type(self).__name__} needs a list of inputs, got {type(inputs).__name__}; use [x, y]")
+            raise OperandError(f"{name} needs a list of inputs, got {type(inputs).__name__}; use [x, y]")
+        if not inputs:
+            raise ArgumentError(f"{name} needs at least one array, got none")
+        refuse_none(**{f"array {number}": array for number, array in enumerate(inputs)})
         return self.merge(*inputs)
 
     @abstractmethod
     def merge(self, *inputs: Any) -> jax.Array:
         """Merge the inputs."""
+
+    def promote(self, *inputs: Any) -> tuple[jax.Array, ...]:
+        """Cast inputs to one dtype: the compute dtype if one is inexact, else their result type."""
+        inexact = any(as_format(common_dtype(array, inexact=False)).is_inexact for array in inputs)
+        return promote_dtype(*inputs, dtype=self.compute_dtype if inexact else None, inexact=False)
+
+    def check_shapes(self, *inputs: jax.Array) -> None:
+        """Raise unless the inputs have the same number of axes, each of one length or length 1."""
+        same_axes = len({array.ndim for array in inputs}) == 1
+        sizes = zip(*(array.shape for array in inputs), strict=False)
+        if not same_axes or any(len(set(each) - {1}) > 1 for each in sizes):
+            raise ArgumentError(
+                f"{type(self).__name__} needs arrays with the same number of axes, each of one length or length 1, got "
+                f"{_shapes(inputs)}"
+            )
+
+    def fold(self, function: Callable[[Any, Any], Any], *inputs: Any, takes_bools: bool = True) -> jax.Array:
+        """Apply a function of two arrays to one input after the other, and round once.
+
+        Args:
+            function: such as `jnp.add`.
+            inputs: the inputs.
+            takes_bools: whether inputs may all be bools.
+        """
+        inputs = self.promote(*inputs)
+        self.check_shapes(*inputs)
+        target = inputs[0].dtype
+        row = as_format(target)
+        if row.category == "bool" and not takes_bools:
+            raise OperandError(f"{type(self).__name__} needs numbers, got bools; use x.astype('int32')")
+        wide = at_least_float32(target) if row.is_inexact else target
+        return functools.reduce(function, [array.astype(wide) for array in inputs]).astype(target)
 
 
 class Add(_Merge):
@@ -32,6 +77,10 @@ class Add(_Merge):
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
 
+    Raises:
+        ArgumentError: for no inputs, or shapes that do not match; a `ValueError`.
+        OperandError: for bools, which cannot be added; a `TypeError`.
+
     >>> import jax.numpy as jnp
     >>> Add()([jnp.array([1.0]), jnp.array([2.0]), jnp.array([3.0])])
     Array([6.], dtype=float32)
@@ -39,7 +88,7 @@ class Add(_Merge):
 
     def merge(self, *inputs: Any) -> jax.Array:
         """Add the inputs."""
-        return functional.add(*inputs, dtype=self.compute_dtype)
+        return self.fold(jnp.add, *inputs, takes_bools=False)
 
 
 class Subtract(_Merge):
@@ -57,11 +106,11 @@ class Subtract(_Merge):
         """Subtract the inputs."""
         if len(inputs) != 2:
             raise ArgumentError(f"Subtract needs two inputs, got {len(inputs)}; use [x, y]")
-        return functional.subtract(*inputs, dtype=self.compute_dtype)
+        return self.fold(jnp.subtract, *inputs, takes_bools=False)
 
 
 class Multiply(_Merge):
-    """Multiply inputs value by value, rounded once.
+    """Multiply inputs value by value, rounded once; for bools, whether all are true.
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
@@ -73,7 +122,7 @@ class Multiply(_Merge):
 
     def merge(self, *inputs: Any) -> jax.Array:
         """Multiply the inputs."""
-        return functional.multiply(*inputs, dtype=self.compute_dtype)
+        return self.fold(jnp.multiply, *inputs)
 
 
 class Average(_Merge):
@@ -89,11 +138,13 @@ class Average(_Merge):
 
     def merge(self, *inputs: Any) -> jax.Array:
         """Average the inputs."""
-        return functional.average(*inputs, dtype=self.compute_dtype)
+        target, wide = widened(*inputs, dtype=self.compute_dtype)
+        self.check_shapes(*wide)
+        return (functools.reduce(jnp.add, wide) / len(wide)).astype(target)
 
 
 class Maximum(_Merge):
-    """Take the maximum of inputs value by value.
+    """Take the maximum of inputs value by value; for bools, whether one is true.
 
     Args:
         options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
@@ -105,7 +156,8 @@ class Maximum(_Merge):
 
     def merge(self, *inputs: Any) -> jax.Array:
         """Take the maximum of the inputs."""
-        return functional.maximum(*inputs, dtype=self.compute_dtype)
+        ordered_format("Maximum", common_dtype(*inputs, inexact=False), "use jnp.abs(x)")
+        return self.fold(jnp.maximum, *inputs)
 
 
 class Concatenate(_Merge):
@@ -126,4 +178,15 @@ class Concatenate(_Merge):
 
     def merge(self, *inputs: Any) -> jax.Array:
         """Join the inputs."""
-        return functional.concatenate(*inputs, axis=self.axis, dtype=self.compute_dtype)
+        inputs = self.promote(*inputs)
+        (place,) = as_axes("axis", (self.axis,), inputs[0].ndim)
+        rest = {(*array.shape[:place], *array.shape[place + 1 :]) for array in inputs}
+        if len(rest) > 1 or len({array.ndim for array in inputs}) > 1:
+            raise ArgumentError(
+                f"Concatenate needs arrays of the same shape except for axis {self.axis}, got {_shapes(inputs)}"
+            )
+        return jnp.concatenate(inputs, place)
+
+
+def _shapes(arrays: Any) -> str:
+    return " and ".join(str(array.shape) for array in arrays)

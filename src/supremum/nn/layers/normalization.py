@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Unpack, cast
+from typing import Any, ClassVar, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import functional
 from supremum.nn.call_stack import is_frozen
+from supremum.nn.functional.dtype_promotion import widened
 from supremum.nn.functional.normalization import has_axis, joint_moments
 from supremum.nn.functional.shape_checks import Ints, as_axes, axis_numbers
 from supremum.nn.initializers import ONES, ZEROS, Initializer
@@ -87,6 +89,8 @@ class Normalization(Layer):
 class _AxisNorm(Normalization):
     """The common base of norms over given axes."""
 
+    _norm: ClassVar[Callable[..., jax.Array]]
+
     def __init__(self, *, axes: Ints = (-1,), epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
         super().__init__(epsilon=epsilon, **options)
         self.axes: tuple[int, ...] = axis_numbers("axes", axes)
@@ -97,6 +101,26 @@ class _AxisNorm(Normalization):
         axes = sorted(as_axes("axes", self.axes, len(input_shape)))
         self.add_scale_and_offset(tuple(input_shape[axis] for axis in axes))
         self.input_spec = InputSpec(axes={axis: input_shape[axis] for axis in self.axes})
+
+    def call(self, x: jax.Array) -> jax.Array:
+        """Normalize, with a result in the compute dtype."""
+        options = {"axes": self.axes, "epsilon": self.epsilon, "dtype": self.compute_dtype}
+        return type(self)._norm(x, self.scale, self.offset, **options)
+
+
+class _ChannelNorm(Normalization):
+    """The common base of norms with one scale and one offset per channel, the last axis."""
+
+    _min_ndim: ClassVar[int]
+
+    def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
+        super().__init__(epsilon=epsilon, **options)
+        self.input_spec = InputSpec(min_ndim=self._min_ndim)
+
+    def build(self, input_shape: tuple[int, ...]) -> None:
+        """Add scale and offset, one number per channel."""
+        self.add_scale_and_offset(input_shape[-1:])
+        self.input_spec = InputSpec(min_ndim=self._min_ndim, axes={-1: input_shape[-1]})
 
 
 class LayerNorm(_AxisNorm):
@@ -117,22 +141,17 @@ class LayerNorm(_AxisNorm):
     Array([[ 1., -1.]], dtype=float16)
     """
 
-    def call(self, x: jax.Array) -> jax.Array:
-        """Normalize, with a result in the compute dtype."""
-        return functional.layer_norm(
-            x, self.scale, self.offset, axes=self.axes, epsilon=self.epsilon, dtype=self.compute_dtype
-        )
+    _norm = staticmethod(functional.layer_norm)
 
 
 class RMSNorm(_AxisNorm):
     """Divide each example by its root mean square (Zhang and Sennrich, 2019).
 
     Args:
-        axes: the axes to normalize over; the scale has the shape of inputs over these axes.
+        axes: the axes to normalize over; scale and offset have the shape of inputs over these axes.
         epsilon: added to the mean square.
-        use_scale: whether to multiply by a weight, `gamma`, after normalizing.
-        scale_initializer: for the scale.
-        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
+        use_offset: whether to add a weight, `beta`, after scaling; the other norms have one.
+        options: the options of every norm, `use_scale` and the initializers, and of every `Layer`.
 
     >>> from supremum.nn import initialize
     >>> layer = RMSNorm(dtype="mixed_float16")
@@ -142,24 +161,13 @@ class RMSNorm(_AxisNorm):
     Array([[ 1., -1.]], dtype=float16)
     """
 
-    def __init__(
-        self,
-        *,
-        axes: Ints = (-1,),
-        epsilon: float = 1e-6,
-        use_scale: bool = True,
-        scale_initializer: Initializer = ONES,
-        **options: Unpack[LayerOptions],
-    ) -> None:
-        scaling = {"use_scale": use_scale, "use_offset": False, "scale_initializer": scale_initializer}
-        super().__init__(axes=axes, epsilon=epsilon, **cast("NormOptions", {**scaling, **options}))
+    _norm = staticmethod(functional.rms_norm)
 
-    def call(self, x: jax.Array) -> jax.Array:
-        """Normalize, with a result in the compute dtype."""
-        return functional.rms_norm(x, self.scale, axes=self.axes, epsilon=self.epsilon, dtype=self.compute_dtype)
+    def __init__(self, *, use_offset: bool = False, **options: Any) -> None:
+        super().__init__(use_offset=use_offset, **options)
 
 
-class GroupNorm(Normalization):
+class GroupNorm(_ChannelNorm):
     """Normalize groups of neighboring channels, each by its mean and variance over space (Wu and He, 2018).
 
     Args:
@@ -177,18 +185,11 @@ class GroupNorm(Normalization):
     ((1, 8, 8, 4), (4,))
     """
 
+    _min_ndim = 2
+
     def __init__(self, groups: int = 32, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
         super().__init__(epsilon=epsilon, **options)
         self.groups = groups
-        self.input_spec = InputSpec(min_ndim=2)
-
-    def build(self, input_shape: tuple[int, ...]) -> None:
-        """Add scale and offset, one number per channel."""
-        channels = input_shape[-1]
-        if self.groups < 1 or channels % self.groups:
-            raise ArgumentError(f"groups must divide the {channels} channels, got {self.groups}")
-        self.add_scale_and_offset((channels,))
-        self.input_spec = InputSpec(min_ndim=2, axes={-1: channels})
 
     def call(self, x: jax.Array) -> jax.Array:
         """Normalize, with a result in the compute dtype."""
@@ -197,7 +198,7 @@ class GroupNorm(Normalization):
         )
 
 
-class InstanceNorm(Normalization):
+class InstanceNorm(_ChannelNorm):
     """Normalize each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
 
     Inputs have the shape (batch, *space, channels).
@@ -213,14 +214,7 @@ class InstanceNorm(Normalization):
     ((1, 8, 8, 4), (4,))
     """
 
-    def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
-        super().__init__(epsilon=epsilon, **options)
-        self.input_spec = InputSpec(min_ndim=3)
-
-    def build(self, input_shape: tuple[int, ...]) -> None:
-        """Add scale and offset, one number per channel."""
-        self.add_scale_and_offset(input_shape[-1:])
-        self.input_spec = InputSpec(min_ndim=3, axes={-1: input_shape[-1]})
+    _min_ndim = 3
 
     def call(self, x: jax.Array) -> jax.Array:
         """Normalize, with a result in the compute dtype."""
@@ -311,7 +305,7 @@ class BatchNorm(Normalization):
         axes = tuple(axis for axis in range(x.ndim) if axis != channels)
         if mask is not None and jnp.ndim(mask) == x.ndim - 1:
             mask = jnp.expand_dims(mask, channels)
-        (x,) = functional.promote_dtype(x, dtype=at_least_float32(functional.common_dtype(x, dtype=self.compute_dtype)))
+        _, (x,) = widened(x, dtype=self.compute_dtype)
         mean, variance = functional.moments(x, axes, mask=mask)
         if mask is None:
             count: Any = math.prod(x.shape[axis] for axis in axes)

@@ -63,30 +63,6 @@ class MaxPool(_Pool):
         return functional.max_pool(x, self.window, strides=self.strides, padding=self.padding)
 
 
-class MinPool(_Pool):
-    """The smallest value of each window, channels last; integers stay integers.
-
-    Args:
-        window: the size of the window, one number per dimension of space.
-        strides: the step of the window, one number or one per dimension of space; None for adjacent windows.
-        padding: `"VALID"`, `"SAME"`, a number of positions on every side, or pairs of numbers for each dimension of
-            space; the padding is larger than every value.
-        options: the options of every `Layer`, such as `dtype` for the policy, `param_dtype`, `strict` and `name`.
-
-    Raises:
-        ArgumentError: for options that are invalid or do not match the inputs; a `ValueError`.
-        OperandError: for complex inputs, which have no order; a `TypeError`.
-
-    >>> import jax.numpy as jnp
-    >>> MinPool((2,))(jnp.array([[[1.0], [3.0], [2.0], [5.0]]])).ravel()
-    Array([1., 2.], dtype=float32)
-    """
-
-    def call(self, x: Any) -> jax.Array:
-        """Compute the minima, in the dtype of the inputs."""
-        return functional.min_pool(x, self.window, strides=self.strides, padding=self.padding)
-
-
 class AvgPool(_Pool):
     """The mean of each window, channels last, accumulated in at least float32 and rounded once.
 

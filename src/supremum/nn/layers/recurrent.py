@@ -34,7 +34,6 @@ class RNN(Layer):
         return_state: whether to return the last state too.
         reverse: whether to go from the last step to the first; outputs are then in that order.
         keep_order: whether the outputs of a reversed run are in the order of the inputs.
-        time_major: whether inputs and outputs have the shape (time, *batch, n) instead of (*batch, time, n).
         unroll: the number of steps to compile into one iteration of the loop.
         name: its name.
 
@@ -58,7 +57,6 @@ class RNN(Layer):
         return_state: bool = False,
         reverse: bool = False,
         keep_order: bool = False,
-        time_major: bool = False,
         unroll: int = 1,
         name: str | None = None,
     ) -> None:
@@ -77,7 +75,6 @@ class RNN(Layer):
         self.return_state = return_state
         self.reverse = reverse
         self.keep_order = keep_order
-        self.time_major = time_major
         self.unroll = unroll
         self.input_spec = InputSpec(min_ndim=2)
 
@@ -101,9 +98,9 @@ class RNN(Layer):
             OperandError: for a mask that is not boolean, or lengths that are not integers.
         """
         (x,) = promote_dtype(x, inexact=False)
-        time_axis = 0 if self.time_major else x.ndim - 2
+        time_axis = x.ndim - 2
         x = jnp.moveaxis(x, time_axis, 0)
-        mask = self._time_major_mask(x.shape, mask, sequence_lengths)
+        mask = _time_major_mask(x.shape, mask, sequence_lengths)
         if mask is not None:
             x = _where(mask, x, jnp.zeros_like(x))  # or a NaN at a masked step would reach the gradient
         state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
@@ -160,18 +157,18 @@ class RNN(Layer):
             )
         return output, state
 
-    def _time_major_mask(self, shape: tuple[int, ...], mask: Any, lengths: Any) -> Any:
-        """The steps that count, shape (time, *batch), or None for all; `shape` is the shape of time-major inputs."""
-        time, batch = shape[0], shape[1:-1]
-        if lengths is not None:
-            if mask is not None:
-                raise ArgumentError("only one of mask and sequence_lengths can be given")
-            lengths = _checked_array("sequence_lengths", lengths, "integer", batch)
-            return _with_axes(jnp.arange(time), 1 + len(batch)) < lengths
-        if mask is None:
-            return None
-        mask = _checked_array("mask", mask, "bool", (time, *batch) if self.time_major else (*batch, time))
-        return jnp.moveaxis(mask, 0 if self.time_major else -1, 0)
+
+def _time_major_mask(shape: tuple[int, ...], mask: Any, lengths: Any) -> Any:
+    """The steps that count, shape (time, *batch), or None for all; `shape` is the shape of time-major inputs."""
+    time, batch = shape[0], shape[1:-1]
+    if lengths is not None:
+        if mask is not None:
+            raise ArgumentError("only one of mask and sequence_lengths can be given")
+        lengths = _checked_array("sequence_lengths", lengths, "integer", batch)
+        return _with_axes(jnp.arange(time), 1 + len(batch)) < lengths
+    if mask is None:
+        return None
+    return jnp.moveaxis(_checked_array("mask", mask, "bool", (*batch, time)), -1, 0)
 
 
 def _cast_state(state: Any, new: Any) -> Any:

@@ -1,4 +1,9 @@
-"""Recurrent cells: layers that compute an output and the next state from an input and a state."""
+"""Recurrent cells: layers that compute an output and the next state from an input and a state.
+
+Flax FLIP, default dtypes, "Implementation": the dtype of the new state is the result type of inputs, state and
+parameters, or the compute dtype. The state therefore keeps one dtype from its second step on. Gates and activations
+also get complex inputs ("Complex number support"); the default ones are analytic functions of complex numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,26 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import jax
 import jax.numpy as jnp
 
 from supremum.argument_checks import flag
+from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType
+from supremum.mixed_precision import is_array
+from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
 from supremum.nn.functional.named_activations import activated, check_activation
-from supremum.nn.functional.recurrent import Activation, gru_step, lstm_step, simple_rnn_step
+from supremum.nn.functional.products import dense
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, as_initializer, orthogonal
 from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.products import KernelLayer, KernelOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+
+Activation: TypeAlias = Callable[[jax.Array], Any]
+"""A function of each value, such as `jax.numpy.tanh`."""
 
 
 class RecurrentCell(Layer):
@@ -54,6 +65,13 @@ def _as_function(activation: Any) -> Activation:
     """The function of an activation; a name of Keras is computed in at least float32 and rounded once."""
     given = check_activation(activation)
     return given if callable(given) else partial(activated, given)
+
+
+def _array(name: str, result: Any) -> jax.Array:
+    """Check the result of an activation."""
+    if not is_array(result):
+        raise OperandError(f"{name} must return an array, got {shown(result)}")
+    return result
 
 
 class _DenseCell(KernelLayer, RecurrentCell):
@@ -105,9 +123,27 @@ class _DenseCell(KernelLayer, RecurrentCell):
     def _initializer_of_bias(self) -> Initializer:
         return GateInitializer(self.bias_initializer, self._gates)
 
-    def _weights(self) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    def _cast_to_step(self, x: Any, **states: Any) -> tuple[Any, ...]:
+        """Cast inputs, states and weights, in this order, to the dtype of the step; check the shapes of the states."""
+        shape = shape_of("x", x)
+        expected = (*shape[:-1], self.units)
+        for name, state in states.items():
+            if shape_of(name, state) != expected:
+                raise ArgumentError(
+                    f"{name} must have shape {expected} for x of shape {shape} and {self.units} units, got "
+                    f"{jnp.shape(state)}"
+                )
+        return promote_dtype(x, *states.values(), *self._weights(), dtype=self.compute_dtype)
+
+    def _weights(self) -> tuple[jax.Array | None, ...]:
         kernel, bias = self.kernel_and_bias()
         return kernel, self.recurrent_kernel.value, bias
+
+    def _product(self, x: jax.Array, kernel: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+        return dense(x, kernel, bias, precision=self.precision)
+
+    def _activate(self, x: jax.Array) -> jax.Array:
+        return _array("activation", self.activation(x))
 
 
 class _GatedCell(_DenseCell):
@@ -119,9 +155,13 @@ class _GatedCell(_DenseCell):
         super().__init__(units, **options)
         self.recurrent_activation: Activation = _as_function(recurrent_activation)
 
-    def _step(self, step: Callable[..., Any], *arrays: Any) -> Any:
-        activations = {"activation": self.activation, "recurrent_activation": self.recurrent_activation}
-        return step(*arrays, **activations, dtype=self.compute_dtype, precision=self.precision)
+    def _gate(self, x: jax.Array) -> jax.Array:
+        return _array("recurrent_activation", self.recurrent_activation(x))
+
+
+def _cast_result(result: jax.Array, x: jax.Array) -> jax.Array:
+    """Cast a result to the dtype of the step, which the user's functions may have changed; complex stays complex."""
+    return promote_dtype(result, dtype=x.dtype)[0]
 
 
 class SimpleRNNCell(_DenseCell):
@@ -152,8 +192,9 @@ class SimpleRNNCell(_DenseCell):
 
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Compute the new state, which is also the output; returns it twice."""
-        options: dict[str, Any] = {"activation": self.activation, "dtype": self.compute_dtype}
-        new = simple_rnn_step(x, state, *self._weights(), **options, precision=self.precision)
+        x, state, kernel, recurrent_kernel, bias = self._cast_to_step(x, state=state)
+        total = self._product(x, kernel, bias) + self._product(state, recurrent_kernel)
+        new = _cast_result(self._activate(total), x)
         return new, new
 
 
@@ -174,7 +215,10 @@ class ForgetBiasInitializer:
 
 
 class LSTMCell(_GatedCell):
-    """Long short-term memory (Hochreiter and Schmidhuber, 1997); `functional.recurrent.lstm_step` has the formulas.
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997; Gers and others, 2000, for the forget gate).
+
+    With i, f, g, o the four parts of x·W + h·U + b, in this order, s the recurrent activation and a the other, the new
+    cell state is c' = s(f)·c + s(i)·a(g) and the new hidden state is s(o)·a(c').
 
     Args:
         units: the number of outputs, and of values in each of hidden and cell state.
@@ -219,12 +263,24 @@ class LSTMCell(_GatedCell):
 
     def call(self, x: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         """Compute the new hidden state, which is also the output, and the pair of new hidden and cell state."""
-        hidden, cell = self._step(lstm_step, x, state, *self._weights())
-        return hidden, (hidden, cell)
+        if not isinstance(state, (tuple, list)) or len(state) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(
+                f"the state of an LSTM must be a pair of hidden and cell state, got {type(state).__name__}"
+            )
+        states = {"hidden state": state[0], "cell state": state[1]}
+        x, hidden, cell, kernel, recurrent_kernel, bias = self._cast_to_step(x, **states)
+        gates = self._product(x, kernel, bias) + self._product(hidden, recurrent_kernel)
+        i, f, g, o = jnp.split(gates, 4, axis=-1)
+        cell = self._gate(f) * cell + self._gate(i) * self._activate(g)
+        hidden = _cast_result(self._gate(o) * self._activate(cell), x)
+        return hidden, (hidden, _cast_result(cell, x))
 
 
 class GRUCell(_GatedCell):
-    """The gated recurrent unit (Cho and others, 2014); `functional.recurrent.gru_step` has the formulas.
+    """The gated recurrent unit (Cho and others, 2014, in the form of its version 1: reset after the product).
+
+    With r, z, n the three parts of x·W + b and r', z', n' those of h·U, s the recurrent activation and a the other, the
+    new state is (1 - u)·a(n + s(r + r')·(n' + b')) + u·h, where u = s(z + z').
 
     Args:
         units: the number of outputs, and of values in the state.
@@ -260,8 +316,18 @@ class GRUCell(_GatedCell):
                 "recurrent_bias", (self.units,), self.bias_initializer, regularizer=self.bias_regularizer
             )
 
+    def _weights(self) -> tuple[jax.Array | None, ...]:
+        return *super()._weights(), None if self.recurrent_bias is None else self.recurrent_bias.value
+
     def call(self, x: jax.Array, state: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Compute the new state, which is also the output; returns it twice."""
-        recurrent_bias = None if self.recurrent_bias is None else self.recurrent_bias.value
-        new = self._step(gru_step, x, state, *self._weights(), recurrent_bias)
+        x, state, kernel, recurrent_kernel, bias, recurrent_bias = self._cast_to_step(x, state=state)
+        x_reset, x_update, x_candidate = jnp.split(self._product(x, kernel, bias), 3, axis=-1)
+        h_reset, h_update, h_candidate = jnp.split(self._product(state, recurrent_kernel), 3, axis=-1)
+        if recurrent_bias is not None:
+            h_candidate = h_candidate + recurrent_bias
+        reset = self._gate(x_reset + h_reset)
+        update = self._gate(x_update + h_update)
+        candidate = self._activate(x_candidate + reset * h_candidate)
+        new = _cast_result((1 - update) * candidate + update * state, x)
         return new, new
