@@ -30,7 +30,8 @@ LAYERS = {
     "conv": (lambda p: nn.Conv(3, (3, 3), precision=p), IMAGES, 2),
     "transposed": (lambda p: nn.ConvTranspose(3, (3, 3), strides=2, precision=p), IMAGES, 2),
     "embedding": (Attending, X, 2),
-    "attention": (lambda p: nn.MultiHeadAttention(2, precision=p), X, 16),
+    # Four projections and two products; the gradients of four kernels, and of the operands of three products.
+    "attention": (lambda p: nn.MultiHeadAttention(2, precision=p), X, 6 + 4 + 5),
     "simple rnn": (lambda p: nn.SimpleRNN(3, precision=p), X, 4),
     "lstm": (lambda p: nn.LSTM(3, precision=p), X, 4),
     "gru": (lambda p: nn.GRU(3, precision=p), X, 4),
