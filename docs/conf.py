@@ -106,6 +106,7 @@ _UNNAMED = (
     "supremum.reports.page.R",
     "supremum.reports.rows.Row",
     "supremum.rules.shared_cache.Memory",
+    "supremum.jaxprs.equations._Demand",
     "supremum.jaxprs.positions.Position",
     "supremum.training.data.batches.Rows",
     "supremum.training.data.batches.Selection",

@@ -10,7 +10,15 @@ _AROUND = 2
 
 
 class SourceRange(Protocol):
-    """The source range of an expression, such as `supremum.jaxprs.Position`."""
+    """The source range of an expression, such as `supremum.jaxprs.Position`.
+
+    >>> import jax
+    >>> from supremum.jaxprs import frames_of
+    >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).eqns
+    >>> where: SourceRange = frames_of(equation).positions[0]
+    >>> where.function, where.line
+    ('<lambda>', 1)
+    """
 
     @property
     def file(self) -> str:
