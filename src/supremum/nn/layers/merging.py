@@ -9,7 +9,8 @@ import jax
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.nn import functional
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 
 
 class _Merge(Layer):
