@@ -58,7 +58,7 @@ class Donation:
         if returned is not None:
             held = {path: variable.read_stored() for path, variable in self._variables.items()}
             changed = {path: value for path, value in held.items() if value is not returned.get(path)}
-            values = self._values | copy_tree(changed)
+            values = self._values | copy_tree(changed) if changed else self._values
             self._values, self._returned = values, held
             for path, variable in self._variables.items():
                 variable.lend(self._lenders[path])

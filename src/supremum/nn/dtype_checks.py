@@ -34,8 +34,8 @@ def warn_of_narrowing(layer: Any, dtypes: set[DType], target: DType | None) -> N
     """
     for dtype in dtypes:
         found, cast = as_format(dtype), as_format(held_dtype(dtype) if target is None else target)
-        if not cast.holds(found) and "narrowing" not in layer.warned:
-            layer.warned.add("narrowing")
+        if not cast.holds(found) and "narrowing" not in layer.past_warnings:
+            layer.past_warnings.add("narrowing")
             follow = f"use dtype='infer' to follow them or dtype='{found}' to always compute in that; "
             enable = "call jax.config.update('jax_enable_x64', True) to let JAX hold them; "
             warn_user(
@@ -98,7 +98,7 @@ class MixedDtypeWarning(PolicyWarning):
     """
 
 
-def refuse_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], other: DType) -> None:
+def warn_of_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], other: DType) -> None:
     """Warn, once for each layer, about outputs that are not in the compute dtype.
 
     Args:
@@ -111,7 +111,7 @@ def refuse_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[st
     Raises:
         MixedDtypeError: instead of the warning, if the layer or one around it is strict.
     """
-    if "output" in layer.warned and not frame.strict:
+    if "output" in layer.past_warnings and not frame.strict:
         return
     compute = layer.compute_dtype
     line = _line_of_mixing(layer, args, kwargs, compute, other)
@@ -123,7 +123,7 @@ def refuse_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[st
     )
     if frame.strict:
         raise MixedDtypeError(message)
-    layer.warned.add("output")
+    layer.past_warnings.add("output")
     warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
 
 

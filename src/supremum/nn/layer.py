@@ -25,7 +25,7 @@ from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
-from supremum.nn.dtype_checks import refuse_output_dtype, warn_if_not_cast, warn_of_narrowing
+from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
 from supremum.nn.inputs import InputSpecs, as_given_shape, cast_inputs, check_inputs, convert_inputs, floating_dtypes
 from supremum.nn.layer_types import Computes, R_co, S, SymbolicInput
@@ -73,7 +73,7 @@ class Layer(Module["Layer"], Configurable, ABC):
             sequence of them for the positional inputs, or a mapping by argument name.
         build_inputs: during `build`, the cast positional inputs as `jax.ShapeDtypeStruct`s.
         policy_map: the policies of the layers inside, for a model that was given any; None for other layers.
-        warned: what it has already warned about, in order to warn once.
+        past_warnings: what it has already warned about, in order to warn once.
 
     Raises:
         UnknownNameError: for an unknown policy or dtype; a `ValueError`.
@@ -130,7 +130,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         self.given_input_shape: tuple[int | None, ...] | None = as_given_shape(input_shape)
         self.built: bool = False
         self.before_build: Snapshot | None = None
-        self.warned: set[str] = set()
+        self.past_warnings: set[str] = set()
         self.own_losses: OwnLosses = OwnLosses()
         self.output_spec: Any = None
         self.input_spec = None
@@ -261,7 +261,7 @@ class Layer(Module["Layer"], Configurable, ABC):
             target = self._policy.output_dtype
             others = floating_dtypes(outputs) - {frame.dtype, target}
             if others and frame.dtype is not None:
-                refuse_output_dtype(self, frame, args, kwargs, others.pop())
+                warn_of_output_dtype(self, frame, args, kwargs, others.pop())
             if target is not None and (self.compute_dtype is None or target != self.compute_dtype):
                 outputs = cast_inputs(outputs, target)
         if is_declaring():

@@ -106,9 +106,9 @@ class DonatedCarry:
         is_unchanged = bool(results) and all(map(_is_same, vars(values).values(), vars(last).values()))
         carry = results[0] if is_unchanged else self.plain(values)
         known, signature = self._last
-        if signature is not None and (carry is known or _has_same_leaves(carry, known)):
-            return carry, signature
-        return carry, self._signature_of(carry)
+        if carry is not known or signature is None:
+            signature = self._signature_of(carry)
+        return carry, signature
 
     def plain(self, tree: Any) -> dict[int, list[Any]]:
         """Convert a tree to its leaves under the number of its structure, for which jit traces again if it changes."""
@@ -166,11 +166,6 @@ def _is_debugging() -> bool:
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two values are one object, or tuples of the same objects, since wrapped optimizers join their states."""
     return one is other or (isinstance(one, tuple) and type(one) is type(other) and all(map(is_, one, other)))
-
-
-def _has_same_leaves(one: dict[int, list[Any]], other: dict[int, list[Any]]) -> bool:
-    ((number, leaves),), ((other_number, others),) = one.items(), other.items()
-    return number == other_number and len(leaves) == len(others) and all(map(is_, leaves, others))
 
 
 def _signature(args: tuple[Any, ...]) -> Hashable:
