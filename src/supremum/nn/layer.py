@@ -79,6 +79,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         UnknownNameError: for an unknown policy or dtype; a `ValueError`.
 
     >>> from supremum import nn
+    >>> import numpy as np
     >>> class Scale(nn.Layer):
     ...     def build(self, input_shape):
     ...         self.factor = self.add_weight(
