@@ -133,6 +133,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         self.before_build: Snapshot | None = None
         self.past_warnings: set[str] = set()
         self.own_losses: OwnLosses = OwnLosses()
+        self.last_call: int = 0  # number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None
 
@@ -249,8 +250,6 @@ class Layer(Module["Layer"], Configurable, ABC):
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         args, kwargs = self._prepare_inputs(args, kwargs, frame.dtype)
-        if current_overlay() is None:
-            vars(self)["own_losses"] = self.own_losses.in_call(frame.number)
         if not self.built:
             build_layer(self, args, kwargs)
         if frame.dtype is not None and frame.dtype != self._policy.variable_dtype and not is_declaring():
@@ -268,7 +267,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         if is_declaring():
             self.output_spec = declared_spec(outputs, self.output_spec)
         else:
-            add_call_losses(self, outputs, is_outermost=frame.is_outermost)
+            add_call_losses(self, outputs, frame.number, is_outermost=frame.is_outermost)
             if marks_outputs():
                 outputs = jax.tree.map(partial(_marked, OUTPUT + running_path()), outputs)
         return outputs
@@ -413,7 +412,7 @@ class Layer(Module["Layer"], Configurable, ABC):
             self.own_losses = self.own_losses.with_function(value)
             return
         if not is_declaring():
-            add_term(self, added_loss(value))
+            add_term(self, added_loss(value), running_layers()[-1].number)
 
     @property
     def losses(self) -> list[jax.Array]:
@@ -428,7 +427,8 @@ class Layer(Module["Layer"], Configurable, ABC):
         found = weight_losses(self)
         if current_overlay() is not None:
             return found
-        return found + [term for losses in own for term in losses.terms_of(self.own_losses.call)]
+        call = next((frame.number for frame in running_layers() if frame.layer is self), self.last_call)
+        return found + [term for losses in own for term in losses.terms_of(call)]
 
     def summary(self) -> Summary:
         """List every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.

@@ -133,8 +133,8 @@ class OwnLosses:
 
     Args:
         functions: functions without arguments, each of which returns a loss.
-        terms: the losses of the last call that were not traced.
-        call: the number of the last call outside of `functional_call`.
+        terms: the losses of the last call that had any and was not traced.
+        call: the number of that call.
     """
 
     functions: tuple[Callable[[], Any], ...] = ()
@@ -145,13 +145,9 @@ class OwnLosses:
         """Add the loss of a function."""
         return replace(self, functions=(*self.functions, function))
 
-    def with_term(self, term: jax.Array) -> OwnLosses:
-        """Add a loss of the running call."""
-        return replace(self, terms=(*self.terms, term))
-
-    def in_call(self, call: int) -> OwnLosses:
-        """Drop the losses of earlier calls, as a call begins."""
-        return replace(self, terms=self.terms_of(call), call=call)
+    def with_term(self, term: jax.Array, call: int) -> OwnLosses:
+        """Add a loss of a call, and drop the losses of earlier calls."""
+        return replace(self, terms=(*self.terms_of(call), term), call=call)
 
     def terms_of(self, call: int) -> tuple[jax.Array, ...]:
         """The losses of a call."""
@@ -178,32 +174,36 @@ def weight_losses(model: Any, collector: Collector | None = None) -> list[jax.Ar
     return found
 
 
-def add_term(layer: Any, term: jax.Array) -> None:
+def add_term(layer: Any, term: jax.Array, call: int) -> None:
     """Add a loss of a running call to those that are collected, and to the layer, which keeps no traced ones.
 
     Args:
         layer: the layer whose `call` is running.
         term: the loss, a scalar.
+        call: the number of the call.
     """
     collector = current_collector()
     if collector is not None:
         collector.add(term)
     if current_overlay() is None and not isinstance(term, Tracer):
-        layer.own_losses = layer.own_losses.with_term(term)
+        layer.own_losses = layer.own_losses.with_term(term, call)
 
 
-def add_call_losses(layer: Any, outputs: Any, *, is_outermost: bool) -> None:
+def add_call_losses(layer: Any, outputs: Any, call: int, *, is_outermost: bool) -> None:
     """Add the losses of a call that has just returned: the penalties on its floating outputs, each in their dtype.
 
     Args:
         layer: the layer.
         outputs: its outputs.
+        call: the number of the call.
         is_outermost: whether no other layer called it; the penalties on all weights in it are then collected too.
     """
     regularizer = layer.activity_regularizer
     if regularizer is not None:
         for leaf in filter(is_floating, jax.tree.leaves(outputs, is_leaf=keeps_dtype)):
-            add_term(layer, _activity_term(regularizer, leaf))
+            add_term(layer, _activity_term(regularizer, leaf), call)
+    if current_overlay() is None:
+        vars(layer)["last_call"] = call
     collector = current_collector()
     if is_outermost and collector is not None:
         for term in weight_losses(layer, collector):
