@@ -1,6 +1,5 @@
 """A carry whose memory steps reuse: which steps run on a copy, and what is kept."""
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ class Held:
 
     def __init__(self, dtype):
         self.values = Values({"w": jnp.zeros(3, dtype)})
-        self.carry = DonatedCarry(lambda: self.values, self.keep, threading.RLock())
+        self.carry = DonatedCarry(lambda: self.values, self.keep)
 
     def keep(self, values):
         self.values = values

@@ -13,6 +13,7 @@ from supremum.nn.constraints import Constraint, MaxNorm, MinMaxNorm, NonNeg, Uni
 from supremum.nn.constructor_arguments import Configurable as Configurable
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation
+from supremum.nn.donation import copy_tree as copy_tree
 from supremum.nn.dtype_checks import MixedDtypeError, MixedDtypeWarning
 from supremum.nn.functional import promote_dtype
 from supremum.nn.inputs import InputSpec

@@ -32,6 +32,7 @@ class CallFrame:
         default: the meaning of None for this layer if no layer around it says anything else.
         strict: whether an output in a dtype other than the compute dtype is an error, as it is if it is one for the
             layer around.
+        dtype: the floating dtype that inputs are cast to and autocast variables are read in; None to leave both.
 
     Attributes:
         training: whether this is a training step, for this layer.
@@ -39,31 +40,33 @@ class CallFrame:
         number: a number shared by an outermost call and all calls inside it.
     """
 
-    __slots__ = ("is_outermost", "layer", "number", "requested", "strict", "training")
+    __slots__ = ("dtype", "is_outermost", "layer", "number", "requested", "strict", "training")
 
-    def __init__(self, layer: Module[Any], requested: bool | None, default: bool, strict: bool) -> None:
+    def __init__(
+        self, layer: Module[Any], requested: bool | None, default: bool, strict: bool, dtype: DType | None
+    ) -> None:
         outer = _frames.get()
         self.is_outermost: bool = not outer
         self.number: int = outer[0].number if outer else next(_numbers)
         self.layer: Module[Any] = layer
+        self.dtype: DType | None = dtype
         self.requested: bool | None = outer[-1].requested if outer and requested is None else requested
         self.training: bool = default if self.requested is None else self.requested
         self.strict: bool = strict or (bool(outer) and outer[-1].strict)
 
 
 @contextmanager
-def call_scope(frame: CallFrame, dtype: DType | None) -> Generator[None]:
+def call_scope(frame: CallFrame) -> Generator[None]:
     """Run a block as a layer's `call`.
 
     Operations in the block carry the layer's name as a `jax.named_scope`, which profilers show.
 
     Args:
         frame: the call.
-        dtype: the dtype that autocast variables are read in; None to read them as stored.
     """
     token = _frames.set((*_frames.get(), frame))
     try:
-        with autocast_to(dtype), jax.named_scope(frame.layer.name):
+        with autocast_to(frame.dtype), jax.named_scope(frame.layer.name):
             yield
     finally:
         _frames.reset(token)

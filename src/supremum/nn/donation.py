@@ -58,7 +58,7 @@ class Donation:
         if returned is not None:
             held = {path: variable.read_stored() for path, variable in self._variables.items()}
             changed = {path: value for path, value in held.items() if value is not returned.get(path)}
-            values = self._values | _copied(changed)
+            values = self._values | copy_tree(changed) if changed else self._values
             self._values, self._returned = values, held
             for path, variable in self._variables.items():
                 variable.lend(self._lenders[path])
@@ -94,7 +94,7 @@ class Donation:
                     )
                 # Copies must be concrete even if they are read while JAX traces.
                 with jax.ensure_compile_time_eval():
-                    returned = _copied(self._values)
+                    returned = copy_tree(self._values)
                 self._returned = returned
                 for name, variable in self._variables.items():
                     variable.take_back(returned[name], self._lenders[name])
@@ -102,5 +102,10 @@ class Donation:
 
 
 @jax.jit
-def _copied(values: Any) -> Any:
+def copy_tree(values: Any) -> Any:
+    """Copy arrays, on their devices, so that a step may reuse the memory of one of both.
+
+    Args:
+        values: a tree of arrays.
+    """
     return jax.tree.map(jnp.copy, values)

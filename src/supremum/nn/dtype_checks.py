@@ -7,7 +7,6 @@ promotes instead, and the rest of the network is silently float32.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 import jax
 
@@ -15,41 +14,28 @@ from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.jaxprs import aval_of, line_of, walk
-from supremum.mixed_precision import PolicyWarning, is_floating
+from supremum.mixed_precision import PolicyWarning
 from supremum.nn.call_stack import CallFrame, running_path
 from supremum.nn.functional.dtype_promotion import is_held
-from supremum.nn.inputs import keeps_dtype, split_arrays
+from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
 from supremum.nn.variables import Variable
 from supremum.rules import held_dtype
 from supremum.user_frame import warn_user
 
 
-def floating_dtypes(tree: Any) -> set[DType]:
-    """The real floating dtypes in a tree, without those of weak arrays.
-
-    >>> import numpy as np
-    >>> floating_dtypes([np.ones(2, "float16"), 1.5, np.arange(2)])
-    {dtype('float16')}
-    """
-    leaves = [leaf for leaf in jax.tree.leaves(tree, is_leaf=keeps_dtype) if not keeps_dtype(leaf)]
-    strong = (leaf for leaf in leaves if is_floating(leaf) and not getattr(leaf, "weak_type", False))
-    return {leaf.dtype.newbyteorder("=") for leaf in strong}
-
-
-def warn_of_narrowing(layer: Any, inputs: Any, target: DType | None, warned: set[str]) -> None:
-    """Warn about a cast of inputs wider than float32 that loses digits.
+def warn_of_narrowing(layer: Any, dtypes: set[DType], target: DType | None) -> None:
+    """Warn, once for each layer, about a cast of inputs that loses digits.
 
     Args:
         layer: the layer that casts them.
-        inputs: the inputs.
+        dtypes: the dtypes of inputs that are wider than float32.
         target: the dtype they are cast to; None for the dtype that JAX silently narrows NumPy arrays to.
-        warned: the set that `"narrowing"` is added to, so that the layer warns only once.
     """
-    for dtype in floating_dtypes(inputs):
+    for dtype in dtypes:
         found, cast = as_format(dtype), as_format(held_dtype(dtype) if target is None else target)
-        if found.bits > as_format("float32").bits and not cast.holds(found):
-            warned.add("narrowing")
+        if not cast.holds(found) and "narrowing" not in layer.past_warnings:
+            layer.past_warnings.add("narrowing")
             follow = f"use dtype='infer' to follow them or dtype='{found}' to always compute in that; "
             enable = "call jax.config.update('jax_enable_x64', True) to let JAX hold them; "
             warn_user(
@@ -58,7 +44,6 @@ def warn_of_narrowing(layer: Any, inputs: Any, target: DType | None, warned: set
                 f"or cast with x.astype('{cast}') if this is intended",
                 PolicyWarning,
             )
-            break
 
 
 def warn_if_not_cast(layer: Any, name: str, variable: Variable | ArrayVariable, compute_dtype: DType | None) -> None:
@@ -113,10 +98,7 @@ class MixedDtypeWarning(PolicyWarning):
     """
 
 
-_warned: WeakSet[Any] = WeakSet()
-
-
-def check_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], outputs: Any) -> None:
+def warn_of_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], other: DType) -> None:
     """Warn, once for each layer, about outputs that are not in the compute dtype.
 
     Args:
@@ -124,18 +106,14 @@ def check_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str
         frame: its call.
         args: its positional inputs.
         kwargs: its keyword inputs.
-        outputs: its outputs. Integers, bools and complex numbers may have any dtype.
+        other: the real floating dtype of an output, neither the compute dtype nor the policy's output dtype.
 
     Raises:
         MixedDtypeError: instead of the warning, if the layer or one around it is strict.
     """
-    compute = layer.dtype_policy.compute_dtype
-    if compute is None or as_format(compute).kind is not Kind.FLOAT:
+    if "output" in layer.past_warnings and not frame.strict:
         return
-    others = floating_dtypes(outputs) - {compute, layer.dtype_policy.output_dtype}
-    if not others or (layer in _warned and not frame.strict):
-        return
-    other = others.pop()
+    compute = layer.compute_dtype
     line = _line_of_mixing(layer, args, kwargs, compute, other)
     message = (
         f"the layer must return its compute dtype {as_format(compute)}, got {as_format(other)}"
@@ -145,7 +123,7 @@ def check_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str
     )
     if frame.strict:
         raise MixedDtypeError(message)
-    _warned.add(layer)
+    layer.past_warnings.add("output")
     warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shown
 from supremum.formats import DType, argument_dtype, as_format
-from supremum.mixed_precision import cast_floating, is_floating, native
+from supremum.mixed_precision import is_floating, native
 from supremum.nn.functional.dtype_promotion import check_held
 from supremum.nn.logits_registry import carry
 
@@ -177,6 +177,18 @@ def keeps_dtype(tree: Any) -> bool:
     return getattr(type(tree), "keeps_dtype", False) is True
 
 
+def floating_dtypes(tree: Any) -> set[DType]:
+    """The real floating dtypes in a tree, without those of weak arrays.
+
+    >>> import numpy as np
+    >>> floating_dtypes([np.ones(2, "float16"), 1.5, np.arange(2)])
+    {dtype('float16')}
+    """
+    leaves = [leaf for leaf in jax.tree.leaves(tree, is_leaf=keeps_dtype) if not keeps_dtype(leaf)]
+    strong = (leaf for leaf in leaves if is_floating(leaf) and not getattr(leaf, "weak_type", False))
+    return {leaf.dtype.newbyteorder("=") for leaf in strong}
+
+
 def cast_inputs(tree: Any, dtype: DType) -> Any:
     """Cast all real floating inputs to one dtype, and return them in new containers.
 
@@ -197,13 +209,14 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
         plain = unmasked(leaf)
         if not is_floating(plain):
             return plain
-        return carry(leaf, jnp.asarray(cast_floating(leaf, dtype), dtype))
+        held = jnp.asarray(plain, dtype)
+        return held if held is leaf else carry(leaf, held)
 
     # A sparse array is a tree of its data and its indices; the indices keep their integer dtype.
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
-def cast_inputs_of_layer(inputs: Any, dtype: DType | None) -> Any:
+def convert_inputs(inputs: Any, dtype: DType | None) -> Any:
     """Prepare the inputs of a layer's `call`, in new containers that `call` may change.
 
     Args:

@@ -9,11 +9,10 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypedDict, TypeVar, cast, overload
+from typing import Any, ClassVar, Self, cast, overload
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 from jax.core import Tracer
 
@@ -26,43 +25,19 @@ from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
-from supremum.nn.dtype_checks import check_output_dtype, warn_if_not_cast, warn_of_narrowing
+from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
-from supremum.nn.inputs import InputSpecs, as_given_shape, cast_inputs, cast_inputs_of_layer, check_inputs
-from supremum.nn.lazy_build import first_key, has_weights, make_weights, unchanged_on_error
+from supremum.nn.inputs import InputSpecs, as_given_shape, cast_inputs, check_inputs, convert_inputs, floating_dtypes
+from supremum.nn.layer_types import Computes, R_co, S, SymbolicInput
+from supremum.nn.lazy_build import build_layer, first_key, has_weights, make_weights, unchanged_on_error
 from supremum.nn.logits_registry import carry
-from supremum.nn.losses import OwnLosses, activity_losses, added_loss, current_collector, weight_losses
+from supremum.nn.losses import OwnLosses, add_call_losses, add_term, added_loss, weight_losses
 from supremum.nn.module_tree import Module, Snapshot, snake_case
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
-from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, is_declaring_again, marks_outputs, next_random_key
+from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, marks_outputs, next_random_key
 from supremum.nn.summary import Summary, summary_of
-from supremum.nn.symbolic import SymbolicValue, call_symbolically, common_spec, is_spec, is_symbolic, spec_of
-from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable, has_value
-
-S = TypeVar("S", bound=SymbolicValue)
-R_co = TypeVar("R_co", covariant=True)
-SymbolicInput: TypeAlias = S | Sequence[S] | Mapping[str, S]
-
-
-class Computes(Protocol[R_co]):
-    """A layer in the eyes of type checkers: calling it returns what its `call` returns."""
-
-    def call(self, *args: Any, **kwargs: Any) -> R_co:
-        """As for `Layer`."""
-        ...
-
-
-class LayerOptions(TypedDict, total=False):
-    """The keyword arguments of every layer, documented in `Layer`."""
-
-    dtype: Any
-    param_dtype: Any
-    autocast: bool
-    strict: bool
-    trainable: bool
-    activity_regularizer: RegularizerFunction | str | None
-    name: str | None
-    input_shape: Sequence[int | None] | None
+from supremum.nn.symbolic import SymbolicValue, call_symbolically, declared_spec, is_symbolic
+from supremum.nn.variables import AutoCastVariable, Variable
 
 
 class Layer(Module["Layer"], Configurable, ABC):
@@ -91,17 +66,20 @@ class Layer(Module["Layer"], Configurable, ABC):
             and those of the layers inside it, and adds no penalties on them; `BatchNorm` works as outside of training.
         autocast: whether it casts its inputs.
         built: whether it has declared its weights.
+        before_build: its attributes before it did; None if it has not.
         chose_policy: whether it was given a policy, itself or by its model, that differs from the global one.
         activity_regularizer: the penalty on its outputs.
         input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, a
             sequence of them for the positional inputs, or a mapping by argument name.
         build_inputs: during `build`, the cast positional inputs as `jax.ShapeDtypeStruct`s.
         policy_map: the policies of the layers inside, for a model that was given any; None for other layers.
+        past_warnings: what it has already warned about, in order to warn once.
 
     Raises:
         UnknownNameError: for an unknown policy or dtype; a `ValueError`.
 
     >>> from supremum import nn
+    >>> import numpy as np
     >>> class Scale(nn.Layer):
     ...     def build(self, input_shape):
     ...         self.factor = self.add_weight(
@@ -152,10 +130,10 @@ class Layer(Module["Layer"], Configurable, ABC):
         self.name: str = snake_case(type(self).__name__) if name is None else name
         self.given_input_shape: tuple[int | None, ...] | None = as_given_shape(input_shape)
         self.built: bool = False
-        self._before_build: Snapshot | None = None
-        self._warned: set[str] = set()
+        self.before_build: Snapshot | None = None
+        self.past_warnings: set[str] = set()
         self.own_losses: OwnLosses = OwnLosses()
-        self._last_call = 0  # number of the last call outside of `functional_call`
+        self.last_call: int = 0  # number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None
 
@@ -200,7 +178,7 @@ class Layer(Module["Layer"], Configurable, ABC):
             policy: the policy.
         """
         if self.built and policy != self._policy:
-            self._unbuild()
+            self.undo_build()
         self._policy = policy
         self.chose_policy = True
 
@@ -247,22 +225,22 @@ class Layer(Module["Layer"], Configurable, ABC):
         """
         if "_policy" not in vars(self):
             raise ArgumentError(f"{type(self).__name__}.__init__ must call super().__init__() first")
+        named = kwargs if training is None else {**kwargs, "training": training}
         if is_symbolic((args, kwargs)):
-            return call_symbolically(self, args, kwargs if training is None else {**kwargs, "training": training})
+            return call_symbolically(self, args, named)
         if self._has_weights or running_layers() or is_declaring() or current_overlay() is not None:
             return self._call(args, kwargs, training)
         with unchanged_on_error(self):
             if not has_weights(self):
-                named = kwargs if training is None else {**kwargs, "training": training}
                 make_weights(self, args, named, first_key())
             outputs = self._call(args, kwargs, training)
         self._has_weights = True
         return outputs
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None) -> Any:
-        frame = CallFrame(self, training, self._trains_by_default, self._strict)
+        frame = CallFrame(self, training, self._trains_by_default, self._strict, self._autocast_dtype())
         try:
-            with call_scope(frame, self._autocast_dtype()):
+            with call_scope(frame):
                 return self._checked_call(args, kwargs, frame)
         except Exception as error:
             found = with_layer(error, self, args, kwargs)
@@ -271,57 +249,49 @@ class Layer(Module["Layer"], Configurable, ABC):
             raise found from error
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
-        check_inputs(self.input_spec, self.call, args, kwargs)
-        if self.autocast:
-            dtype = self._autocast_dtype()
-            if "narrowing" not in self._warned and (dtype is not None or self.compute_dtype is None):
-                warn_of_narrowing(self, (args, kwargs), dtype, self._warned)
-            args, kwargs = cast_inputs_of_layer((args, kwargs), dtype)
+        args, kwargs = self._prepare_inputs(args, kwargs, frame.dtype)
         if not self.built:
-            self._build(args, kwargs)
-        if self._policy.should_cast_variables and self.compute_dtype is not None and not is_declaring():
-            warn_if_it_gains_nothing(self.compute_dtype)
+            build_layer(self, args, kwargs)
+        if frame.dtype is not None and frame.dtype != self._policy.variable_dtype and not is_declaring():
+            warn_if_it_gains_nothing(frame.dtype)
         if self._takes_training:
             kwargs = {**kwargs, "training": frame.training}
         outputs = self.call(*args, **kwargs)
         if self.autocast:
-            check_output_dtype(self, frame, args, kwargs, outputs)
             target = self._policy.output_dtype
+            others = floating_dtypes(outputs) - {frame.dtype, target}
+            if others and frame.dtype is not None:
+                warn_of_output_dtype(self, frame, args, kwargs, others.pop())
             if target is not None and (self.compute_dtype is None or target != self.compute_dtype):
                 outputs = cast_inputs(outputs, target)
         if is_declaring():
-            found = jax.tree.map(spec_of, outputs)
-            if is_declaring_again():
-                found = jax.tree.map(common_spec, self.output_spec, found, is_leaf=is_spec)
-            self.output_spec = found
+            self.output_spec = declared_spec(outputs, self.output_spec)
         else:
-            self._add_call_losses(outputs, frame)
+            add_call_losses(self, outputs, frame.number, is_outermost=frame.is_outermost)
             if marks_outputs():
                 outputs = jax.tree.map(partial(_marked, OUTPUT + running_path()), outputs)
         return outputs
+
+    def _prepare_inputs(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: DType | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Check the inputs, and cast them if the layer does."""
+        check_inputs(self.input_spec, self.call, args, kwargs)
+        if not self.autocast:
+            return args, kwargs
+        wide = {each for each in floating_dtypes((args, kwargs)) if each.itemsize > 4}  # wider than float32
+        if wide and (dtype is not None or self.compute_dtype is None):
+            warn_of_narrowing(self, wide, dtype)
+        return convert_inputs((args, kwargs), dtype)
 
     def _autocast_dtype(self) -> DType | None:
         dtype = self.compute_dtype
         return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
 
-    def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        first = args[0] if args else next(iter(kwargs.values()), None)
-        self._before_build = Snapshot(self)
-        try:
-            self.build_inputs = jax.tree.map(_shape_dtype, args)
-            self.build(jax.tree.map(np.shape, first))
-            del self.build_inputs
-            if not is_declaring() and not all(map(has_value, self.own_variables())):
-                raise UninitializedError("the layer has no weights yet; call nn.initialize(model, *inputs, seed=0)")
-        except BaseException:
-            self._unbuild()
-            raise
-        self.built = True
-
-    def _unbuild(self) -> None:
-        """Restore the attributes from before `build`."""
-        if self._before_build is not None:
-            self._before_build.restore(self)
+    def undo_build(self) -> None:
+        """Restore the attributes from before `build`, if it has run."""
+        if self.before_build is not None:
+            self.before_build.restore(self)
 
     def add_weight(
         self,
@@ -369,8 +339,10 @@ class Layer(Module["Layer"], Configurable, ABC):
         made = AutoCastVariable if casts else Variable
         variable = made.declared(sizes, row.dtype, initializer, name, trainable=trainable)
         variable.is_of_layer, variable.follows_policy = True, dtype is None
-        variable.regularizer = as_regularizer(regularizer)
-        variable.constraint = as_constraint(constraint)
+        if regularizer is not None:
+            variable.regularizer = as_regularizer(regularizer)
+        if constraint is not None:
+            variable.constraint = as_constraint(constraint)
         return variable
 
     def full(self, shape: Any, fill_value: Any, dtype: Any = None) -> jax.Array:
@@ -440,7 +412,7 @@ class Layer(Module["Layer"], Configurable, ABC):
             self.own_losses = self.own_losses.with_function(value)
             return
         if not is_declaring():
-            self._add_term(added_loss(value))
+            add_term(self, added_loss(value), running_layers()[-1].number)
 
     @property
     def losses(self) -> list[jax.Array]:
@@ -455,24 +427,8 @@ class Layer(Module["Layer"], Configurable, ABC):
         found = weight_losses(self)
         if current_overlay() is not None:
             return found
-        call = next((frame.number for frame in running_layers() if frame.layer is self), self._last_call)
+        call = next((frame.number for frame in running_layers() if frame.layer is self), self.last_call)
         return found + [term for losses in own for term in losses.terms_of(call)]
-
-    def _add_term(self, term: jax.Array) -> None:
-        if (collector := current_collector()) is not None:
-            collector.add(term)
-        if current_overlay() is None and not isinstance(term, Tracer):
-            self.own_losses = self.own_losses.with_term(term, running_layers()[-1].number)
-
-    def _add_call_losses(self, outputs: Any, frame: CallFrame) -> None:
-        """Record the losses of a call that has just returned."""
-        for term in activity_losses(self.activity_regularizer, outputs):
-            self._add_term(term)
-        if current_overlay() is None:
-            vars(self)["_last_call"] = frame.number
-        if frame.is_outermost and (collector := current_collector()) is not None:
-            for term in weight_losses(self, collector):
-                collector.add(term)
 
     def summary(self) -> Summary:
         """List every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
@@ -526,11 +482,6 @@ class Layer(Module["Layer"], Configurable, ABC):
 
 def _marked(name: str, leaf: Any) -> Any:
     return carry(leaf, checkpoint_name(leaf, name)) if isinstance(leaf, Tracer) and is_inexact(leaf) else leaf
-
-
-def _shape_dtype(leaf: Any) -> Any:
-    dtype = getattr(leaf, "dtype", None)
-    return leaf if dtype is None else jax.ShapeDtypeStruct(np.shape(leaf), dtype)
 
 
 def as_layer(layer: Any) -> Layer:

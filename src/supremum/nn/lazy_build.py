@@ -16,8 +16,8 @@ from supremum.errors import OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
 from supremum.nn.inputs import split_arrays, unmasked
 from supremum.nn.module_tree import Module, Snapshot
-from supremum.nn.scopes import declaring, has_random_key, next_random_key
-from supremum.nn.variables import UninitializedError
+from supremum.nn.scopes import declaring, has_random_key, is_declaring, next_random_key
+from supremum.nn.variables import UninitializedError, has_value
 
 
 class _FailedError(Exception):
@@ -59,6 +59,36 @@ def _check_numeric(leaf: Any) -> None:
         raise OperandError(
             f"the inputs of a layer must be arrays of numbers, got an array of dtype {shown(leaf.dtype)}"
         ) from error
+
+
+def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Run `build` of a layer, which stays as it was if that fails.
+
+    Args:
+        layer: the layer.
+        args: its positional inputs, as `call` gets them.
+        kwargs: its keyword inputs; the first is passed on if there are no others.
+
+    Raises:
+        UninitializedError: if the weights then have no values, outside of `declaring`.
+    """
+    first = args[0] if args else next(iter(kwargs.values()), None)
+    layer.before_build = Snapshot(layer)
+    try:
+        layer.build_inputs = jax.tree.map(_shape_dtype, args)
+        layer.build(jax.tree.map(np.shape, first))
+        del layer.build_inputs
+        if not is_declaring() and not all(map(has_value, layer.own_variables())):
+            raise UninitializedError("the layer has no weights yet; call nn.initialize(model, *inputs, seed=0)")
+    except BaseException:
+        layer.undo_build()
+        raise
+    layer.built = True
+
+
+def _shape_dtype(leaf: Any) -> Any:
+    dtype = getattr(leaf, "dtype", None)
+    return leaf if dtype is None else jax.ShapeDtypeStruct(np.shape(leaf), dtype)
 
 
 def make_weights(layer: Module[Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any], key: jax.Array) -> None:

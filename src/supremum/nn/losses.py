@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import get_opaque_trace_state
 
 from supremum.errors import ArgumentError, OperandError
@@ -20,7 +21,7 @@ from supremum.formats import as_format
 from supremum.mixed_precision import is_floating, widen
 from supremum.nn.inputs import keeps_dtype
 from supremum.nn.regularizers import RegularizerFunction
-from supremum.nn.scopes import autocast_to
+from supremum.nn.scopes import autocast_to, current_overlay
 from supremum.scoped_values import BlockValue
 
 
@@ -173,12 +174,40 @@ def weight_losses(model: Any, collector: Collector | None = None) -> list[jax.Ar
     return found
 
 
-def activity_losses(regularizer: RegularizerFunction | None, outputs: Any) -> list[jax.Array]:
-    """The penalties on the floating outputs of a layer, each in the dtype of its output."""
-    if regularizer is None:
-        return []
-    leaves = jax.tree.leaves(outputs, is_leaf=keeps_dtype)
-    return [_activity_term(regularizer, leaf) for leaf in leaves if is_floating(leaf)]
+def add_term(layer: Any, term: jax.Array, call: int) -> None:
+    """Add a loss of a running call to those that are collected, and to the layer, which keeps no traced ones.
+
+    Args:
+        layer: the layer whose `call` is running.
+        term: the loss, a scalar.
+        call: the number of the call.
+    """
+    collector = current_collector()
+    if collector is not None:
+        collector.add(term)
+    if current_overlay() is None and not isinstance(term, Tracer):
+        layer.own_losses = layer.own_losses.with_term(term, call)
+
+
+def add_call_losses(layer: Any, outputs: Any, call: int, *, is_outermost: bool) -> None:
+    """Add the losses of a call that has just returned: the penalties on its floating outputs, each in their dtype.
+
+    Args:
+        layer: the layer.
+        outputs: its outputs.
+        call: the number of the call.
+        is_outermost: whether no other layer called it; the penalties on all weights in it are then collected too.
+    """
+    regularizer = layer.activity_regularizer
+    if regularizer is not None:
+        for leaf in filter(is_floating, jax.tree.leaves(outputs, is_leaf=keeps_dtype)):
+            add_term(layer, _activity_term(regularizer, leaf), call)
+    if current_overlay() is None:
+        vars(layer)["last_call"] = call
+    collector = current_collector()
+    if is_outermost and collector is not None:
+        for term in weight_losses(layer, collector):
+            collector.add(term)
 
 
 def _activity_term(regularizer: RegularizerFunction, outputs: Any) -> jax.Array:

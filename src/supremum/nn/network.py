@@ -270,9 +270,10 @@ class Network(Layer):
             names.append(f"{name}:{number}" if number else str(name))
         return tuple(names)
 
-    def _unbuild(self) -> None:
+    def undo_build(self) -> None:
+        """Restore the attributes from before `build`, if it has run."""
         if not self._nodes:  # a functional model has no `build` to undo
-            super()._unbuild()
+            super().undo_build()
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as for any layer; a functional model writes its graph and layers."""

@@ -129,7 +129,8 @@ class SequentialNetwork(Network):
         finally:
             self._is_complete = True
 
-    def _unbuild(self) -> None:
+    def undo_build(self) -> None:
+        """Build the layers again in the next call."""
         self.built = False  # it has no weights of its own, and layers may have been added since
 
     def trace_again(self) -> None:

@@ -11,7 +11,7 @@ from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.inputs import split_arrays
-from supremum.nn.scopes import declaring
+from supremum.nn.scopes import declaring, is_declaring_again
 
 # Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.
 _LENGTHS = (2, 3)
@@ -132,7 +132,18 @@ def is_spec(leaf: Any) -> bool:
     return isinstance(leaf, Spec)
 
 
-def common_spec(one: Any, other: Any) -> Any:
+def declared_spec(outputs: Any, before: Any) -> Any:
+    """Describe the outputs of a layer that declares its weights.
+
+    Args:
+        outputs: the outputs.
+        before: their description in the trace with the other length for axes of any length.
+    """
+    found = jax.tree.map(spec_of, outputs)
+    return jax.tree.map(_common_spec, before, found, is_leaf=is_spec) if is_declaring_again() else found
+
+
+def _common_spec(one: Any, other: Any) -> Any:
     """Combine two specs of one output, traced with two lengths for the axes of any length.
 
     Raises:

@@ -10,11 +10,11 @@ from operator import is_
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from supremum.bounded_cache import Bounded
 from supremum.errors import UnsupportedJaxError
 from supremum.jaxprs import walk
+from supremum.nn import copy_tree
 
 
 class DonatedCarry:
@@ -30,11 +30,14 @@ class DonatedCarry:
     Args:
         take: returns the values, a dataclass of trees of arrays to which there must be no other reference.
         keep: stores the next values. It runs again if it was interrupted.
-        lock: held by other threads while they read the values.
+
+    Attributes:
+        lock: held while a step runs, and by other threads while they read the values.
     """
 
-    def __init__(self, take: Callable[[], Any], keep: Callable[[Any], None], lock: threading.RLock) -> None:
-        self._take, self._keep, self._lock = take, keep, lock
+    def __init__(self, take: Callable[[], Any], keep: Callable[[Any], None]) -> None:
+        self._take, self._keep = take, keep
+        self.lock: threading.RLock = threading.RLock()
         self._results: deque[tuple[Any, ...]] = deque(maxlen=1)
         self._kept: tuple[tuple[Any, ...], Any] = (), None
         self._structures: list[Any] = []
@@ -54,7 +57,7 @@ class DonatedCarry:
         Returns:
             The results.
         """
-        with self._lock:
+        with self.lock:
             carry, signature = self._next()
             signature = run, signature, _signature(args)
             is_warm = self._warm.get(signature) is not None and not _is_debugging()
@@ -79,9 +82,9 @@ class DonatedCarry:
             return results
 
     def show(self, look: Callable[[Any], None]) -> None:
-        """Call a function with the carry, which it may neither change nor keep."""
-        with self._lock:
-            look(self._next()[0])
+        """Call a function with the values, which it may neither change nor keep."""
+        with self.lock:
+            look(self.tree(self._next()[0]))
 
     def finish(self) -> None:
         """Store the values of the last step, if an exception came in between."""
@@ -103,9 +106,9 @@ class DonatedCarry:
         is_unchanged = bool(results) and all(map(_is_same, vars(values).values(), vars(last).values()))
         carry = results[0] if is_unchanged else self.plain(values)
         known, signature = self._last
-        if signature is not None and (carry is known or _has_same_leaves(carry, known)):
-            return carry, signature
-        return carry, self._signature_of(carry)
+        if carry is not known or signature is None:
+            signature = self._signature_of(carry)
+        return carry, signature
 
     def plain(self, tree: Any) -> dict[int, list[Any]]:
         """Convert a tree to its leaves under the number of its structure, for which jit traces again if it changes."""
@@ -126,7 +129,7 @@ class DonatedCarry:
             self._warm.clear()
         self._begun = run
         try:
-            results = run(_copied(carry), *args)
+            results = run(copy_tree(carry), *args)
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
@@ -165,17 +168,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or (isinstance(one, tuple) and type(one) is type(other) and all(map(is_, one, other)))
 
 
-def _has_same_leaves(one: dict[int, list[Any]], other: dict[int, list[Any]]) -> bool:
-    ((number, leaves),), ((other_number, others),) = one.items(), other.items()
-    return number == other_number and len(leaves) == len(others) and all(map(is_, leaves, others))
-
-
 def _signature(args: tuple[Any, ...]) -> Hashable:
     """Return the shapes and dtypes of arrays, and everything else as it is."""
     leaves, structure = jax.tree.flatten(args)
     return structure, *((leaf.shape, leaf.dtype) if hasattr(leaf, "dtype") else leaf for leaf in leaves)
-
-
-@jax.jit
-def _copied(values: Any) -> Any:
-    return jax.tree.map(jnp.copy, values)

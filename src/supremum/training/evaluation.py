@@ -87,7 +87,7 @@ class Evaluator:
         gathered = KeptCarry((self.nothing_gathered(), self._next_key()))
         batches = 0
 
-        def begin() -> None:
+        def begin(*_: Any) -> None:
             callbacks.call("on_test_batch_begin", batches)
 
         for _ in self._evaluation.over(data, gathered, self._values(), begin, None):
@@ -115,7 +115,7 @@ class Evaluator:
         callbacks.call("on_predict_begin")
         made: list[Any] = []
 
-        def begin() -> None:
+        def begin(*_: Any) -> None:
             callbacks.call("on_predict_batch_begin", len(made))
 
         for _, outputs in self._prediction.over(data, KeptCarry(self._next_key()), self._values(), begin, None):

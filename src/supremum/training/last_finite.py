@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.mixed_precision import all_finite
-from supremum.nn import Layer
+from supremum.nn import Layer, copy_tree
 from supremum.numerics import Births, first_nonfinite
 from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
@@ -55,9 +55,9 @@ class LastFinite:
         shapes = jax.tree.structure(batch), *((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(batch))
         numbered = state.count, batch
         if self._state is None:
-            self._state = _copied(state)
+            self._state = copy_tree(state)
         if shapes not in self._batches:
-            self._batches[shapes] = _copied((jnp.full_like(state.count, -1), batch))
+            self._batches[shapes] = copy_tree((jnp.full_like(state.count, -1), batch))
         kept = self._state, self._batches[shapes]
         self._state, self._batches[shapes] = _newest(kept, (state, numbered))
 
@@ -86,11 +86,6 @@ class LastFinite:
 
     def _whole_step(self, state: TrainState, batch: Batch) -> Any:
         return step_of(self._model, self._loss, self._optimizer, {}, None)(state, batch).trainable
-
-
-@jax.jit
-def _copied(values: Any) -> Any:
-    return jax.tree.map(jnp.copy, values)
 
 
 def _choose(kept: Any, given: Any) -> Any:

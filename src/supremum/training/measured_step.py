@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -38,14 +38,14 @@ class StepMeasurement:
         self._run = jax.jit(self._measured, static_argnums=2)
 
     def measure(
-        self, state: TrainState, batch: Batch, version: int, step: int, formats: tuple[Format, ...]
+        self, state: TrainState, batch: Batch, key: Hashable, step: int, formats: tuple[Format, ...]
     ) -> Measured:
         """Measure the step from a state.
 
         Args:
             state: the state before the step.
             batch: its batch.
-            version: a number for everything else that the compiled step depends on.
+            key: everything else that the compiled step depends on.
             step: the number of the step.
             formats: the formats to answer for.
 
@@ -54,7 +54,7 @@ class StepMeasurement:
             gradients of its trainable variables as the backward pass holds them: averaged over devices, and still
             scaled. With loss scaling, `"unscaled_gradients"` has those that the optimizer gets.
         """
-        activations, gradients, scaling = self._run(state, batch, version)
+        activations, gradients, scaling = self._run(state, batch, key)
         weights = self._by_layer((state.trainable | state.other).items())
         tallies = activations.and_also(tallies_of("weights", weights, ()))
         for number, kind in enumerate(("gradients", "unscaled_gradients")):
@@ -66,8 +66,8 @@ class StepMeasurement:
         """Floating arrays with the paths of the layers that own the variables."""
         return [(path.rpartition("/")[0] or self._model.name, value) for path, value in named if is_inexact(value)]
 
-    def _measured(self, state: TrainState, batch: Batch, version: int) -> tuple[NamedTallies, dict[str, Any], Any]:
-        del version  # only a part of the cache key
+    def _measured(self, state: TrainState, batch: Batch, key: Hashable) -> tuple[NamedTallies, dict[str, Any], Any]:
+        del key  # only a part of the cache key
         seen: list[dict[str, Any]] = []
         backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, seen.append)
         scaling = scaling_of(state.optimizer)

@@ -21,7 +21,7 @@ from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.losses import CompiledLoss, recorded_terms
 from supremum.training.metrics import compiled_metrics
-from supremum.training.trainer import Trainer
+from supremum.training.trainer import Trainer, TrainingRun
 
 
 class EvaluateOptions(TypedDict, total=False):
@@ -226,16 +226,14 @@ class Model(nn.Network):
                 return {}
             return {f"val_{name}": value for name, value in trainer.evaluator.evaluate(validation, called).items()}
 
-        def should_stop() -> bool:
-            return self.stop_training
-
+        run = TrainingRun(data, range(initial_epoch, epochs), shuffle, called, validate, lambda: self.stop_training)
         with trainer.alone("fit"):
             called.call("set_model", self)
             trainer.prepare(data)
             self.stop_training = False
-            self.history = History()
-            trainer.train(data, range(initial_epoch, epochs), self.history, shuffle, called, validate, should_stop)
-            return self.history
+            self.history = run.history
+            trainer.train(run)
+            return run.history
 
     @overload
     def evaluate(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,13 @@ from supremum.nn.functional import MOST
 from supremum.training.data import Batch, Data, Rows, Selection, described_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.donated_carry import DonatedCarry
+
+Sent: TypeAlias = "list[Batch] | Batch | Selection"
+"""The batches of one dispatch: a list of them, their arrays stacked, or the indices of their examples."""
+Begin: TypeAlias = Callable[[int, Callable[[], Batch]], Hashable]
+"""A function that is called before each dispatch, with its number of steps and a function that returns its first batch.
+
+It returns everything else that the compiled step depends on."""
 
 
 class KeptCarry:
@@ -49,26 +56,6 @@ class KeptCarry:
         results = run(self.value, *args)
         self.value: Any = results[0]
         return results
-
-    def show(self, look: Callable[[Any], None]) -> None:
-        """Call a function with the value."""
-        look(self.value)
-
-
-Carry: TypeAlias = KeptCarry | DonatedCarry
-
-
-class Look(Protocol):
-    """A function of the carry before a dispatch and of its first batch, which may change neither."""
-
-    def __call__(self, carry: Any, batch: Batch) -> None:
-        """Look at both."""
-        ...
-
-
-Watch: TypeAlias = Callable[[int, int], Look | None]
-"""A function of the number of steps in a dispatch, and of the version of everything else that the compiled step depends
-on, called before the dispatch. It returns a function to call with the values, or None."""
 
 
 class Execution:
@@ -103,47 +90,35 @@ class Execution:
         self._block = Rows.block if distribution is None else distribution.rows
         self._key: Hashable = None
         self._changes = 0
-        donated = (0,) if donate else ()
-        self._separate = jax.jit(self._run_separate, static_argnums=3, donate_argnums=donated)
-        self._in_rows = jax.jit(self._run_rows, static_argnums=3, donate_argnums=donated)
-        self._selected = jax.jit(self._run_selected, static_argnums=(3, 4), donate_argnums=donated)
+        self._run = jax.jit(self._run_steps, static_argnums=(3, 4), donate_argnums=(0,) if donate else ())
 
-    def _run_separate(self, carry: Any, constant: Any, batches: list[Batch], key: Hashable) -> tuple[Any, Any]:
-        if len(batches) == 1:
-            return self._once(carry, constant, batches[0])
-        block = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
-        return self._run_rows(carry, constant, block, key)
-
-    def _run_rows(self, carry: Any, constant: Any, block: Batch, _: Hashable) -> tuple[Any, Any]:
-        if jax.tree.leaves(block)[0].shape[0] == 1:
-            return self._once(carry, constant, jax.tree.map(itemgetter(0), block))
-        return jax.lax.scan(lambda carry, batch: self._step(carry, constant, batch), carry, block)
-
-    def _once(self, carry: Any, constant: Any, batch: Batch) -> tuple[Any, Any]:
-        carry, kept = self._step(carry, constant, batch)
-        return carry, _stacked_once(kept)
-
-    def _run_selected(
-        self, carry: Any, constant: Any, selection: Selection, count: int, _: Hashable
-    ) -> tuple[Any, jax.Array, Any]:
-        def one(carry: Any, position: jax.Array) -> tuple[Any, Any]:
-            return self._step(carry, constant, _batch_at(selection, position))
-
+    def _run_steps(
+        self, carry: Any, constant: Any, sent: Sent, count: int, _: Hashable
+    ) -> tuple[Any, Any, jax.Array | None]:
+        """Return the next carry, the kept results of the steps, stacked, and the position after them in a selection."""
+        after = sent.position + count if isinstance(sent, Selection) else None
         if count == 1:
-            carry, kept = one(carry, selection.position)
-            kept = _stacked_once(kept)
-        else:
-            carry, kept = jax.lax.scan(one, carry, selection.position + jnp.arange(count))
-        return carry, selection.position + count, kept
+            carry, kept = self._step(carry, constant, _first_batch(sent))
+            return carry, jax.tree.map(itemgetter(None), kept), after
+        items: Any = sent
+        if isinstance(sent, Selection):
+            items = sent.position + jnp.arange(count)
+        elif isinstance(sent, list):
+            items = jax.tree.map(lambda *leaves: jnp.stack(leaves), *sent)
+
+        def one(carry: Any, item: Any) -> tuple[Any, Any]:
+            return self._step(carry, constant, _batch_at(sent, item) if isinstance(sent, Selection) else item)
+
+        carry, kept = jax.lax.scan(one, carry, items)
+        return carry, kept, after
 
     def over(
         self,
         data: Data,
-        carry: Carry,
+        carry: KeptCarry | DonatedCarry,
         constant: Any,
-        key: Callable[[], Hashable],
+        begin: Begin,
         shuffler: np.random.Generator | None,
-        watch: Watch | None = None,
     ) -> Iterator[tuple[int, Any]]:
         """Run the step over all batches.
 
@@ -151,74 +126,46 @@ class Execution:
             data: the batches.
             carry: what one step passes to the next.
             constant: values that steps do not change.
-            key: called before each dispatch; returns everything else that the compiled step depends on.
+            begin: called before each dispatch.
             shuffler: the generator to shuffle with; None for the order of the data.
-            watch: called before each dispatch; None for nothing.
 
         Yields:
             How many steps were sent at once, and the kept results of each, stacked.
         """
-        waiting: list[Batch] = []
-        done = 0
-
-        def send(batches: list[Batch]) -> tuple[int, Any]:
-            nonlocal done
-            with _note_batches(done, len(batches), batches[0]):
-                version = self._version(key())
-                if watch is not None and (look := watch(len(batches), version)) is not None:
-                    carry.show(partial(look, batch=batches[0]))
-                results = carry.step(self._separate, constant, batches, version)
-            done += len(batches)
-            return len(batches), results[1]
-
-        for part in data.epoch(shuffler, on_host=self._distribution is not None):
-            if isinstance(part, (Selection, Rows)):
-                yield from self._over_many(part, carry, constant, key, done, watch)
-                done += part.order.shape[0]
-                continue
-            part = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
-            if waiting and _shapes(waiting[-1]) != _shapes(part):
-                yield from (send([batch]) for batch in waiting)
-                waiting = []
-            waiting.append(part)
-            if len(waiting) >= self.steps_per_execution:
-                yield send(waiting)
-                waiting = []
-        yield from (send([batch]) for batch in waiting)
-
-    def _over_many(
-        self,
-        part: Selection | Rows,
-        carry: Carry,
-        constant: Any,
-        key: Callable[[], Hashable],
-        before: int,
-        watch: Watch | None,
-    ) -> Iterator[tuple[int, Any]]:
-        steps, done = part.order.shape[0], 0
-        while done < steps:
-            count = self.steps_per_execution if steps - done >= self.steps_per_execution else 1
-            with _note_batches(before + done, count, part):
-                run, args = self._dispatch(part, done, count)
-                version = self._version(key())
-                if watch is not None and (look := watch(count, version)) is not None:
-                    carry.show(partial(look, batch=self._first_batch(part, done)))
-                results = carry.step(run, constant, *args, version)
-            if isinstance(part, Selection):
-                part = part._replace(position=results[1])
+        done, position = 0, None
+        for part, start, count in self._dispatches(data.epoch(shuffler, on_host=self._distribution is not None)):
+            with _note_batches(done, count, part):
+                sent: Sent = keep_64_bits(self._block(part, start, count)) if isinstance(part, Rows) else part
+                if isinstance(part, Selection) and start:
+                    sent = part._replace(position=position)
+                version = self._version(begin(count, partial(_first_batch, sent)))
+                _, kept, position = carry.step(self._run, constant, sent, count, version)
             done += count
-            yield count, results[-1]
+            yield count, kept
 
-    def _dispatch(self, part: Selection | Rows, done: int, count: int) -> tuple[Any, tuple[Any, ...]]:
-        """Return the jitted function that runs some steps, and its arguments between the constants and the version."""
-        if isinstance(part, Selection):
-            return self._selected, (part, count)
-        return self._in_rows, (keep_64_bits(self._block(part, done, count)),)
-
-    def _first_batch(self, part: Selection | Rows, done: int) -> Batch:
-        if isinstance(part, Selection):
-            return _selected_batch(part)
-        return jax.tree.map(itemgetter(0), keep_64_bits(self._block(part, done, 1)))
+    def _dispatches(
+        self, parts: Iterable[Batch | Selection | Rows]
+    ) -> Iterator[tuple[list[Batch] | Selection | Rows, int, int]]:
+        """Return what to send at once: a part, the first of its batches, and how many."""
+        most = self.steps_per_execution
+        waiting: list[Batch] = []
+        for part in parts:
+            if isinstance(part, (Selection, Rows)):
+                start, steps = 0, part.order.shape[0]
+                while start < steps:
+                    count = most if steps - start >= most else 1
+                    yield part, start, count
+                    start += count
+                continue
+            batch = keep_64_bits(part if self._distribution is None else self._distribution.batch(part))
+            if waiting and _shapes(waiting[-1]) != _shapes(batch):
+                yield from (([each], 0, 1) for each in waiting)
+                waiting = []
+            waiting.append(batch)
+            if len(waiting) == most:
+                yield waiting, 0, most
+                waiting = []
+        yield from (([each], 0, 1) for each in waiting)
 
     def _version(self, key: Hashable) -> int:
         """Return a number that stands for the key, because jit compares a number faster than the key."""
@@ -229,12 +176,12 @@ class Execution:
 
 
 @contextmanager
-def _note_batches(first: int, count: int, part: Batch | Selection | Rows) -> Generator[None]:
+def _note_batches(first: int, count: int, part: list[Batch] | Selection | Rows) -> Generator[None]:
     """Add a note to errors, saying which batches caused them."""
     try:
         yield
     except Exception as error:
-        data, rows = (part, ()) if isinstance(part, Batch) else (part.data, part.order.shape[1:])
+        data, rows = (part[0], ()) if isinstance(part, list) else (part.data, part.order.shape[1:])
         inputs = described_batch(jax.tree.map(partial(_spec_in_batch, rows), data))
         batches = f"batch {first}" if count == 1 else f"one of the batches {first} to {first + count - 1}"
         error.add_note(f"in {batches} (counted from 0), of {inputs}")
@@ -246,16 +193,13 @@ def _spec_in_batch(rows: tuple[int, ...], leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((*rows, *leaf.shape[len(rows) :]), leaf.dtype)
 
 
-def _stacked_once(kept: Any) -> Any:
-    """Stack the kept results of one step, like those of several."""
-    return jax.tree.map(itemgetter(None), kept)
+def _first_batch(sent: Sent) -> Batch:
+    if isinstance(sent, Selection):
+        return _batch_at(sent, sent.position)
+    return sent[0] if isinstance(sent, list) else jax.tree.map(itemgetter(0), sent)
 
 
-@jax.jit
-def _selected_batch(selection: Selection) -> Batch:
-    return _batch_at(selection, selection.position)
-
-
+@partial(jax.jit, inline=True)
 def _batch_at(selection: Selection, position: jax.Array) -> Batch:
     return jax.tree.map(partial(_taken, selection.order[position]), selection.data)
 

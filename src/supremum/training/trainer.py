@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -26,10 +27,33 @@ from supremum.training.evaluation import Evaluator
 from supremum.training.last_finite import LastFinite
 from supremum.training.measured_step import StepMeasurement
 from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
-from supremum.training.step_execution import Execution, Look
+from supremum.training.step_execution import Execution
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
 _PICKLED = ("_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """What one call of `fit` trains with.
+
+    Args:
+        data: the batches.
+        epochs: the numbers of the epochs.
+        shuffle: whether to shuffle arrays anew in each epoch.
+        callbacks: called at each stage.
+        validate: a function of the epoch's number that returns the results of validation.
+        should_stop: called before each epoch and after each dispatch; training ends if it returns True.
+        history: receives losses, metrics and times.
+    """
+
+    data: Data
+    epochs: range = range(1)
+    shuffle: bool = False
+    callbacks: CallbackList = field(default_factory=CallbackList)
+    validate: Callable[[int], Mapping[str, float]] = lambda _: {}
+    should_stop: Callable[[], bool] = lambda: False
+    history: History = field(default_factory=History)
 
 
 class Trainer:
@@ -69,13 +93,12 @@ class Trainer:
         self._gathered = self.evaluator.nothing_gathered()
         self._loans: tuple[Donation, Donation] | None = None
         self._last_finite: LastFinite | None = None
-        # The first lock is held while the model changes, the second only while values are read or moved.
-        self._changing, self._values_lock = threading.RLock(), threading.RLock()
-        self._changed_by = ""
-        self._carry = DonatedCarry(self._state, self._keep, self._values_lock)
+        # This lock is held while the model changes; that of the carry only while values are read or moved.
+        self._changing, self._changed_by = threading.RLock(), ""
+        self._carry = DonatedCarry(self._state, self._keep)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._values_lock:
+        with self._carry.lock:
             state = {name: getattr(self, name) for name in _PICKLED}
             return state | {"_key": np.asarray(self._key), "count": int(self.count)}
 
@@ -218,40 +241,25 @@ class Trainer:
             _change_whole(load_all)
             return self.epoch
 
-    def train(
-        self,
-        data: Data,
-        epochs: range,
-        history: History,
-        shuffle: bool,
-        callbacks: CallbackList,
-        validate: Callable[[int], Mapping[str, float]],
-        should_stop: Callable[[], bool],
-    ) -> None:
+    def train(self, run: TrainingRun) -> None:
         """Train over epochs.
 
         Args:
-            data: the batches.
-            epochs: the numbers of the epochs.
-            history: receives losses, metrics and times.
-            shuffle: whether to shuffle arrays anew in each epoch.
-            callbacks: called at each stage.
-            validate: a function of the epoch's number that returns the results of validation.
-            should_stop: called before each epoch and after each dispatch; training ends if it returns True.
+            run: the data, the epochs, and what is called meanwhile.
         """
         if self.distribution is not None:
-            self.distribution.check_steps(data.steps)
+            self.distribution.check_steps(run.data.steps)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         failure: BaseException | None = None
 
         def end() -> None:
             self._end_loans()
             self._last_finite = None
-            callbacks.end_training(failure)
+            run.callbacks.end_training(failure)
 
         try:
             try:
-                self._train_epochs(data, epochs, history, shuffle, callbacks, validate, should_stop)
+                self._train_epochs(run)
             except BaseException as error:
                 failure = error
                 raise
@@ -260,28 +268,20 @@ class Trainer:
         finally:
             end()  # what is left to do, if an exception from a signal handler or another thread came in between
 
-    def _train_epochs(
-        self,
-        data: Data,
-        epochs: range,
-        history: History,
-        shuffle: bool,
-        callbacks: CallbackList,
-        validate: Callable[[int], Mapping[str, float]],
-        should_stop: Callable[[], bool],
-    ) -> None:
+    def _train_epochs(self, run: TrainingRun) -> None:
+        callbacks, history = run.callbacks, run.history
         self._end_loans()  # `train_on_batch` leaves its loans open
         callbacks.call("on_train_begin")
         self._keep_last_finite(callbacks)
-        for epoch in epochs:
-            if should_stop():
+        for epoch in run.epochs:
+            if run.should_stop():
                 break
             callbacks.call("on_epoch_begin", epoch)
             start = time.perf_counter()
-            _record(history, self._train_epoch(data, epoch, shuffle, callbacks, should_stop))
+            _record(history, self._train_epoch(run, epoch))
             logs = self._logs()
             history.seconds.append(time.perf_counter() - start)
-            logs |= validate(epoch)
+            logs |= run.validate(epoch)
             history.add(epoch, logs)
             self.epoch = epoch + 1
             known = set(logs)
@@ -305,7 +305,7 @@ class Trainer:
                 each.explain_with(self._last_finite.explain)
 
     def _end_loans(self) -> None:
-        with self._values_lock:
+        with self._carry.lock:
             self._carry.finish()
             for loan in self._loans or ():
                 loan.end()
@@ -323,7 +323,7 @@ class Trainer:
         """
         if self._loans is None:
             self.prepare(data)
-        self._train_epoch(data, 0, False, CallbackList(), lambda: False)
+        self._train_epoch(TrainingRun(data), 0)
         return self._logs()
 
     def _state(self) -> TrainState:
@@ -331,8 +331,8 @@ class Trainer:
         if self._loans is None:
             trained = self._model.trainable_variables
             others = {path: each for path, each in self._model.variables.items() if path not in trained}
-            finish = self._carry.finish
-            self._loans = Donation(trained, self._values_lock, finish), Donation(others, self._values_lock, finish)
+            lock, finish = self._carry.lock, self._carry.finish
+            self._loans = Donation(trained, lock, finish), Donation(others, lock, finish)
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
@@ -347,53 +347,33 @@ class Trainer:
         self._gathered = state.loss, state.metrics
         self._log, self._key, self.count = state.log, state.key, state.count
 
-    def _train_epoch(
-        self,
-        data: Data,
-        epoch: int,
-        shuffle: bool,
-        callbacks: CallbackList,
-        should_stop: Callable[[], bool],
-    ) -> list[Any]:
+    def _train_epoch(self, run: TrainingRun, epoch: int) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
-        last_finite = self._last_finite
+        callbacks = run.callbacks
         parts_of_log: list[Any] = []
         taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         # The seed and the epoch determine the order of examples, so resumed training repeats it.
-        shuffler = np.random.default_rng([self.evaluator.seed % 2**64, epoch]) if shuffle else None
-
-        def key_of_dispatch() -> Any:
-            callbacks.call("on_train_batch_begin", taken)
-            return self.optimizer.trace_key
-
+        shuffler = np.random.default_rng([self.evaluator.seed % 2**64, epoch]) if run.shuffle else None
         monitors = callbacks.of_class(NumericsMonitor)
         first = int(self.count) if monitors else 0
 
-        def watch(count: int, version: int) -> Look | None:
-            step = first + taken
-            due = [each for each in monitors if each.is_due(step, count)]
+        def begin(steps: int, first_batch: Callable[[], Batch]) -> Hashable:
+            callbacks.call("on_train_batch_begin", taken)
+            key = self.optimizer.trace_key
+            if monitors:
+                self._look(monitors, first + taken, steps, first_batch, key)
+            return key
 
-            def look(carry: Any, batch: Batch) -> None:
-                state = self._carry.tree(carry)
-                if last_finite is not None:
-                    last_finite.keep(state, batch)
-                for each in due:
-                    each.add(self._measurement.measure(state, batch, version, step, each.formats))
-
-            return look if due or last_finite is not None else None
-
-        for steps, _ in self._training.over(
-            data, self._carry, None, key_of_dispatch, shuffler, watch if monitors else None
-        ):
+        for steps, _ in self._training.over(run.data, self._carry, None, begin, shuffler):
             taken += steps
             if taken - fetched + self._training.steps_per_execution > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
                 fetched = taken
             callbacks.call_after_batch("on_train_batch_end", taken - 1, self._logs)
-            if should_stop():
+            if run.should_stop():
                 break
         if not taken:
             raise ArgumentError(
@@ -401,6 +381,24 @@ class Trainer:
                 "list or a DataLoader, or set steps_per_epoch"
             )
         return [*parts_of_log, self._fetch_log()]
+
+    def _look(
+        self, monitors: list[NumericsMonitor], step: int, steps: int, first_batch: Callable[[], Batch], key: Hashable
+    ) -> None:
+        """Give the state before a dispatch, and its first batch, to what looks at them."""
+        last_finite = self._last_finite
+        due = [each for each in monitors if each.is_due(step, steps)]
+        if not due and last_finite is None:
+            return
+        batch = first_batch()
+
+        def look(state: TrainState) -> None:
+            if last_finite is not None:
+                last_finite.keep(state, batch)
+            for each in due:
+                each.add(self._measurement.measure(state, batch, key, step, each.formats))
+
+        self._carry.show(look)
 
     def _fetch_log(self) -> Any:
         rows = self._log.fetch()

@@ -10,7 +10,8 @@ import jax
 from supremum import argument_checks
 from supremum.nn.functional import elu, gelu, leaky_relu, relu, sigmoid, silu, softmax, tanh
 from supremum.nn.functional.named_activations import ActivationFunction, activated, check_activation
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 
 
 class Activation(Layer):

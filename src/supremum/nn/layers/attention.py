@@ -21,7 +21,8 @@ from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.inputs import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 from supremum.nn.layers.products import DenseGeneral
 from supremum.nn.scopes import next_random_key
 

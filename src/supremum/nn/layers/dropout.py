@@ -9,7 +9,8 @@ import jax
 from supremum.nn import functional
 from supremum.nn.functional.dropout import as_rate
 from supremum.nn.functional.shape_checks import Ints
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 from supremum.nn.scopes import next_random_key
 
 

@@ -12,7 +12,8 @@ from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import ROWS_OF_UNIT_NORM, Initializer, as_initializer
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.variables import UninitializedError
 

@@ -18,7 +18,8 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_none, widened
 from supremum.nn.functional.shape_checks import as_axes
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 
 
 class _Merge(Layer):

@@ -20,7 +20,8 @@ from supremum.nn.functional.normalization import has_axis, joint_moments
 from supremum.nn.functional.shape_checks import Ints, as_axes, axis_numbers
 from supremum.nn.initializers import ONES, ZEROS, Initializer
 from supremum.nn.inputs import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 from supremum.nn.variables import Variable
 
 

@@ -11,7 +11,8 @@ from supremum.nn import functional
 from supremum.nn.functional.convolution import Padding, Pads, as_padding
 from supremum.nn.functional.pooling import POOL_PADDINGS
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 
 
 class PoolOptions(LayerOptions, total=False):

@@ -16,7 +16,8 @@ from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, MatrixInitializer, as_initializer
 from supremum.nn.inputs import InputSpec
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 

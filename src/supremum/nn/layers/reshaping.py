@@ -10,7 +10,8 @@ import jax
 
 from supremum.errors import ArgumentError, shown
 from supremum.nn.functional.shape_checks import all_whole
-from supremum.nn.layer import Layer, LayerOptions
+from supremum.nn.layer import Layer
+from supremum.nn.layer_types import LayerOptions
 
 
 class Flatten(Layer):
