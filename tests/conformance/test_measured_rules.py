@@ -73,7 +73,7 @@ def test_oracle_has_the_expected_version_and_operations(oracle):
     stand_ins = rule_set.stands_in.keys() & ELEMENTWISE.keys()
     assert asked.isdisjoint(unmeasured | rule_set.stands_in.keys())  # a measured operation needs no stand-in
     assert asked | stand_ins | unmeasured == ELEMENTWISE.keys() | set(oracle.others.split())
-    assert set(oracle.codes.values()) == getattr(rule_set, "columns", set(oracle.codes.values()))
+    assert set(oracle.codes.values()) == getattr(rule_set.columns, "dtypes", set(oracle.codes.values()))
 
 
 @every_oracle(lambda oracle: oracle.triples)
