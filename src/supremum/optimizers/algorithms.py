@@ -127,8 +127,8 @@ class SGD(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"trace": "mu_dtype"}
-    nesterov = Setting(flag)
-    mu_dtype = Setting(checked_dtype)
+    nesterov: Setting = Setting(flag)
+    mu_dtype: Setting = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -170,9 +170,9 @@ class Adam(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"mu": "mu_dtype", "nu": "nu_dtype", "nu_max": "nu_dtype"}
-    amsgrad = Setting(flag)
-    mu_dtype = Setting(checked_dtype)
-    nu_dtype = Setting(checked_dtype)
+    amsgrad: Setting = Setting(flag)
+    mu_dtype: Setting = Setting(checked_dtype)
+    nu_dtype: Setting = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -235,9 +235,9 @@ class RMSprop(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"nu": "nu_dtype", "mu": "mu_dtype", "trace": "mu_dtype"}
-    centered = Setting(flag)
-    mu_dtype = Setting(checked_dtype)
-    nu_dtype = Setting(checked_dtype)
+    centered: Setting = Setting(flag)
+    mu_dtype: Setting = Setting(checked_dtype)
+    nu_dtype: Setting = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -289,8 +289,8 @@ class Adagrad(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"sum_of_squares": "nu_dtype"}
-    initial_accumulator_value = Setting(NON_NEGATIVE.check)
-    nu_dtype = Setting(checked_dtype)
+    initial_accumulator_value: Setting = Setting(NON_NEGATIVE.check)
+    nu_dtype: Setting = Setting(checked_dtype)
 
     def __init__(
         self,
@@ -326,7 +326,7 @@ class Lion(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"mu": "mu_dtype"}
-    mu_dtype = Setting(checked_dtype)
+    mu_dtype: Setting = Setting(checked_dtype)
 
     def __init__(
         self,

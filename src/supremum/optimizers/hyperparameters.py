@@ -92,7 +92,7 @@ class Hyperparameter(Scalar):
         super().__init__(name, self.read_value, self.set)
         self.rule = rule
         self.schedule: Schedule | None = None
-        self.is_absent = True
+        self.is_absent: bool = True
         self._read_state = read
         self._put = write
 

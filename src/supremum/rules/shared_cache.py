@@ -30,8 +30,8 @@ class RulesKey:
     __slots__ = ("__weakref__", "kind", "memory", "values")
 
     def __init__(self, kind: type, values: Mapping[str, Any]) -> None:
-        self.kind = kind
-        self.values = values
+        self.kind: type = kind
+        self.values: Mapping[str, Any] = values
         self.memory: weakref.ref[Memory] | None = None
 
     def __eq__(self, other: object) -> bool:
