@@ -21,8 +21,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-OURS = f"{ROOT}/src/supremum/"
+import supremum
+
+OURS = f"{Path(supremum.__file__).parent}/"
 Walk = Callable[[], Callable[[], Any]]
 """A function that imports and makes what is needed, and returns the call to count."""
 WALKS: dict[str, Walk] = {}
@@ -44,8 +45,6 @@ def result_type() -> Callable[[], Any]:
     """Ask for the dtype of two NumPy arrays."""
     import numpy as np
 
-    import supremum
-
     x, y = np.ones(3, "int8"), np.ones(3, "float32")
     return lambda: supremum.result_type(x, y)
 
@@ -55,8 +54,6 @@ def add_arrays() -> Callable[[], Any]:
     """Add two arrays of NumPy."""
     import numpy as np
 
-    import supremum
-
     x, y = supremum.asarray(np.ones(3, "int8")), supremum.asarray(np.ones(3, "float32"))
     return lambda: x + y
 
@@ -65,8 +62,6 @@ def add_arrays() -> Callable[[], Any]:
 def mean_of_array() -> Callable[[], Any]:
     """Call a function of NumPy with an array."""
     import numpy as np
-
-    import supremum
 
     x = supremum.asarray(np.ones(3, "float16"))
     return lambda: np.mean(x)
