@@ -14,7 +14,7 @@ import pytest
 import supremum
 from slowly import for_each
 from supremum import Array, ArrayVariable, asarray
-from supremum.arrays import InPlaceError, LibraryError, NarrowingError, RuntimeDtypeError
+from supremum.arrays import ComputationError, InPlaceError, LibraryError, NarrowingError, RuntimeDtypeError
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
@@ -237,3 +237,11 @@ def test_assignment_of_a_traced_value_raises():
             jax.jit(assign)(np.ones(2, "float32"))
     assert np.asarray(variable).tolist() == [0, 0]
     assert np.asarray(jax.jit(lambda x: variable + x)(np.ones(2, "float32"))).tolist() == [1, 1]
+
+
+def test_a_list_nested_too_deeply_is_refused_as_by_asarray():
+    deep = 1.0
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ComputationError, match="recursion"):
+        ArrayVariable(deep)

@@ -180,7 +180,7 @@ def test_unknown_operands_show_a_problem(open_page, text, said):
     page = open_page()
     assert typed(page, text) == {}
     assert said in page.inner_text("#problem")
-    assert typed(page, "int8") != {}
+    assert typed(page, "int8 + uint8") != {}
     assert page.inner_text("#problem") == ""
 
 

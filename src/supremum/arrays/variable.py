@@ -8,7 +8,7 @@ from typing import Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.assignment import check_fits, kept_value, refused_in_place, stored
-from supremum.arrays.conversion import convert
+from supremum.arrays.conversion import asarray
 from supremum.arrays.functions.elementwise import operator_named
 from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import ArgumentError, OperandError, shown
@@ -50,7 +50,7 @@ class ArrayVariable(Array):
     __slots__ = ("name",)
 
     def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
-        array = convert(value, dtype, library=library, copy=True)
+        array = asarray(value, dtype, library=library, copy=True)
         # An ArrayVariable has a dtype, so it is never weak.
         super().__init__(array.astype(array.dtype) if array.weak_type else array)
         self.name: str = name
