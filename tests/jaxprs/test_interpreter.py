@@ -8,25 +8,10 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxprs.custom_rules import with_jvp, with_vjp
 from supremum.jaxprs import Instrument, interpret, plan_of
 
 X = jnp.linspace(0.1, 1.2, 12).reshape(3, 4)
-
-
-@jax.custom_jvp
-def with_jvp(x):
-    return jnp.sin(x)
-
-
-with_jvp.defjvp(lambda primals, tangents: (jnp.sin(*primals), tangents[0] * jnp.cos(*primals)))
-
-
-@jax.custom_vjp
-def with_vjp(x):
-    return jnp.sin(x)
-
-
-with_vjp.defvjp(lambda x: (jnp.sin(x), x), lambda x, cotangent: (cotangent * jnp.cos(x),))
 
 
 def scanned(x, **options):

@@ -6,6 +6,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from jaxprs.custom_rules import with_jvp, with_vjp
 from supremum.jaxprs import walk
 
 X = jnp.ones(3)
@@ -39,21 +40,6 @@ def mapped(function):
     mesh = jax.make_mesh((1,), ("i",), devices=jax.devices()[:1])
     return jax.shard_map(function, mesh=mesh, in_specs=P(), out_specs=P())
 
-
-@jax.custom_jvp
-def with_jvp(x):
-    return jnp.sin(x)
-
-
-with_jvp.defjvp(lambda primals, tangents: (jnp.sin(*primals), tangents[0] * jnp.cos(*primals)))
-
-
-@jax.custom_vjp
-def with_vjp(x):
-    return jnp.sin(x)
-
-
-with_vjp.defvjp(lambda x: (jnp.sin(x), x), lambda x, cotangent: (cotangent * jnp.cos(x),))
 
 CALLED = {
     "jit": (jax.jit(jnp.sin), ["jit"]),

@@ -40,6 +40,15 @@ def assert_unchanged(model, before):
         np.testing.assert_array_equal(value, before[path], path)
 
 
+class Scale(nn.Layer):
+    def build(self, input_shape):
+        self.factor = self.add_weight("factor", input_shape[-1:])
+        self.inner = nn.Dense(2)
+
+    def call(self, x):
+        return self.inner(x * self.factor)
+
+
 def test_names_lead_layers_to_their_counterparts():
     model, weights = mlp(), torch_mlp()
     nn.load_variables(model, weights, "torch", names=NAMES)
@@ -113,14 +122,6 @@ def test_suggested_names_skip_layers_that_match_and_lead_into_inner_layers():
 
 
 def test_suggested_names_lead_to_layers_of_ones_own_and_to_the_layers_in_them():
-    class Scale(nn.Layer):
-        def build(self, input_shape):
-            self.factor = self.add_weight("factor", input_shape[-1:])
-            self.inner = nn.Dense(2)
-
-        def call(self, x):
-            return self.inner(x * self.factor)
-
     model = nn.SequentialNetwork([Scale(name="scale"), nn.Dense(3, name="head")])
     nn.initialize(model, np.ones((1, 3), "float32"))
     for given, suggested in (
@@ -312,14 +313,6 @@ def test_weights_of_nnx_gru_cells_need_a_recurrent_bias_of_zeros():
 
 
 def test_layers_of_ones_own_have_the_same_names_and_layouts():
-    class Scale(nn.Layer):
-        def build(self, input_shape):
-            self.factor = self.add_weight("factor", input_shape[-1:])
-            self.inner = nn.Dense(2)
-
-        def call(self, x):
-            return self.inner(x * self.factor)
-
     layer = Scale()
     nn.initialize(layer, np.ones((1, 3), "float32"))
     weights = {"factor": np.ones(3), "inner.weight": np.ones((2, 3)), "inner.bias": np.ones(2)}

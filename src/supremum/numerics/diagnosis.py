@@ -142,10 +142,25 @@ _NAMED = {"exp": "an exponential of large numbers", "exp2": "an exponential of l
 
 def in_words(step: Step, digits: Digits, found: Found) -> str:
     """What a step does to the digits, as the rest of a sentence whose subject is its expression."""
-    facts, dtype = found.facts[step.number], digits.dtype
     errors = f"{power(digits.relative_in)} relative error in, {power(digits.relative_out)} out"
+    match digits.effect:
+        case Effect.CANCELLATION:
+            what = "a sum of terms that cancel" if step.name in _SUMS else "a difference of nearly equal numbers"
+            return f"{what}: {errors}"
+        case Effect.AMPLIFICATION:
+            return f"{_NAMED.get(step.name, 'an operation that amplifies the errors of its operands')}: {errors}"
+        case Effect.LOOP:
+            return "a loop without a derivative, whose results differ by what was measured"
+        case Effect.KERNEL:
+            return "a kernel that runs in the dtypes that it declares, also in the reference"
+        case _:
+            return _counts_in_words(digits, found.facts[step.number])
+
+
+def _counts_in_words(digits: Digits, facts: np.ndarray) -> str:
+    """What a step does to the digits of how many values, or in how many runs."""
+    dtype, runs = digits.dtype, int(facts[Fact.RUNS])
     count, total = int(facts[Fact.ABSORBED]), int(facts[Fact.VALUES])
-    runs = int(facts[Fact.RUNS])
     match digits.effect:
         case Effect.OVERFLOW:
             most = f"{as_format(dtype).max:.3g}, the most that {dtype} holds"
@@ -156,19 +171,10 @@ def in_words(step: Step, digits: Digits, found: Found) -> str:
         case Effect.LONG_SUM:
             lost = f", {count:,} of which lose half of the smaller number or more" if count else ""
             return f"a long sum: {runs:,} additions one after the other in {dtype}{lost}"
-        case Effect.CANCELLATION:
-            what = "a sum of terms that cancel" if step.name in _SUMS else "a difference of nearly equal numbers"
-            return f"{what}: {errors}"
-        case Effect.AMPLIFICATION:
-            return f"{_NAMED.get(step.name, 'an operation that amplifies the errors of its operands')}: {errors}"
         case Effect.FLUSHED:
             return f"values too small for {dtype}: {int(facts[Fact.FLUSHED]):,} of {total:,} become zero"
         case Effect.DECISION:
             return f"a decision that falls differently: {int(facts[Fact.JUMPS]):,} of {total:,} values jump"
-        case Effect.LOOP:
-            return "a loop without a derivative, whose results differ by what was measured"
-        case Effect.KERNEL:
-            return "a kernel that runs in the dtypes that it declares, also in the reference"
-        case Effect.ROUNDING:
+        case _:
             times = f", {runs:,} times" if runs > 1 else ""
             return f"a rounding to {dtype}{times}"

@@ -57,6 +57,7 @@ def run_alone(step: Step, operands: Sequence[Pair], probes: Probes, *, local_onl
         return list(map(Pair, narrow)), error_tallies.facts_of(step, operands, narrow, wide, own, None, None)
     flowed = _flowed(step, in_float64, operands, floats, narrow)
     broken = None if is_same else _broken(step, operands)
+    is_moved = any(operands[place].error is not None for place in floats)
     results: list[Pair] = []
     owned: list[Any] = []
     jumps: list[Any] = []
@@ -73,14 +74,7 @@ def run_alone(step: Step, operands: Sequence[Pair], probes: Probes, *, local_onl
             flow, jump = _corrected(flow, gap if own is None else gap - own)
         error: Any = own if flow is None else flow if own is None else flow + own
         if not is_same:
-            if flow is None and any(operands[place].error is not None for place in floats):
-                jump = lax.full_like(gap, True, bool)
-            elif flow is not None and step.name not in _LINEAR:
-                unknown = ~lax.is_finite(jnp.real(error))
-                jump = unknown if jump is None else jump | unknown
-            if broken is not None:
-                spread = jnp.broadcast_to(broken, each.shape)
-                jump = spread if jump is None else jump | spread
+            jump = _jumps_of(step, gap, flow, error, jump, broken, is_moved=is_moved)
             if jump is not None:
                 none = lax.full_like(gap, 0)
                 error = lax.select(jump, gap, none if error is None else error)
@@ -101,6 +95,29 @@ def run_alone(step: Step, operands: Sequence[Pair], probes: Probes, *, local_onl
     return results, error_tallies.facts_of(
         step, operands, narrow, wide if on_narrow is None else on_narrow, owned, jumps, results
     )
+
+
+def _jumps_of(step: Step, gap: Any, flow: Any, error: Any, jump: Any, broken: Any, *, is_moved: bool) -> Any:
+    """Where a result jumps, so that all of its gap is an error of the operation; None if it jumps nowhere.
+
+    Args:
+        step: the operation.
+        gap: how the result differs between both runs.
+        flow: the errors of the operands in it; None if there is no derivative.
+        error: the whole error of the result.
+        jump: where there is no secant, as `_corrected` returns it, or None.
+        broken: where decisions differ, as `_broken` returns it.
+        is_moved: whether an operand has an error.
+    """
+    if flow is None and is_moved:
+        jump = lax.full_like(gap, True, bool)
+    elif flow is not None and step.name not in _LINEAR:
+        unknown = ~lax.is_finite(jnp.real(error))
+        jump = unknown if jump is None else jump | unknown
+    if broken is not None:
+        spread = jnp.broadcast_to(broken, gap.shape)
+        jump = spread if jump is None else jump | spread
+    return jump
 
 
 def _rounded(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jax import lax
 
-from supremum.formats import as_format
+from supremum.formats import Format, as_format
 from supremum.numerics.devices import ALGORITHMS, Algorithm, Arithmetic, Device
 
 PRODUCTS = frozenset({"dot_general", "conv_general_dilated", "ragged_dot_general"})
@@ -61,20 +61,28 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
         precision = preset
     if isinstance(precision, lax.DotAlgorithmPreset) and precision is not lax.DotAlgorithmPreset.DEFAULT:
         return _by_algorithm(device, precision.name, kinds)
-    others = {left.component, right.component} - {_FLOAT32}
-    if {left.component, right.component} == others or any(row.bits > _FLOAT32.bits for row in others):
-        return _as_here(device, kinds)
-    if not {row.name for row in others} <= device.exact:
-        return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
-    wanted = params.get("preferred_element_type")
-    if wanted is not None and as_format(wanted).component is not _FLOAT32:
-        return Computation(None, f"the result is {as_format(wanted)}, and is not emulated", emulated=False)
-    if {left, right} != {left.component, right.component} and not device.complex_by_parts:
-        return Computation(None, "how it splits complex products is not known", emulated=False)
+    unknown = _unknown_formats(device, left, right, params.get("preferred_element_type"))
+    if unknown is not None:
+        return unknown
     level, arithmetic = _by_precision(device, precision)
     if device.vectors_in_float32 and name in _VECTORS and _has_vector(avals, params["dimension_numbers"]):
         return Computation(Arithmetic("float32", _FLOAT32.exponent, _FLOAT32.mantissa), "a product with a vector")
     return Computation(arithmetic, f"{level} precision")
+
+
+def _unknown_formats(device: Device, left: Format, right: Format, wanted: Any) -> Computation | None:
+    """How a device computes a product whose formats it does not emulate by precision; None if it emulates them."""
+    kinds, parts = tuple(dict.fromkeys((left.name, right.name))), {left.component, right.component}
+    others = parts - {_FLOAT32}
+    if parts == others or any(row.bits > _FLOAT32.bits for row in others):
+        return _as_here(device, kinds)
+    if not {row.name for row in others} <= device.exact:
+        return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
+    if wanted is not None and as_format(wanted).component is not _FLOAT32:
+        return Computation(None, f"the result is {as_format(wanted)}, and is not emulated", emulated=False)
+    if {left, right} != parts and not device.complex_by_parts:
+        return Computation(None, "how it splits complex products is not known", emulated=False)
+    return None
 
 
 def _by_precision(device: Device, precision: Any) -> tuple[str, Arithmetic]:
