@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum import nn
+from supremum import nn, result_type
 from supremum.errors import ScopeError
 from supremum.mixed_precision import global_policy, set_global_policy, use_policy
 from supremum.rules import get_rules, set_default_rules, use_rules
@@ -168,6 +168,24 @@ def test_tracing_raises_while_another_task_waits_in_an_undecorated_scope(kind):
 
     take_turns((0, 1, 0, 1), [decorated, trace_without_error])
     assert_original_state(kind, shared_probe)
+
+
+def test_a_known_answer_about_two_arrays_raises_as_a_new_one_does():
+    a, b = np.ones(1, "int8"), np.ones(1, "float32")
+    known = result_type(a, b)
+
+    async def wait_in_scope(step):
+        with use_rules("torch"):
+            await step()
+
+    async def ask(step):
+        assert result_type(a, b) == known
+        with pytest.raises(ScopeError, match="another scope"):
+            jax.eval_shape(lambda: jnp.ones(1, result_type(a, b)))
+        await step()
+        assert jax.eval_shape(lambda: jnp.ones(1, result_type(a, b))).dtype == known
+
+    take_turns((0, 1, 0, 1), [wait_in_scope, ask])
 
 
 class Forever:
