@@ -1,4 +1,5 @@
 import enum
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from optional_packages import import_or_skip
 from supremum.errors import OperandError, SupremumError, UnknownDtypeError
 from supremum.formats import FORMATS
 from supremum.operands import Operand, as_operand, parse_operand
@@ -106,3 +108,55 @@ def test_parse_operand_accepts_dtypes_and_numbers():
     for bad in ("int", "int9", "", "[]", "int*[]", "None"):
         with pytest.raises(UnknownDtypeError):
             parse_operand(bad)
+
+
+@pytest.mark.parametrize(
+    ("of_dtype", "printed", "name"),
+    [
+        # As measured with tensorflow_cpu 2.21.0 and paddlepaddle 3.3.1, which the tests do not install.
+        ("tensorflow.python.framework.dtypes.DType", "<dtype: 'bfloat16'>", "bfloat16"),
+        ("tensorflow.python.framework.dtypes.DType", "<dtype: 'string'>", None),
+        ("paddle.DataType", "paddle.float8_e4m3fn", "float8_e4m3fn"),
+        ("elsewhere.DType", "elsewhere.uint64", None),
+    ],
+)
+def test_dtypes_of_frameworks_are_recognised_by_their_names(of_dtype, printed, name):
+    module, _, kind = of_dtype.rpartition(".")
+    dtype = type(kind, (), {"__module__": module, "__str__": lambda self: printed})()
+    tensor = type("Tensor", (), {"dtype": dtype, "ndim": 1})()
+    # TensorFlow's variables have a shape with a rank and no ndim.
+    variable = type("Variable", (), {"dtype": dtype, "shape": type("Shape", (), {"rank": 2})()})()
+    if name is None:
+        for each in (dtype, tensor, variable):
+            with pytest.raises(OperandError):
+                as_operand(each)
+    else:
+        assert as_operand(dtype) == as_operand(name)
+        assert as_operand(tensor) == replace(as_operand(name), ndim=1)
+        assert as_operand(variable) == replace(as_operand(name), ndim=2)
+
+
+def test_arrays_and_dtypes_of_mlx_are_operands():
+    mx = import_or_skip("mlx.core")
+    arrays = [mx.array([1.0]), mx.array(1, mx.uint8), mx.zeros((2, 2), mx.bfloat16), mx.array([1j])]
+    assert [str(as_operand(array)) for array in arrays] == ["float32", "uint8[]", "bfloat16", "complex64"]
+    assert as_operand(mx.float16) == as_operand("float16")
+
+
+def test_tensors_and_dtypes_of_tinygrad_are_operands():
+    tinygrad = import_or_skip("tinygrad")
+    dtypes = tinygrad.dtypes
+    tensors = [tinygrad.Tensor([1], dtype=each) for each in (dtypes.int8, dtypes.half, dtypes.fp8e5m2, dtypes.bfloat16)]
+    assert [as_operand(tensor).name for tensor in tensors] == ["int8", "float16", "float8_e5m2", "bfloat16"]
+    assert as_operand(dtypes.ulong) == as_operand("uint64")
+    assert [str(as_operand(tinygrad.Tensor(value))) for value in (1, 1.5)] == ["int32[] (weak)", "float32[] (weak)"]
+    with pytest.raises(OperandError):
+        as_operand(dtypes.void)
+
+
+def test_columns_of_pandas_that_pyarrow_stores_are_operands():
+    pandas = import_or_skip("pandas")
+    column = pandas.Series([1, None], dtype="int8[pyarrow]")
+    assert str(as_operand(column)) == str(as_operand(column.dtype)) == "int8 (nullable)"
+    with pytest.raises(OperandError):
+        as_operand(pandas.Series(["a"], dtype="string[pyarrow]"))

@@ -43,6 +43,8 @@ def nullable_format(value: object) -> Format | None:
     dtype = getattr(value, _ATTRIBUTES[library], value)
     if _library(dtype) != library:
         return None  # a column of pandas with a dtype of NumPy
+    if hasattr(dtype, "pyarrow_dtype"):  # pandas' dtype of columns that PyArrow stores
+        return nullable_format(dtype.pyarrow_dtype)
     # All dtypes of PyArrow have one class; in the other libraries, each has its own.
     name = str(dtype) if library == "pyarrow" else _class_of(dtype).__name__.removesuffix("Dtype").lower()
     found = _OTHER_NAMES.get(name, name)

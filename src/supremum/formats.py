@@ -365,6 +365,16 @@ _KIND_NAMES = {"int", "float", "complex"}
 _WORDS = ("uint", "int", "float", "complex")
 _BY_ANY_NAME: dict[str, Format] = {row.short_name: row for row in FORMATS} | _BY_NAME
 _OF_COLUMNS: dict[str, Format] = {name: row for row in COLUMN_FORMATS for name in (row.name, row.short_name)}
+# The frameworks whose dtypes are known by their names. None of them is imported.
+_FRAMEWORKS = {"torch", "tensorflow", "paddle", "mlx", "tinygrad"}
+_TINYGRAD_NAMES = {
+    "char": "int8", "short": "int16", "int": "int32", "long": "int64",
+    "uchar": "uint8", "ushort": "uint16", "uint": "uint32", "ulong": "uint64",
+    "half": "float16", "float": "float32", "double": "float64",
+    "fp8e4m3": "float8_e4m3fn", "fp8e4m3fnuz": "float8_e4m3fnuz",
+    "fp8e5m2": "float8_e5m2", "fp8e5m2fnuz": "float8_e5m2fnuz",
+    "weakint": "int32", "weakfloat": "float32",
+}  # fmt: skip
 _BYTES_IN_NUMPY = "[ui][1248]|f(2|4|8|16)|c(8|16|32)"
 # NumPy's codes: a letter, or after a byte order a letter and the size in bytes.
 _NUMPY_CODE = r"[<>=|]?[?bBhHiIlLqQefdFD]|[<>=|](b1|[iu][1248]|f[248]|c8|c16)"
@@ -406,8 +416,9 @@ def as_format(dtype: Any, *, columns: bool = False) -> Format:
 
     Args:
         dtype: a `Format`, a name such as `"bfloat16"`, a short name such as `"bf16"`, an `np.dtype`, a scalar type
-            (`np.float32`, `ml_dtypes.bfloat16`, `jnp.float32`) or a `torch.dtype`. The number in a short name counts
-            bits: `"i8"` is int8. NumPy's codes, which count bytes, need a byte order: `"<i8"` is int64.
+            (`np.float32`, `ml_dtypes.bfloat16`, `jnp.float32`), or a dtype of PyTorch, TensorFlow, Paddle, MLX or
+            tinygrad. The number in a short name counts bits: `"i8"` is int8. NumPy's codes, which count bytes, need a
+            byte order: `"<i8"` is int64.
         columns: whether to know the names of formats that only columns of data frames have, such as int128.
 
     Returns:
@@ -499,8 +510,9 @@ def _format_of_object(thing: Any) -> Format | None:
     if issubclass(kind, type) and issubclass(scalar := cast("type[object]", thing), np.generic):
         # An abstract type, such as np.floating, has no format; np.dtype makes it float64 before NumPy 2.3.
         return next((_BY_SCALAR_TYPE[base] for base in scalar.__mro__ if base in _BY_SCALAR_TYPE), None)
-    if kind.__module__ == "torch":
-        return _BY_NAME.get(str(thing).removeprefix("torch."))
+    if kind.__module__.partition(".")[0] in _FRAMEWORKS and kind.__name__.lower() in ("dtype", "datatype"):
+        name = re.findall(r"\w+", str(thing))[-1]  # torch.int8, mlx.core.int8, <dtype: 'int8'> or dtypes.char
+        return _BY_NAME.get(_TINYGRAD_NAMES.get(name, name))
     if not issubclass(kind, type):
         return None
     inner: Any = getattr(thing, "dtype", None)  # JAX's scalar types are classes with a dtype

@@ -165,9 +165,10 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     """Convert anything that can be promoted to an operand.
 
     Args:
-        value: an array (NumPy, JAX, PyTorch, or anything with `dtype` and `ndim`), a column of pandas, Polars or
-            PyArrow, `pd.NA`, a dtype or the name of one (`"Int8"` is pandas' name of a nullable dtype), a Python
-            scalar, one of the types `int`, `float`, `complex` (or their names `"int*"`, ...), or an operand.
+        value: an array (NumPy, JAX, PyTorch, TensorFlow, Paddle, MLX, tinygrad, or anything with `dtype` and `ndim`),
+            a column of pandas, Polars or PyArrow, `pd.NA`, a dtype of one of these libraries or the name of one
+            (`"Int8"` is pandas' name of a nullable dtype), a Python scalar, one of the types `int`, `float`, `complex`
+            (or their names `"int*"`, ...), or an operand.
         position: the index of the argument, counted from 0, for error messages.
 
     Raises:
@@ -207,7 +208,7 @@ def _operand_of_name(name: str, which: str) -> Operand:
 
 def _operand_of_object(value: Any, which: str) -> Operand:
     """The operand of an array, a column or a dtype; `which` is the argument that it is, for errors."""
-    dtype, ndim = (None, None) if isinstance(value, type) else map(_attribute, (value, value), ("dtype", "ndim"))
+    dtype, ndim = (None, None) if isinstance(value, type) else (_attribute(value, "dtype"), _ndim(value))
     if not isinstance(cast("object", dtype), np.dtype):
         nullable = _nullable_operand(value, ndim)
         if nullable is not None:
@@ -219,7 +220,7 @@ def _operand_of_object(value: Any, which: str) -> Operand:
     except UnknownDtypeError as error:
         raise OperandError(_not_an_operand(value, dtype, which)) from error
     # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
-    weak = bool(_attribute(value, "weak_type")) and target.category in _WEAK_NAME_OF_CATEGORY
+    weak = _is_weak(value, dtype) and target.category in _WEAK_NAME_OF_CATEGORY
     held = _item(value) if ndim == 0 and target.is_builtin else None
     return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held, library=library_of(value))
 
@@ -258,6 +259,18 @@ def _item(value: object) -> Scalar | None:
     unwrap = _attribute(value, "unwrap")
     value = unwrap() if callable(unwrap) else value
     return cast("Any", value).item() if isinstance(value, (np.ndarray, np.generic)) else None
+
+
+def _is_weak(value: object, dtype: object) -> bool:
+    """Whether JAX or tinygrad marks an array as weak."""
+    is_of_tinygrad = not isinstance(dtype, np.dtype) and str(dtype).startswith("dtypes.weak")
+    return is_of_tinygrad or bool(_attribute(value, "weak_type"))
+
+
+def _ndim(value: object) -> object:
+    """The number of dimensions; None if it is unknown. TensorFlow's variables have only a shape."""
+    ndim = _attribute(value, "ndim")
+    return _attribute(_attribute(value, "shape"), "rank") if ndim is None else ndim
 
 
 def _attribute(value: object, name: str) -> Any:
