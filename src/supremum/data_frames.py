@@ -43,8 +43,9 @@ def nullable_format(value: object) -> Format | None:
     dtype = getattr(value, _ATTRIBUTES[library], value)
     if _library(dtype) != library:
         return None  # a column of pandas with a dtype of NumPy
-    if hasattr(dtype, "pyarrow_dtype"):  # pandas' dtype of columns that PyArrow stores
-        return nullable_format(dtype.pyarrow_dtype)
+    stored = getattr(dtype, "pyarrow_dtype", None)  # pandas' dtype of columns that PyArrow stores has it
+    if stored is not None:
+        return nullable_format(stored)
     # All dtypes of PyArrow have one class; in the other libraries, each has its own.
     name = str(dtype) if library == "pyarrow" else _class_of(dtype).__name__.removesuffix("Dtype").lower()
     found = _OTHER_NAMES.get(name, name)
@@ -75,7 +76,7 @@ def fix_of_missing_values(data: Any, target: Format | None, name: str = "a") -> 
     if not library:
         return ""
     for column in _columns_of(data):
-        own = nullable_format(column) or nullable_format(getattr(_dtype_of(column), "pyarrow_dtype", None))
+        own = nullable_format(column)
         row = target or own
         if (row is None or not row.is_inexact) and _has_missing_values(column):
             fills = hasattr(data, "fillna") or hasattr(data, "fill_null")  # PyArrow's tables have no such method

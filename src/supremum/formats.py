@@ -510,8 +510,9 @@ def _format_of_object(thing: Any) -> Format | None:
     if issubclass(kind, type) and issubclass(scalar := cast("type[object]", thing), np.generic):
         # An abstract type, such as np.floating, has no format; np.dtype makes it float64 before NumPy 2.3.
         return next((_BY_SCALAR_TYPE[base] for base in scalar.__mro__ if base in _BY_SCALAR_TYPE), None)
-    if kind.__module__.partition(".")[0] in _FRAMEWORKS and kind.__name__.lower() in ("dtype", "datatype"):
-        name = re.findall(r"\w+", str(thing))[-1]  # torch.int8, mlx.core.int8, <dtype: 'int8'> or dtypes.char
+    package = str(kind.__module__).partition(".")[0]  # a class may have anything as its `__module__`
+    if package in _FRAMEWORKS and kind.__name__.lower() in ("dtype", "datatype"):
+        name: str = re.findall(r"\w+", str(thing))[-1]  # torch.int8, mlx.core.int8, <dtype: 'int8'> or dtypes.char
         return _BY_NAME.get(_TINYGRAD_NAMES.get(name, name))
     if not issubclass(kind, type):
         return None
