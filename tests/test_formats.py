@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+from fractions import Fraction
 
 import jax
 import ml_dtypes
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from supremum.errors import ArgumentError, UnknownDtypeError
-from supremum.formats import FORMATS, Kind, Nan, argument_dtype, as_format, format_names, is_available
+from supremum.formats import FORMATS, Format, Kind, Nan, argument_dtype, as_format, format_names, is_available
 
 FLOATS = [row for row in FORMATS if row.kind is Kind.FLOAT]
 INTEGERS = [row for row in FORMATS if row.category == "integer"]
@@ -186,3 +187,16 @@ def test_unknown_format_names_raise(name):
 def test_values_that_are_not_formats_raise(thing):
     with pytest.raises(UnknownDtypeError):
         as_format(thing)
+
+
+def test_limits_of_a_format_wider_than_float64_are_exact():
+    quad = Format("float128", Kind.FLOAT, 128, exponent=15, mantissa=112, nan=Nan.IEEE, inf=True)
+    assert quad.max == -quad.min == 2**16384 - 2 ** (16383 - 112)
+    assert quad.eps == 2.0**-112
+    assert quad.smallest_normal == Fraction(1, 2**16382)
+    assert quad.smallest_subnormal == Fraction(1, 2 ** (16382 + 112))
+    double = as_format("float64")
+    assert quad.holds(double)
+    assert not double.covers(quad)
+    limits = (double.max, double.min, double.eps, double.smallest_normal, double.smallest_subnormal)
+    assert {type(each) for each in limits} == {float}

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import enum
 import re
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, cast
 
@@ -212,7 +214,7 @@ class Format:
         # In units of the last place; the all-ones pattern is not available if it means NaN.
         top_is_nan = self.nan is Nan.ALL_ONES and self.mantissa > 0
         significand = 2 ** (self.mantissa + 1) - 1 - top_is_nan
-        return significand * 2.0 ** (self.max_exponent - self.mantissa)
+        return _number(significand, self.max_exponent - self.mantissa)
 
     @property
     @cache  # noqa: B019
@@ -225,17 +227,17 @@ class Format:
     @property
     def eps(self) -> float:
         """Gap between 1 and the next larger number of a floating format."""
-        return 2.0**-self.mantissa
+        return _number(1, -self.mantissa)
 
     @property
     def smallest_normal(self) -> float:
         """Smallest positive number with full precision."""
-        return 2.0**self.min_exponent
+        return _number(1, self.min_exponent)
 
     @property
     def smallest_subnormal(self) -> float:
         """Smallest positive number; below half of it everything flushes to zero."""
-        return 2.0 ** (self.min_exponent - (self.mantissa if self.zero else 0))
+        return _number(1, self.min_exponent - (self.mantissa if self.zero else 0))
 
     @cache  # noqa: B019
     def holds(self, other: Format) -> bool:
@@ -278,6 +280,16 @@ class Format:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _number(significand: int, exponent: int) -> float:
+    """Return `significand * 2**exponent`: a float, or an exact int or fraction where float64 does not hold it."""
+    exact = significand * Fraction(2) ** exponent
+    if exact.denominator == 1 and exact > sys.float_info.max:
+        return int(exact)
+    rounded = float(exact)
+    # Fractions compute and compare like floats, so that only their type differs.
+    return rounded if rounded == exact else cast("float", exact)
 
 
 def _integer(name: str, kind: Kind, bits: int) -> Format:
