@@ -58,7 +58,8 @@ def rule_page(name: str) -> str:
     ]
     parts += ["## Python numbers that do not fit", _NUMBERS, sums_table([name])]
     parts += ["## Order", lattice_figure(name)]
-    parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
+    if name in SURPRISES:
+        parts += ["## Surprises", *(_surprise(name, each) for each in SURPRISES[name])]
     parts += ["## Operations", *_operations(name)]
     parts += ["## Reductions", *reductions_section(name)]
     parts += ["## Departures", departures_section(name)]

@@ -31,7 +31,6 @@ WORK = {
     "attribute": ["program.py"],
     "nans": ["program.py"],
     "profile": ["program.py"],
-    "rules": [],
     "table": ["--types", "int8"],
 }
 
@@ -56,7 +55,7 @@ def asked(command, parameter, junk):
     """The command line with junk for the parameter."""
     name = parameter.opts[0]
     # The last value of an option counts.
-    return [command, junk] if not name.startswith("-") else [command, *WORK[command], name, junk]
+    return [command, junk] if not name.startswith("-") else [command, *WORK.get(command, []), name, junk]
 
 
 CASES = [
@@ -76,8 +75,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_command_is_covered():
-    assert WORK.keys() == COMMANDS.keys()
+def test_every_command_with_required_arguments_is_given_some():
+    required = {name for name, command in COMMANDS.items() if any(each.required for each in command.params)}
+    assert required <= WORK.keys() <= COMMANDS.keys()
 
 
 @pytest.mark.one_in(8)
@@ -111,7 +111,7 @@ OUTPUTS.remove("explore")  # which would work for a minute, and writes as the ot
 @pytest.mark.parametrize("command", OUTPUTS)
 def test_outputs_are_written_where_the_user_says(folder, command):
     def put(path):
-        result = CliRunner().invoke(app, [command, *WORK[command], "-o", str(path)])
+        result = CliRunner().invoke(app, [command, *WORK.get(command, []), "-o", str(path)])
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout_bytes
 
