@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nn import arrays
-from nn.arrays import built
+from nn.arrays import built, call
 from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
@@ -18,14 +18,6 @@ either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "ji
 
 def data(shape, dtype="float32", seed=0):
     return arrays.data(*shape, dtype=dtype, seed=seed)
-
-
-def call(layer, x, jitted, **kwargs):
-    def run(variables, x):
-        return nn.functional_call(layer, variables, x, **kwargs)
-
-    trainable, other = nn.split_variables(layer)
-    return (jax.jit(run) if jitted else run)(trainable | other, x)
 
 
 @pytest.mark.parametrize("named", [

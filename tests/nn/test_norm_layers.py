@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nn import arrays
-from nn.arrays import built
+from nn.arrays import built, call
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
@@ -27,15 +27,6 @@ SHAPE = (3, 5, 4)
 
 def data(shape=SHAPE, **options):
     return arrays.data(*shape, **options)
-
-
-def call(layer, x, jitted=True, **kwargs):
-    trainable, other = nn.split_variables(layer)
-
-    def run(variables, x):
-        return nn.functional_call(layer, variables, x, **kwargs)
-
-    return (jax.jit(run) if jitted else run)(trainable | other, x)
 
 
 @pytest.mark.one_in(11)

@@ -393,7 +393,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         target = self.compute_dtype if dtype is None else argument_dtype(dtype)
         try:
             return make(dtype=target)
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             raise ArgumentError(f"{shown(self)} cannot make the array: {error}") from error
 
     def add_loss(self, value: Any) -> None:
