@@ -68,21 +68,15 @@ def affine(form, **options):
 
 NORMS = {
     "layer_norm": (affine(ours.layer_norm), flax(linen.LayerNorm), PARAMS),
-    "layer_norm over two axes": (
-        lambda p, x, dtype: ours.layer_norm(x, axes=(1, 2), epsilon=EPSILON, dtype=dtype),
-        flax(lambda **o: linen.LayerNorm(reduction_axes=(1, 2), use_bias=False, use_scale=False, **o)),
-        {},
-    ),
-    "rms_norm": (
-        lambda p, x, dtype: ours.rms_norm(x, p["scale"], epsilon=EPSILON, dtype=dtype),
-        flax(linen.RMSNorm),
-        {"scale": (4,)},
-    ),
+    "layer_norm over two axes": (lambda p, x, dtype: ours.layer_norm(x, axes=(1, 2), epsilon=EPSILON, dtype=dtype),
+     flax(lambda **o: linen.LayerNorm(reduction_axes=(1, 2), use_bias=False, use_scale=False, **o)), {}),
+    "rms_norm": (lambda p, x, dtype: ours.rms_norm(x, p["scale"], epsilon=EPSILON, dtype=dtype), flax(linen.RMSNorm),
+     {"scale": (4,)}),
     "group_norm": (affine(ours.group_norm, groups=2), flax(lambda **o: linen.GroupNorm(num_groups=2, **o)), PARAMS),
     "instance_norm": (affine(ours.instance_norm), flax(linen.InstanceNorm), PARAMS),
     "batch_norm in training": (batch_norm_in_training, flax_in_training, PARAMS),
     "batch_norm outside training": (batch_norm_outside_training, flax_outside_training, PARAMS),
-}
+}  # fmt: skip
 every_norm = pytest.mark.parametrize("name", NORMS)
 
 

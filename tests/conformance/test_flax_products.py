@@ -55,18 +55,10 @@ EQUATION = "abc,bcd->abd"
 # Few shapes, so that the compiled operations are shared.
 PAIRS = {
     "dense": (with_parameters(dense), of_flax(linen.Dense, features=2), (2, 2), parameters((2, 2), (2,))),
-    "dense_general": (
-        with_parameters(dense_general, axes=-1, batch_axes=0),
-        of_flax(linen.DenseGeneral, features=2, axis=-1, batch_dims=(0,)),
-        (1, 2, 2),
-        parameters((1, 2, 2), (1, 2)),
-    ),
-    "einsum": (
-        with_parameters(einsum, EQUATION),
-        of_flax(linen.Einsum, shape=(2, 2, 2), einsum_str=EQUATION),
-        (1, 2, 2),
-        parameters((2, 2, 2), (2, 2)),
-    ),
+    "dense_general": (with_parameters(dense_general, axes=-1, batch_axes=0),
+     of_flax(linen.DenseGeneral, features=2, axis=-1, batch_dims=(0,)), (1, 2, 2), parameters((1, 2, 2), (1, 2))),
+    "einsum": (with_parameters(einsum, EQUATION), of_flax(linen.Einsum, shape=(2, 2, 2), einsum_str=EQUATION),
+     (1, 2, 2), parameters((2, 2, 2), (2, 2))),
     "conv": (
         with_parameters(conv, strides=2, groups=2, padding=((0, 3),), input_dilation=2, kernel_dilation=2),
         of_flax(
@@ -76,18 +68,12 @@ PAIRS = {
         (1, 2, 2),
         parameters((2, 1, 2), (2,)),
     ),
-    "conv_transpose": (
-        with_parameters(conv_transpose, strides=2, padding=0),
-        of_flax(linen.ConvTranspose, features=2, kernel_size=(2,), strides=(2,), padding=0),
-        (1, 2, 2),
-        parameters((2, 2, 2), (2,)),
-    ),
-    "embedding": (
-        lambda table, _, dtype: embedding(INDICES, table, dtype=dtype),
-        lambda table, _, dtype: linen.Embed(2, 2, dtype=dtype).apply({"params": {"embedding": table}}, INDICES),
-        (),
-        (2, 2),
-    ),
+    "conv_transpose": (with_parameters(conv_transpose, strides=2, padding=0),
+     of_flax(linen.ConvTranspose, features=2, kernel_size=(2,), strides=(2,), padding=0), (1, 2, 2),
+     parameters((2, 2, 2), (2,))),
+    "embedding": (lambda table, _, dtype: embedding(INDICES, table, dtype=dtype),
+     lambda table, _, dtype: linen.Embed(2, 2, dtype=dtype).apply({"params": {"embedding": table}}, INDICES), (),
+     (2, 2)),
     "attend": (
         lambda table, x, dtype: attend(x, table, dtype=dtype),
         lambda table, x, dtype: linen.Embed(2, 2, dtype=dtype).apply(
@@ -144,28 +130,16 @@ def test_products_keep_imaginary_parts_that_flax_truncates(name):
 
 LAYERS = {
     "dense": (lambda **kw: Dense(2, **kw), lambda **kw: linen.Dense(2, **kw), (2, 3)),
-    "dense_general": (
-        lambda **kw: DenseGeneral((2, 2), axis=(1, 2), **kw),
-        lambda **kw: linen.DenseGeneral((2, 2), axis=(1, 2), **kw),
-        (2, 2, 3),
-    ),
-    "einsum": (
-        lambda **kw: Einsum(EQUATION, (2, 3, 2), bias_shape=(2, 2), **kw),
-        lambda **kw: linen.Einsum((2, 3, 2), EQUATION, **kw),
-        (1, 2, 3),
-    ),
-    "conv": (
-        lambda **kw: Conv(4, (2,), strides=2, groups=2, **kw),
-        lambda **kw: linen.Conv(4, (2,), strides=2, feature_group_count=2, **kw),
-        (1, 4, 2),
-    ),
-    "conv_transpose": (
-        lambda **kw: ConvTranspose(2, (3,), strides=2, **kw),
-        lambda **kw: linen.ConvTranspose(2, (3,), strides=(2,), **kw),
-        (1, 2, 2),
-    ),
+    "dense_general": (lambda **kw: DenseGeneral((2, 2), axis=(1, 2), **kw),
+     lambda **kw: linen.DenseGeneral((2, 2), axis=(1, 2), **kw), (2, 2, 3)),
+    "einsum": (lambda **kw: Einsum(EQUATION, (2, 3, 2), bias_shape=(2, 2), **kw),
+     lambda **kw: linen.Einsum((2, 3, 2), EQUATION, **kw), (1, 2, 3)),
+    "conv": (lambda **kw: Conv(4, (2,), strides=2, groups=2, **kw),
+     lambda **kw: linen.Conv(4, (2,), strides=2, feature_group_count=2, **kw), (1, 4, 2)),
+    "conv_transpose": (lambda **kw: ConvTranspose(2, (3,), strides=2, **kw),
+     lambda **kw: linen.ConvTranspose(2, (3,), strides=(2,), **kw), (1, 2, 2)),
     "embedding": (lambda **kw: Embedding(3, 2, **kw), lambda **kw: linen.Embed(3, 2, **kw), None),
-}
+}  # fmt: skip
 # The dtypes of inputs and of parameters, and the requested dtype; the functional tests cover complex parameters.
 OF_LAYERS = [("bfloat16", "float32", None), ("complex64", "bfloat16", None), ("float16", "float32", "bfloat16")]
 

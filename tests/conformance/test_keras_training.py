@@ -273,11 +273,9 @@ OPTIMIZERS = {
     "accumulation with momentum": ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "gradient_accumulation_steps": 2}),
     "accumulation, clipped": ("SGD", {"learning_rate": 0.1, "gradient_accumulation_steps": 3, "clipnorm": 0.1}),
     "average": ("SGD", {"learning_rate": 0.1, "use_ema": True, "ema_momentum": 0.7}),
-    "average, overwriting": (
-        "SGD",
-        {"learning_rate": 0.1, "use_ema": True, "ema_momentum": 0.7, "ema_overwrite_frequency": 2},
-    ),
-}
+    "average, overwriting": ("SGD",
+     {"learning_rate": 0.1, "use_ema": True, "ema_momentum": 0.7, "ema_overwrite_frequency": 2}),
+}  # fmt: skip
 
 
 @for_each("name", OPTIMIZERS)

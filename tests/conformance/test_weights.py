@@ -94,112 +94,67 @@ LSTM, LSTM_BOTH = recurrent("LSTM", "LSTM", "LSTM")
 GRU, GRU_BOTH = recurrent("GRU", "GRU", "GRU")
 
 CASES = {
-    "dense": Case(
-        lambda: nn.Dense(4),
-        (2, 3),
-        {
-            "flax": Theirs(lambda linen: linen.Dense(4)),
-            "nnx": Theirs(lambda nnx: nnx.Linear(3, 4, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.Dense(4)),
-            "torch": Theirs(lambda torch: torch.nn.Linear(3, 4)),
-        },
-    ),
-    "dense without bias": Case(
-        lambda: nn.Dense(4, use_bias=False),
-        (2, 3),
-        {
-            "flax": Theirs(lambda linen: linen.Dense(4, use_bias=False)),
-            "keras": Theirs(lambda keras: keras.layers.Dense(4, use_bias=False)),
-            "torch": Theirs(lambda torch: torch.nn.Linear(3, 4, bias=False)),
-        },
-    ),
-    "general": Case(
-        lambda: nn.DenseGeneral((2, 4), axis=(-2, -1)),
-        (5, 3, 6),
-        {
-            "flax": Theirs(lambda linen: linen.DenseGeneral((2, 4), axis=(-2, -1))),
-            "nnx": Theirs(lambda nnx: nnx.LinearGeneral((3, 6), (2, 4), axis=(-2, -1), rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.EinsumDense("abc,bcde->ade", (2, 4), bias_axes="de")),
-            "torch": Theirs(lambda torch: torch.nn.Linear(18, 8), lambda m, x: m(x.reshape(5, 18)).reshape(5, 2, 4)),
-        },
-    ),
-    "general with a batch axis": Case(
-        lambda: nn.DenseGeneral(4, batch_axis=0),
-        (2, 5, 3),
-        {
-            "flax": Theirs(lambda linen: linen.DenseGeneral(4, batch_dims=(0,))),
-            "nnx": Theirs(lambda nnx: nnx.LinearGeneral(3, 4, batch_axis={0: 2}, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.EinsumDense("abc,acd->abd", (5, 4), bias_axes="ad")),
-        },
-    ),
-    "einsum": Case(
-        lambda: nn.Einsum("bti,hio->bhto", (2, 3, 4), bias_shape=(2, 4)),
-        (2, 5, 3),
-        {
-            "keras": Theirs(lambda keras: keras.layers.EinsumDense("bti,hio->bhto", (2, 5, 4), bias_axes="ho")),
-            "flax": Theirs(lambda linen: linen.Einsum((2, 3, 4), "bti,hio->bhto")),
-            "nnx": Theirs(lambda nnx: nnx.Einsum("bti,hio->bhto", (2, 3, 4), (2, 4), rngs=rngs())),
-        },
-    ),
-    "conv 1d": Case(
-        lambda: nn.Conv(4, (3,), padding="VALID", strides=2),
-        (2, 9, 3),
-        {
-            "flax": Theirs(lambda linen: linen.Conv(4, (3,), padding="VALID", strides=2)),
-            "nnx": Theirs(lambda nnx: nnx.Conv(3, 4, (3,), padding="VALID", strides=2, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.Conv1D(4, 3, strides=2)),
-            "torch": Theirs(lambda torch: torch.nn.Conv1d(3, 4, 3, stride=2)),
-        },
-        channels=True,
-    ),
-    "conv 2d in groups": Case(
-        lambda: nn.Conv(6, (3, 2), padding="VALID", groups=2, kernel_dilation=2),
-        (2, 9, 8, 4),
-        {
-            "flax": Theirs(
-                lambda linen: linen.Conv(6, (3, 2), padding="VALID", feature_group_count=2, kernel_dilation=2)
-            ),
-            "nnx": Theirs(
-                lambda nnx: nnx.Conv(
-                    4, 6, (3, 2), padding="VALID", feature_group_count=2, kernel_dilation=2, rngs=rngs()
-                )
-            ),
-            "keras": Theirs(lambda keras: keras.layers.Conv2D(6, (3, 2), groups=2, dilation_rate=2)),
-            "torch": Theirs(lambda torch: torch.nn.Conv2d(4, 6, (3, 2), groups=2, dilation=2)),
-        },
-        channels=True,
-    ),
-    "conv 3d": Case(
-        lambda: nn.Conv(4, (2, 3, 2), padding="VALID"),
-        (1, 4, 5, 4, 3),
-        {
-            "flax": Theirs(lambda linen: linen.Conv(4, (2, 3, 2), padding="VALID")),
-            "keras": Theirs(lambda keras: keras.layers.Conv3D(4, (2, 3, 2))),
-            "torch": Theirs(lambda torch: torch.nn.Conv3d(3, 4, (2, 3, 2))),
-        },
-        channels=True,
-    ),
-    "transposed conv 1d": Case(
-        lambda: nn.ConvTranspose(4, (3,), padding="VALID", strides=2),
-        (2, 5, 3),
-        {
-            "flax": Theirs(lambda linen: linen.ConvTranspose(4, (3,), padding="VALID", strides=(2,))),
-            "nnx": Theirs(lambda nnx: nnx.ConvTranspose(3, 4, (3,), padding="VALID", strides=(2,), rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.Conv1DTranspose(4, 3, strides=2)),
-            "torch": Theirs(lambda torch: torch.nn.ConvTranspose1d(3, 4, 3, stride=2)),
-        },
-        channels=True,
-    ),
-    "transposed conv 2d": Case(
-        lambda: nn.ConvTranspose(4, (3, 2), padding="VALID", strides=2),
-        (2, 5, 4, 3),
-        {
-            "flax": Theirs(lambda linen: linen.ConvTranspose(4, (3, 2), padding="VALID", strides=(2, 2))),
-            "keras": Theirs(lambda keras: keras.layers.Conv2DTranspose(4, (3, 2), strides=2)),
-            "torch": Theirs(lambda torch: torch.nn.ConvTranspose2d(3, 4, (3, 2), stride=2)),
-        },
-        channels=True,
-    ),
+    "dense": Case(lambda: nn.Dense(4), (2, 3), {
+        "flax": Theirs(lambda linen: linen.Dense(4)),
+        "nnx": Theirs(lambda nnx: nnx.Linear(3, 4, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.Dense(4)),
+        "torch": Theirs(lambda torch: torch.nn.Linear(3, 4)),
+    }),
+    "dense without bias": Case(lambda: nn.Dense(4, use_bias=False), (2, 3), {
+        "flax": Theirs(lambda linen: linen.Dense(4, use_bias=False)),
+        "keras": Theirs(lambda keras: keras.layers.Dense(4, use_bias=False)),
+        "torch": Theirs(lambda torch: torch.nn.Linear(3, 4, bias=False)),
+    }),
+    "general": Case(lambda: nn.DenseGeneral((2, 4), axis=(-2, -1)), (5, 3, 6), {
+        "flax": Theirs(lambda linen: linen.DenseGeneral((2, 4), axis=(-2, -1))),
+        "nnx": Theirs(lambda nnx: nnx.LinearGeneral((3, 6), (2, 4), axis=(-2, -1), rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.EinsumDense("abc,bcde->ade", (2, 4), bias_axes="de")),
+        "torch": Theirs(lambda torch: torch.nn.Linear(18, 8), lambda m, x: m(x.reshape(5, 18)).reshape(5, 2, 4)),
+    }),
+    "general with a batch axis": Case(lambda: nn.DenseGeneral(4, batch_axis=0), (2, 5, 3), {
+        "flax": Theirs(lambda linen: linen.DenseGeneral(4, batch_dims=(0,))),
+        "nnx": Theirs(lambda nnx: nnx.LinearGeneral(3, 4, batch_axis={0: 2}, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.EinsumDense("abc,acd->abd", (5, 4), bias_axes="ad")),
+    }),
+    "einsum": Case(lambda: nn.Einsum("bti,hio->bhto", (2, 3, 4), bias_shape=(2, 4)), (2, 5, 3), {
+        "keras": Theirs(lambda keras: keras.layers.EinsumDense("bti,hio->bhto", (2, 5, 4), bias_axes="ho")),
+        "flax": Theirs(lambda linen: linen.Einsum((2, 3, 4), "bti,hio->bhto")),
+        "nnx": Theirs(lambda nnx: nnx.Einsum("bti,hio->bhto", (2, 3, 4), (2, 4), rngs=rngs())),
+    }),
+    "conv 1d": Case(lambda: nn.Conv(4, (3,), padding="VALID", strides=2), (2, 9, 3), {
+        "flax": Theirs(lambda linen: linen.Conv(4, (3,), padding="VALID", strides=2)),
+        "nnx": Theirs(lambda nnx: nnx.Conv(3, 4, (3,), padding="VALID", strides=2, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.Conv1D(4, 3, strides=2)),
+        "torch": Theirs(lambda torch: torch.nn.Conv1d(3, 4, 3, stride=2)),
+    }, channels=True),
+    "conv 2d in groups": Case(lambda: nn.Conv(6, (3, 2), padding="VALID", groups=2, kernel_dilation=2), (2, 9, 8, 4), {
+        "flax": Theirs(
+            lambda linen: linen.Conv(6, (3, 2), padding="VALID", feature_group_count=2, kernel_dilation=2)
+        ),
+        "nnx": Theirs(
+            lambda nnx: nnx.Conv(
+                4, 6, (3, 2), padding="VALID", feature_group_count=2, kernel_dilation=2, rngs=rngs()
+            )
+        ),
+        "keras": Theirs(lambda keras: keras.layers.Conv2D(6, (3, 2), groups=2, dilation_rate=2)),
+        "torch": Theirs(lambda torch: torch.nn.Conv2d(4, 6, (3, 2), groups=2, dilation=2)),
+    }, channels=True),
+    "conv 3d": Case(lambda: nn.Conv(4, (2, 3, 2), padding="VALID"), (1, 4, 5, 4, 3), {
+        "flax": Theirs(lambda linen: linen.Conv(4, (2, 3, 2), padding="VALID")),
+        "keras": Theirs(lambda keras: keras.layers.Conv3D(4, (2, 3, 2))),
+        "torch": Theirs(lambda torch: torch.nn.Conv3d(3, 4, (2, 3, 2))),
+    }, channels=True),
+    "transposed conv 1d": Case(lambda: nn.ConvTranspose(4, (3,), padding="VALID", strides=2), (2, 5, 3), {
+        "flax": Theirs(lambda linen: linen.ConvTranspose(4, (3,), padding="VALID", strides=(2,))),
+        "nnx": Theirs(lambda nnx: nnx.ConvTranspose(3, 4, (3,), padding="VALID", strides=(2,), rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.Conv1DTranspose(4, 3, strides=2)),
+        "torch": Theirs(lambda torch: torch.nn.ConvTranspose1d(3, 4, 3, stride=2)),
+    }, channels=True),
+    "transposed conv 2d": Case(lambda: nn.ConvTranspose(4, (3, 2), padding="VALID", strides=2), (2, 5, 4, 3), {
+        "flax": Theirs(lambda linen: linen.ConvTranspose(4, (3, 2), padding="VALID", strides=(2, 2))),
+        "keras": Theirs(lambda keras: keras.layers.Conv2DTranspose(4, (3, 2), strides=2)),
+        "torch": Theirs(lambda torch: torch.nn.ConvTranspose2d(3, 4, (3, 2), stride=2)),
+    }, channels=True),
     "gradient of a conv": Case(
         lambda: nn.ConvTranspose(4, (3, 2), padding="VALID", strides=2, transpose_kernel=True),
         (2, 5, 4, 3),
@@ -224,111 +179,71 @@ CASES = {
         {"torch": Theirs(lambda torch: torch.nn.ConvTranspose2d(4, 6, (3, 2), groups=2))},
         channels=True,
     ),
-    "embedding": Case(
-        lambda: nn.Embedding(7, 4),
-        (2, 3),
-        {
-            "flax": Theirs(lambda linen: linen.Embed(7, 4)),
-            "nnx": Theirs(lambda nnx: nnx.Embed(7, 4, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.Embedding(7, 4)),
-            "torch": Theirs(lambda torch: torch.nn.Embedding(7, 4)),
-        },
-        is_integer=True,
-    ),
-    "layer norm": Case(
-        lambda: nn.LayerNorm(axes=(-2, -1), epsilon=1e-3),
-        (2, 3, 6),
-        {
-            "flax": Theirs(
-                lambda linen: linen.LayerNorm(
-                    1e-3, reduction_axes=(-2, -1), feature_axes=(-2, -1), use_fast_variance=False
-                )
-            ),
-            "keras": Theirs(lambda keras: keras.layers.LayerNormalization([-2, -1], 1e-3)),
-            "torch": Theirs(lambda torch: torch.nn.LayerNorm((3, 6), 1e-3)),
-        },
-    ),
+    "embedding": Case(lambda: nn.Embedding(7, 4), (2, 3), {
+        "flax": Theirs(lambda linen: linen.Embed(7, 4)),
+        "nnx": Theirs(lambda nnx: nnx.Embed(7, 4, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.Embedding(7, 4)),
+        "torch": Theirs(lambda torch: torch.nn.Embedding(7, 4)),
+    }, is_integer=True),
+    "layer norm": Case(lambda: nn.LayerNorm(axes=(-2, -1), epsilon=1e-3), (2, 3, 6), {
+        "flax": Theirs(
+            lambda linen: linen.LayerNorm(
+                1e-3, reduction_axes=(-2, -1), feature_axes=(-2, -1), use_fast_variance=False
+            )
+        ),
+        "keras": Theirs(lambda keras: keras.layers.LayerNormalization([-2, -1], 1e-3)),
+        "torch": Theirs(lambda torch: torch.nn.LayerNorm((3, 6), 1e-3)),
+    }),
     "layer norm of the last axis": Case(
         lambda: nn.LayerNorm(epsilon=1e-3),
         (2, 3, 6),
         {"nnx": Theirs(lambda nnx: nnx.LayerNorm(6, epsilon=1e-3, use_fast_variance=False, rngs=rngs()))},
     ),
-    "rms norm": Case(
-        lambda: nn.RMSNorm(epsilon=1e-3),
-        (2, 3, 6),
-        {
-            "flax": Theirs(lambda linen: linen.RMSNorm(1e-3)),
-            "nnx": Theirs(lambda nnx: nnx.RMSNorm(6, epsilon=1e-3, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.RMSNormalization(epsilon=1e-3)),
-            "torch": Theirs(lambda torch: torch.nn.RMSNorm(6, 1e-3)),
-        },
-    ),
-    "group norm": Case(
-        lambda: nn.GroupNorm(2, epsilon=1e-3),
-        (2, 3, 5, 6),
-        {
-            "flax": Theirs(lambda linen: linen.GroupNorm(2, epsilon=1e-3, use_fast_variance=False)),
-            "nnx": Theirs(lambda nnx: nnx.GroupNorm(6, 2, epsilon=1e-3, use_fast_variance=False, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.GroupNormalization(2, epsilon=1e-3)),
-            "torch": Theirs(lambda torch: torch.nn.GroupNorm(2, 6, 1e-3)),
-        },
-        channels=True,
-    ),
-    "instance norm": Case(
-        lambda: nn.InstanceNorm(epsilon=1e-3),
-        (2, 3, 5, 6),
-        {
-            "flax": Theirs(lambda linen: linen.InstanceNorm(epsilon=1e-3, use_fast_variance=False)),
-            "nnx": Theirs(lambda nnx: nnx.InstanceNorm(6, epsilon=1e-3, use_fast_variance=False, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.GroupNormalization(-1, epsilon=1e-3)),
-            "torch": Theirs(lambda torch: torch.nn.InstanceNorm2d(6, 1e-3, affine=True)),
-        },
-        channels=True,
-    ),
-    "batch norm": Case(
-        lambda: nn.BatchNorm(epsilon=1e-3),
-        (2, 3, 5, 6),
-        {
-            "flax": Theirs(lambda linen: linen.BatchNorm(True, epsilon=1e-3)),
-            "nnx": Theirs(lambda nnx: nnx.BatchNorm(6, use_running_average=True, epsilon=1e-3, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.BatchNormalization(epsilon=1e-3)),
-            "torch": Theirs(lambda torch: torch.nn.BatchNorm2d(6, 1e-3)),
-        },
-        channels=True,
-    ),
+    "rms norm": Case(lambda: nn.RMSNorm(epsilon=1e-3), (2, 3, 6), {
+        "flax": Theirs(lambda linen: linen.RMSNorm(1e-3)),
+        "nnx": Theirs(lambda nnx: nnx.RMSNorm(6, epsilon=1e-3, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.RMSNormalization(epsilon=1e-3)),
+        "torch": Theirs(lambda torch: torch.nn.RMSNorm(6, 1e-3)),
+    }),
+    "group norm": Case(lambda: nn.GroupNorm(2, epsilon=1e-3), (2, 3, 5, 6), {
+        "flax": Theirs(lambda linen: linen.GroupNorm(2, epsilon=1e-3, use_fast_variance=False)),
+        "nnx": Theirs(lambda nnx: nnx.GroupNorm(6, 2, epsilon=1e-3, use_fast_variance=False, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.GroupNormalization(2, epsilon=1e-3)),
+        "torch": Theirs(lambda torch: torch.nn.GroupNorm(2, 6, 1e-3)),
+    }, channels=True),
+    "instance norm": Case(lambda: nn.InstanceNorm(epsilon=1e-3), (2, 3, 5, 6), {
+        "flax": Theirs(lambda linen: linen.InstanceNorm(epsilon=1e-3, use_fast_variance=False)),
+        "nnx": Theirs(lambda nnx: nnx.InstanceNorm(6, epsilon=1e-3, use_fast_variance=False, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.GroupNormalization(-1, epsilon=1e-3)),
+        "torch": Theirs(lambda torch: torch.nn.InstanceNorm2d(6, 1e-3, affine=True)),
+    }, channels=True),
+    "batch norm": Case(lambda: nn.BatchNorm(epsilon=1e-3), (2, 3, 5, 6), {
+        "flax": Theirs(lambda linen: linen.BatchNorm(True, epsilon=1e-3)),
+        "nnx": Theirs(lambda nnx: nnx.BatchNorm(6, use_running_average=True, epsilon=1e-3, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.BatchNormalization(epsilon=1e-3)),
+        "torch": Theirs(lambda torch: torch.nn.BatchNorm2d(6, 1e-3)),
+    }, channels=True),
     "simple rnn": SIMPLE,
     "bidirectional simple rnn": SIMPLE_BOTH,
     "lstm": LSTM,
     "bidirectional lstm": LSTM_BOTH,
     "gru": GRU,
     "bidirectional gru": GRU_BOTH,
-    "attention": Case(
-        lambda: nn.MultiHeadAttention(2),
-        (2, 5, 6),
-        {
-            "flax": Theirs(lambda linen: linen.MultiHeadDotProductAttention(2)),
-            "nnx": Theirs(lambda nnx: nnx.MultiHeadAttention(2, 6, decode=False, rngs=rngs())),
-            "keras": Theirs(lambda keras: keras.layers.MultiHeadAttention(2, 3), lambda layer, x: layer(x, x)),
-            "torch": Theirs(lambda torch: torch.nn.MultiheadAttention(6, 2, batch_first=True), attention_of_torch),
-        },
-    ),
-    "attention without bias": Case(
-        lambda: nn.MultiHeadAttention(2, use_bias=False),
-        (2, 5, 6),
-        {
-            "torch": Theirs(
-                lambda torch: torch.nn.MultiheadAttention(6, 2, bias=False, batch_first=True), attention_of_torch
-            ),
-        },
-    ),
-    "grouped attention": Case(
-        lambda: nn.MultiHeadAttention(4, 3, num_key_value_heads=2),
-        (2, 5, 6),
-        {
-            "keras": Theirs(lambda keras: keras.layers.GroupQueryAttention(3, 4, 2), lambda layer, x: layer(x, x)),
-        },
-    ),
-}
+    "attention": Case(lambda: nn.MultiHeadAttention(2), (2, 5, 6), {
+        "flax": Theirs(lambda linen: linen.MultiHeadDotProductAttention(2)),
+        "nnx": Theirs(lambda nnx: nnx.MultiHeadAttention(2, 6, decode=False, rngs=rngs())),
+        "keras": Theirs(lambda keras: keras.layers.MultiHeadAttention(2, 3), lambda layer, x: layer(x, x)),
+        "torch": Theirs(lambda torch: torch.nn.MultiheadAttention(6, 2, batch_first=True), attention_of_torch),
+    }),
+    "attention without bias": Case(lambda: nn.MultiHeadAttention(2, use_bias=False), (2, 5, 6), {
+        "torch": Theirs(
+            lambda torch: torch.nn.MultiheadAttention(6, 2, bias=False, batch_first=True), attention_of_torch
+        ),
+    }),
+    "grouped attention": Case(lambda: nn.MultiHeadAttention(4, 3, num_key_value_heads=2), (2, 5, 6), {
+        "keras": Theirs(lambda keras: keras.layers.GroupQueryAttention(3, 4, 2), lambda layer, x: layer(x, x)),
+    }),
+}  # fmt: skip
 PAIRS = [(name, library) for name, case in CASES.items() for library in case.theirs]
 
 

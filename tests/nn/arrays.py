@@ -20,3 +20,13 @@ def built(layer, *inputs, seed=0):
     """Return the layer after `nn.initialize`."""
     nn.initialize(layer, *inputs, seed=seed)
     return layer
+
+
+def call(layer, x, jitted=True, **kwargs):
+    """Return the outputs of a layer for its own variables, and the values of these after the call."""
+
+    def run(variables, x):
+        return nn.functional_call(layer, variables, x, **kwargs)
+
+    trainable, other = nn.split_variables(layer)
+    return (jax.jit(run) if jitted else run)(trainable | other, x)

@@ -1,6 +1,7 @@
 """A float64 NumPy reference of attention, and test data."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -22,6 +23,11 @@ def normal(*shape, dtype="float32", scale=1.0):
 def operands(dtype="float32"):
     shapes = (BATCH, QUERIES, HEADS, DIM), (BATCH, KEYS, GROUPS, DIM), (BATCH, KEYS, GROUPS, VALUE_DIM)
     return tuple(normal(*shape, dtype=dtype) for shape in shapes)
+
+
+def additive(mask, dtype):
+    """Return the mask as numbers to add to scores: zero, or the smallest number of the dtype, as Flax does."""
+    return jnp.where(mask, 0, jnp.finfo(dtype).min).astype(dtype)
 
 
 def exact(query, key, value, cotangent, *, mask=True, bias=0.0):

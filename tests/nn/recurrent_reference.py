@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
+from nn import arrays
 from nn.arrays import built, data
-from supremum import nn
 from supremum.nn import RNN, GRUCell, LSTMCell, SimpleRNNCell
 
 CELLS = {"simple": SimpleRNNCell, "lstm": LSTMCell, "gru": GRUCell}
@@ -17,11 +17,7 @@ BATCH, TIME, N, UNITS = 3, 5, 2, 4
 
 
 def call(layer, x, jitted=True, **kwargs):
-    def run(variables, x):
-        return nn.functional_call(layer, variables, x, **kwargs)
-
-    trainable, other = nn.split_variables(layer)
-    return (jax.jit(run) if jitted else run)(trainable | other, x)[0]
+    return arrays.call(layer, x, jitted, **kwargs)[0]
 
 
 def sigmoid(x):

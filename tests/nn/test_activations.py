@@ -1,11 +1,9 @@
-import copy
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import OperandError
 from supremum.formats import as_format
 from supremum.nn.functional import activations as forms
 from supremum.nn.functional.activations import softmax as softmax_form
@@ -63,22 +61,6 @@ def test_gradients_stay_finite_for_all_finite_values(name, dtype):
     assert np.all(np.isfinite(np.asarray(gradient, "float32")))
 
 
-@pytest.mark.one_in(32)
-@pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
-def test_layers_match_their_functions(name, policy):
-    form, make, _ = SMOOTH[name]
-    layer = make(dtype=policy, name="mine")
-    x = jnp.linspace(-3, 3, 12).reshape(3, 4)
-    for run in (layer, jax.jit(layer), copy.deepcopy(layer)):
-        got = run(x)
-        assert got.dtype == (layer.compute_dtype or "float32")
-        np.testing.assert_allclose(got, form(x.astype(got.dtype)), rtol=2 * as_format(got.dtype).eps, atol=1e-6)
-    assert layer(jnp.asarray([[1, 2]])).dtype == (layer.compute_dtype or "float32")
-    assert layer(jnp.zeros((0, 3))).shape == (0, 3)
-    assert layer.name == "mine"
-
-
 @pytest.mark.slow
 def test_layers_pass_their_options_to_functions():
     x = jnp.asarray([[-2.0, 1.0], [3.0, -4.0]])
@@ -103,15 +85,10 @@ def test_complex_values_work_or_raise():
     x = jnp.asarray([1 + 2j, -1 + 0.5j])
     np.testing.assert_allclose(layers.Tanh()(x), np.tanh(np.asarray(x)), rtol=1e-6)
     for name in ("relu", "leaky_relu", "elu", "gelu"):
-        with pytest.raises(OperandError, match=f"{name} must get real values, got complex64, which has no order"):
+        with pytest.raises(OperandError, match=f"{name} is not defined for complex numbers; x must"):
             getattr(forms, name)(x)
     with pytest.raises(OperandError, match="softmax is not defined for complex numbers"):
         layers.Softmax()(x)
-
-
-def test_softmax_with_an_axis_out_of_range_raises():
-    with pytest.raises(ArgumentError, match="axis must be within -2 to 1 for an array of 2 dimensions, got 2"):
-        layers.Softmax(2)(jnp.ones((2, 3)))
 
 
 def test_softmax_is_along_the_last_axis_by_default():

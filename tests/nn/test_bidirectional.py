@@ -15,10 +15,8 @@ from nn.recurrent_reference import (
     data,
     every_cell,
     reference,
-    rnn,
     weights_of,
 )
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.nn import RNN, Bidirectional, GRUCell, SimpleRNNCell
 
 
@@ -69,36 +67,3 @@ class TestBidirectional:
         x = data(BATCH, TIME, N)
         built(layer, x)
         assert call(layer, x).dtype == "float32"
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda x: Bidirectional(GRUCell(2)),
-            OperandError,
-            r"Bidirectional needs RNN layers, got GRUCell\(dtype='float32'\)",
-        ),
-        (lambda x: Bidirectional(RNN(GRUCell(2)), merge="cat"), UnknownNameError, "unknown merge 'cat'"),
-        (lambda x: Bidirectional(RNN(GRUCell(2), reverse=True)), ArgumentError, "without reverse=True"),
-        (lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2))), ArgumentError, "with reverse=True and keep_order"),
-        (
-            lambda x: Bidirectional(rnn("gru")),
-            ArgumentError,
-            "the forward layer already has weights, which a copy would share",
-        ),
-        (
-            lambda x: Bidirectional(RNN(GRUCell(2)), RNN(GRUCell(2), reverse=True, keep_order=True, return_state=True)),
-            ArgumentError,
-            "same return_state",
-        ),
-        (
-            lambda x: built(Bidirectional(RNN(GRUCell(2))), x)(x, initial_state=jnp.ones((3, 2))),
-            ArgumentError,
-            "initial_state must be a pair, for the forward and the backward layer",
-        ),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, error, message):
-    with pytest.raises(error, match=message):
-        make(data(BATCH, TIME, N))

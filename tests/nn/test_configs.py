@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from supremum import nn, training
-from supremum.errors import OperandError, UnknownNameError
 from supremum.mixed_precision import Policy, PolicyMap
 
 X = np.random.default_rng(0).normal(size=(2, 6, 4)).astype("float32")
@@ -36,10 +35,8 @@ LAYERS = {
     "pooling": (lambda: nn.MaxPool((2, 2)), IMAGES),
     "sequential": (lambda: training.Sequential([nn.Dense(3), nn.ReLU(), nn.Dense(2)], dtype="mixed_bfloat16"), X),
     "policy map": (
-        lambda: training.Sequential([nn.Dense(3), nn.Dense(2)], dtype=PolicyMap({"dense_1": "float16"}, "bfloat16")),
-        X,
-    ),
-}
+     lambda: training.Sequential([nn.Dense(3), nn.Dense(2)], dtype=PolicyMap({"dense_1": "float16"}, "bfloat16")), X),
+}  # fmt: skip
 
 
 def same_outputs(one, other, inputs):
@@ -152,15 +149,6 @@ def test_config_has_the_current_policy_and_name():
     assert model[0].get_config()["trainable"] is False
 
 
-def test_bad_configs_raise():
-    with pytest.raises(OperandError, match="config must be"):
-        nn.Dense.from_config([3])
-    with pytest.raises(UnknownNameError, match="did you mean 'Dense'"):
-        training.Sequential.from_config({"layers": [{"class_name": "Dens", "config": {"units": 3}}]})
-    with pytest.raises(OperandError, match="class_name must be a class of layers or losses"):
-        training.Sequential.from_config({"layers": [{"class_name": int, "config": {}}]})
-
-
 LOSSES = {
     "mse": lambda: training.MeanSquaredError(reduction="sum", name="mine"),
     "huber": lambda: training.Huber(2.0, dtype=np.float64),
@@ -177,9 +165,7 @@ def test_loss_made_of_its_config_is_the_same(name):
     assert restored.get_config() == config
     assert repr(restored) == repr(loss)
     assert restored.name == loss.name
-    assert {k: v for k, v in vars(restored).items() if k != "_given_arguments"} == {
-        k: v for k, v in vars(loss).items() if k != "_given_arguments"
-    }
+    assert {**vars(restored), "_arguments": None} == {**vars(loss), "_arguments": None}
 
 
 def test_a_sequential_model_keeps_its_input_and_the_layers_added_since():
@@ -189,4 +175,4 @@ def test_a_sequential_model_keeps_its_input_and_the_layers_added_since():
     restored = training.Sequential.from_config(config)
     assert [variable.shape for variable in restored.variables.values()] == [(3, 2), (2,), (2, 4), (4,)]
     assert restored.get_config() == config
-    assert config["layers"][0]["dtype"] == "bfloat16"
+    assert config["layers"][0]["config"]["dtype"] == "bfloat16"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from nn import arrays
+from nn.attention_reference import additive
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.nn.functional.masks import additive_mask
 from supremum.nn.layer import Layer
 from supremum.nn.layers.attention import KeyValueCache, MultiHeadAttention
 
@@ -181,7 +181,7 @@ class TestCapacity:
 def test_padding_masks_work_while_decoding(floating):
     x, layer = data(), make_layer()
     valid = jnp.ones((BATCH, 1, 1, LENGTH), bool).at[1, 0, 0, :2].set(False)
-    mask = additive_mask(valid, "float32") if floating else valid
+    mask = additive(valid, "float32") if floating else valid
     got, cache = [], layer.init_cache(BATCH, LENGTH)
     for place in range(LENGTH):
         out, cache = layer(x[:, place : place + 1], cache=cache, mask=mask)
@@ -201,35 +201,3 @@ def test_cache_is_a_pytree_with_three_leaves():
 
 
 ROW = jnp.ones((2, 1, 4, 5))
-
-
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize(
-    ("make", "wrong", "message"),
-    [
-        (lambda cache: KeyValueCache.empty(1, 1, 1, 1, dtype="int8"), ArgumentError, "floating"),
-        (
-            lambda cache: KeyValueCache.empty(1, 0, 1, 1, dtype="float32"),
-            ArgumentError,
-            "max_length must be at least 1, got 0",
-        ),
-        (lambda cache: cache.append(ROW[:1], ROW), ArgumentError, r"keys of shape \(1, 1, 4, 5\) do not fit"),
-        (lambda cache: cache.append(ROW, ROW[..., :4]), ArgumentError, "values of shape"),
-        (
-            lambda cache: cache.append(ROW, jnp.ones((2, 2, 4, 5))),
-            ArgumentError,
-            "keys and values must have the same length, got 1 keys and 2 values",
-        ),
-        (lambda cache: cache.append(ROW * 1j, ROW), OperandError, "keys must be floating-point, got complex64"),
-        (lambda cache: make_layer()(data(), data(), cache=cache), ArgumentError, "without key="),
-        (lambda cache: make_layer()(data()[0], cache=cache), ArgumentError, r"got query of shape \(6, 8\)"),
-        (
-            lambda cache: make_layer()(data(), cache=cache),
-            ArgumentError,
-            r"keys of shape \(2, 6, 2, 2\) do not fit a cache with keys of shape \(2, 3, 4, 5\)",
-        ),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, wrong, message):
-    with pytest.raises(wrong, match=message):
-        make(KeyValueCache.empty(2, 3, 4, 5, dtype="float32"))

@@ -5,7 +5,6 @@ import pytest
 
 from nn.arrays import data
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.dropout import dropout
 from supremum.nn.layers.dropout import Dropout
@@ -27,13 +26,6 @@ def test_values_are_dropped_or_scaled_with_one_rounding(dtype, rate, jitted):
     want = np.asarray(x, "complex128")[kept] / (1 - rate)
     error = np.abs(np.asarray(got, "complex128")[kept] / want - 1).max() / as_format(dtype).eps
     assert error <= (0.51 if as_format(dtype).bits == 16 else 1.5)
-
-
-def test_mean_is_preserved():
-    x = jnp.full((10_000,), 3.0, "bfloat16")
-    dropped = jax.jit(lambda x: [dropout(KEY, x, rate) for rate in (0.1, 0.5, 0.8)])(x)
-    for each in dropped:
-        assert abs(np.asarray(each, "float32").mean() - 3) < 0.15
 
 
 def test_rates_0_and_1():
@@ -70,53 +62,6 @@ def test_dropped_values_have_zero_gradient_and_hide_nan():
 
 def test_empty_batch_gives_an_empty_result():
     assert dropout(KEY, jnp.zeros((0, 3)), 0.5).shape == (0, 3)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda: dropout(KEY, jnp.ones(3), 1.5),
-            ArgumentError,
-            "rate must be a number from 0 to 1, got 1.5; use rate=0.5",
-        ),
-        (lambda: dropout(KEY, jnp.ones(3), -0.1), ArgumentError, "rate must be a number from 0 to 1, got -0.1"),
-        (lambda: dropout(KEY, jnp.ones(3), float("nan")), ArgumentError, "rate must be a number from 0 to 1, got nan"),
-        (lambda: dropout(KEY, jnp.ones(3), "0.5"), ArgumentError, "rate must be a number from 0 to 1, got '0.5'"),
-        (lambda: dropout(KEY, jnp.ones(3), True), ArgumentError, "rate must be a number from 0 to 1, got True"),
-        (
-            lambda: dropout(KEY, jnp.ones(3, "int32"), 0.5),
-            OperandError,
-            r"dropout needs floating-point or complex values, got int32; use x.astype\('float32'\)",
-        ),
-        (
-            lambda: dropout(KEY, jnp.ones(3, bool), 0.5),
-            OperandError,
-            "dropout needs floating-point or complex values, got bool",
-        ),
-        (
-            lambda: dropout(0, jnp.ones(3), 0.5),
-            OperandError,
-            r"dropout needs a random key, got int; use key=jax.random.key\(0\)",
-        ),
-        (lambda: dropout(jax.random.split(KEY, 2), jnp.ones(3), 0.5), OperandError, "dropout needs a random key, got"),
-        (lambda: dropout(jnp.ones(2), jnp.ones(3), 0.5), OperandError, "dropout needs a random key, got"),
-        (
-            lambda: dropout(KEY, jnp.ones(3), 0.5, broadcast_axes=1),
-            ArgumentError,
-            "broadcast_axes must be within -1 to 0 for an array of 1 dimensions, got 1",
-        ),
-        (lambda: Dropout(2), ArgumentError, "rate must be a number from 0 to 1, got 2"),
-        (
-            lambda: Dropout(0.5)(jnp.ones(3), training=True),
-            ArgumentError,
-            r"the layer needs random numbers but has no key; use nn.functional_call\(model, variables, x, random_key=",
-        ),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
 
 
 @pytest.mark.one_in(4)

@@ -5,7 +5,7 @@ import pytest
 
 from nn.arrays import built, data
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.layers.embedding import Embedding
@@ -116,67 +116,6 @@ class TestAttend:
 
     def test_empty_batch_gives_an_empty_result(self):
         assert attend(jnp.zeros((0, 4)), data(5, 4)).shape == (0, 5)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda: embedding(jnp.ones(2), data(5, 2)),
-            OperandError,
-            r"indices must be integers, got float32; use indices.astype\('int32'\)",
-        ),
-        (lambda: embedding(jnp.ones(2, bool), data(5, 2)), OperandError, "indices must be integers, got bool"),
-        (lambda: embedding(True, data(5, 2)), OperandError, "indices must be integers, got bool"),
-        (lambda: embedding(1.0, data(5, 2)), OperandError, "indices must be integers, got float32"),
-        (lambda: embedding([1], data(5, 2)), OperandError, "argument 0 must be a numeric array, .*, got list"),
-        (
-            lambda: embedding(jnp.ones(2, "int32"), data(5)),
-            ArgumentError,
-            r"the table must have shape \(rows, features\), got \(5,\)",
-        ),
-        (
-            lambda: embedding(0, jnp.ones((0, 2))),
-            ArgumentError,
-            "the table must have at least one row, got 0 rows and index 0",
-        ),
-        (
-            lambda: embedding(0, data(5, 2), dtype="int32"),
-            ArgumentError,
-            "dtype must be floating-point or complex, got int32; use dtype='float32'",
-        ),
-        (
-            lambda: attend(data(3), data(5, 2)),
-            ArgumentError,
-            r"inputs and table must have shapes \(..., features\) and \(rows, features\), got \(3,\) and \(5, 2\)",
-        ),
-        (
-            lambda: attend(data(2), data(2)),
-            ArgumentError,
-            r"inputs and table must have shapes \(..., features\) and \(rows, features\), got \(2,\) and \(2,\)",
-        ),
-        (
-            lambda: attend(jnp.ones(()), data(2, 1)),
-            ArgumentError,
-            r"inputs and table must have shapes \(..., features\) and \(rows, features\), got \(\) and \(2, 1\)",
-        ),
-        (lambda: Embedding(0, 2), ArgumentError, "num_embeddings must be an integer of at least 1, got 0"),
-        (lambda: Embedding(2, -1), ArgumentError, "features must be an integer of at least 1, got -1"),
-        (
-            lambda: built(Embedding(3, 2), jnp.asarray([0]))(jnp.asarray([3])),
-            ArgumentError,
-            "indices must be from 0 to 2 for a table of 3 rows, got 3",
-        ),
-        (
-            lambda: Embedding(3, 2).attend(data(2)),
-            nn.UninitializedError,
-            r"Embedding\(dtype='float32'\) has no table yet",
-        ),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, error, message):
-    with pytest.raises(error, match=message):
-        make()
 
 
 class LanguageModel(nn.Layer):

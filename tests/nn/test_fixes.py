@@ -12,7 +12,6 @@ from supremum import mixed_precision, nn, optimizers, training
 from supremum.errors import SupremumError
 from supremum.mixed_precision import loss_scaled
 from supremum.nn import functional
-from supremum.nn.functional import masks
 
 pytestmark = pytest.mark.filterwarnings("error")
 C, N, X = jnp.ones((2, 4), "complex64"), jnp.ones((2, 4), "int32"), jnp.ones((2, 4))
@@ -27,7 +26,6 @@ CELLS = {
     "indices of embedding": ("indices", jnp.ones(2), lambda x: functional.embedding(x, X)),
     "mask of softmax": ("mask", N, lambda mask: functional.softmax(X, mask=mask)),
     "mask to combine": ("mask", N, functional.combine_masks),
-    "mask to add": ("mask", N, lambda mask: masks.additive_mask(mask, "float16")),
     "loss to scale": ("loss", jnp.ones((), "complex64"), lambda loss: _scaled(loss)),
     "loss of integers to scale": ("loss", jnp.ones((), "int32"), lambda loss: _scaled(loss)),
     "loss that is a Python number": ("loss", 3, lambda loss: _scaled(loss)),

@@ -11,7 +11,6 @@ import pytest
 from jax.experimental.sparse import BCOO
 
 from supremum import nn
-from supremum.errors import ArgumentError
 from supremum.mixed_precision import PolicyWarning
 from supremum.nn.inputs import cast_inputs
 
@@ -99,10 +98,6 @@ class TestCasts:
 
         assert cast_inputs([Kept(np.ones(2))], np.dtype("float16"))[0].x.dtype == "float64"
 
-    def test_mapping_with_unsortable_keys_raises(self):
-        with pytest.raises(ArgumentError, match="unsortable keys, 1, 'a'"):
-            Seeing(dtype="mixed_float16")({1: jnp.ones(2), "a": jnp.ones(2)})
-
 
 class TestNarrowing:
     def test_float64_inputs_warn_once_for_each_layer(self):
@@ -137,35 +132,28 @@ class TestNarrowing:
 
 
 class TestInputSpec:
+    # The specification, an input that does not meet it, the problem, and the shape of one that does.
     CASES = (
-        (nn.InputSpec(ndim=2), (2,), "float32", "must have 2 axes, got 1"),
-        (nn.InputSpec(min_ndim=2), (2,), "float32", "must have at least 2 axes, got 1"),
-        (nn.InputSpec(max_ndim=1), (2, 3), "float32", "must have at most 1 axes, got 2"),
-        (nn.InputSpec(shape=(None, 3)), (2, 4), "float32", "must have length 3 along axis 1, got 4"),
-        (nn.InputSpec(shape=(None, 3)), (2,), "float32", "must have 2 axes, got 1"),
-        (nn.InputSpec(axes={-1: 3}), (2, 4), "float32", "must have length 3 along axis -1, got 4"),
-        (nn.InputSpec(axes={2: 3}), (2, 4), "float32", "must have length 3 along axis 2, got 2 axes"),
-        (nn.InputSpec(dtype="float32"), (2,), "bfloat16", "must be float32, got bfloat16"),
+        (nn.InputSpec(ndim=2), (2,), "float32", "must have 2 axes, got 1", (2, 3)),
+        (nn.InputSpec(min_ndim=2), (2,), "float32", "must have at least 2 axes, got 1", (2, 3)),
+        (nn.InputSpec(max_ndim=1), (2, 3), "float32", "must have at most 1 axes, got 2", (2,)),
+        (nn.InputSpec(shape=(None, 3)), (2, 4), "float32", "must have length 3 along axis 1, got 4", (2, 3)),
+        (nn.InputSpec(shape=(None, 3)), (2,), "float32", "must have 2 axes, got 1", (2, 3)),
+        (nn.InputSpec(axes={-1: 3}), (2, 4), "float32", "must have length 3 along axis -1, got 4", (2, 3)),
+        (nn.InputSpec(axes={2: 3}), (2, 4), "float32", "must have length 3 along axis 2, got 2 axes", (2, 3, 3)),
+        (nn.InputSpec(dtype="float32"), (2,), "bfloat16", "must be float32, got bfloat16", (2,)),
     )
 
-    @pytest.mark.parametrize(("spec", "shape", "dtype", "said"), CASES)
+    @pytest.mark.parametrize(("spec", "shape", "dtype", "said", "fitting"), CASES)
     @pytest.mark.parametrize("policy", ["mixed_float16", "infer"])
-    def test_inputs_are_checked_before_the_cast(self, spec, shape, dtype, said, policy):
+    def test_inputs_are_checked_before_the_cast(self, spec, shape, dtype, said, fitting, policy):
         layer = Seeing(dtype=policy, name="looking")
         layer.input_spec = spec
         with pytest.raises(ValueError, match="input 0 " + said) as caught:
             layer(jnp.ones(shape, dtype))
         size = ",".join(map(str, shape))
         assert str(caught.value).startswith(f"looking (Seeing(dtype={policy!r})), given {dtype}[{size}]: ")
-        good = {8: (2, 3), 7: (2,)}.get(len(shape) + 7, (2,))
-        fitting = (
-            (2, 3, 3)
-            if spec.axes and 2 in spec.axes
-            else (2, 3)
-            if spec.shape or spec.ndim or spec.min_ndim or spec.axes
-            else good
-        )
-        layer(jnp.ones(fitting[: spec.max_ndim] if spec.max_ndim else fitting, spec.dtype or "float32"))
+        layer(jnp.ones(fitting))
 
     def test_several_inputs_by_position_and_by_name(self):
         class Two(nn.Layer):
@@ -224,14 +212,3 @@ class TestErrors:
 
         with pytest.raises(ValueError, match=r"Twice\(dtype='float32'\) already has a variable 'w'"):
             nn.initialize(Twice(), jnp.ones(2))
-
-    def test_64_bit_policies_raise_without_x64(self):
-        with pytest.raises(
-            TypeError, match="the layer computes in float64, which JAX cannot hold while its x64 is off"
-        ):
-            nn.initialize(nn.Dense(2, dtype="float64"), jnp.ones((1, 2)))
-
-    @pytest.mark.parametrize("dtype", ["int32", "bool"])
-    def test_policies_that_are_not_floating_raise(self, dtype):
-        with pytest.raises(ValueError, match="dtype must be floating-point or complex, got"):
-            nn.initialize(nn.Dense(2, dtype=dtype), jnp.ones((1, 2)))

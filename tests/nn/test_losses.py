@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, OperandError
 
 X = np.arange(12, dtype="float32").reshape(4, 3) / 8
 ones = jax.nn.initializers.ones
@@ -57,18 +57,6 @@ def test_regularizers_can_be_given_by_name():
     for name, want in penalties.items():
         layer = built(nn.Dense(1, use_bias=False, kernel_initializer=constant(1.0), kernel_regularizer=name), X[:, :1])
         assert float(layer.losses[0]) == pytest.approx(0.01 * (2 if name == "l1_l2" else 1)), want
-    with pytest.raises(UnknownNameError, match="did you mean 'l1_l2'"):
-        nn.Dense(1, kernel_regularizer="l1l2")
-    with pytest.raises(
-        OperandError,
-        match=r"a regularizer must be a name or a.*, got <class 'supremum.nn.regularizers.L2'>; use L2\(\)",
-    ):
-        nn.Dense(1, bias_regularizer=nn.L2)
-    with pytest.raises(OperandError, match=r"got 0\.01"):
-        nn.ReLU(activity_regularizer=0.01)
-    for bad in (-1.0, np.nan, np.inf):
-        with pytest.raises(ArgumentError, match="at least 0"):
-            nn.L1(bad)
     assert repr(nn.L1L2(0.1, 0.2)) == "L1L2(l1=0.1, l2=0.2)"
 
 
@@ -85,12 +73,9 @@ LAYERS = {
     "einsum": (nn.Einsum("bi,io->bo", (3, 2), bias_shape=(2,), **both), (4, 3), {"kernel": 24, "bias": 6}),
     "conv": (nn.Conv(2, (2,), **both), (4, 5, 3), {"kernel": 48, "bias": 6}),
     "conv_transpose": (nn.ConvTranspose(2, (2,), **both), (4, 5, 3), {"kernel": 48, "bias": 6}),
-    "gru": (
-        nn.RNN(nn.GRUCell(2, recurrent_initializer=ones, recurrent_regularizer=kernel, **both)),
-        (4, 5, 3),
-        {"kernel": 72, "recurrent_kernel": 12, "bias": 18, "recurrent_bias": 6},
-    ),
-}
+    "gru": (nn.RNN(nn.GRUCell(2, recurrent_initializer=ones, recurrent_regularizer=kernel, **both)), (4, 5, 3),
+     {"kernel": 72, "recurrent_kernel": 12, "bias": 18, "recurrent_bias": 6}),
+}  # fmt: skip
 
 
 @pytest.mark.one_in(2)
@@ -385,7 +370,6 @@ def test_second_build_does_not_repeat_loss_functions():
             return x
 
     layer = Once()
-    built(layer)
-    layer.adopt_policy(layer.dtype_policy)
-    built(layer)
+    nn.output_spec(layer, X)
+    built(nn.SequentialNetwork([layer], dtype="mixed_bfloat16"))
     assert [float(term) for term in layer.losses] == [1]

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from nn.arrays import data
-from supremum import nn
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import OperandError
 from supremum.formats import as_format
 from supremum.nn.layers.merging import Add, Average, Concatenate, Maximum, Multiply, Subtract
 
@@ -100,68 +99,3 @@ def test_concatenate_along_other_axes():
     x, y = data(2, 3, 4), data(2, 1, 4, seed=1)
     np.testing.assert_array_equal(Concatenate(1)([x, y]), np.concatenate([x, y], 1))
     np.testing.assert_array_equal(Concatenate(-2)([x, y]), np.concatenate([x, y], 1))
-
-
-def test_layers_work_in_functional_models():
-    left, right = nn.Input((3,)), nn.Input((3,))
-    model = nn.Network([left, right], Concatenate()([Add()([left, right]), left]))
-    assert model([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape == (2, 6)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda: Add()(jnp.ones((2, 3))),
-            OperandError,
-            r"Add needs a list of inputs, got DynamicJaxprTracer; use \[x, y\]",
-        ),
-        (lambda: Add()([]), ArgumentError, "Add needs at least one array, got none"),
-        (lambda: Concatenate()([]), ArgumentError, "at least one array"),
-        (lambda: Subtract()([jnp.ones(1)]), ArgumentError, "Subtract needs two inputs, got 1"),
-        (lambda: Subtract()([jnp.ones(1)] * 3), ArgumentError, "Subtract needs two inputs, got 3"),
-        (
-            lambda: Add()([jnp.ones((2, 3)), jnp.ones(3)]),
-            ArgumentError,
-            r"Add needs arrays with the same number of axes, each of one length or length 1, got \(2, 3\) and \(3,\)",
-        ),
-        (
-            lambda: Average()([jnp.ones((2, 3)), jnp.ones((2, 2))]),
-            ArgumentError,
-            r"Average needs arrays with the same number of axes, each of one length.*, got \(2, 3\) and \(2, 2\)",
-        ),
-        (
-            lambda: Maximum()([jnp.ones(2), jnp.ones(3)]),
-            ArgumentError,
-            r"Maximum needs arrays with the same number of axes, each of one length or length 1, got \(2,\) and \(3,\)",
-        ),
-        (
-            lambda: Maximum()([jnp.ones(2) + 0j, jnp.ones(2)]),
-            OperandError,
-            "Maximum must get real values, got complex64",
-        ),
-        (
-            lambda: Concatenate()([jnp.ones((2, 3)), jnp.ones((1, 3))]),
-            ArgumentError,
-            r"Concatenate needs arrays of the same shape except for axis -1, got \(2, 3\) and \(1, 3\)",
-        ),
-        (
-            lambda: Concatenate(2)([jnp.ones((2, 3))]),
-            ArgumentError,
-            r"axis must be within -2 to 1 for an array of 2 dimensions, got \(2,\)",
-        ),
-        (
-            lambda: Concatenate()([jnp.ones((2, 3)), jnp.ones(3)]),
-            ArgumentError,
-            r"Concatenate needs arrays of the same shape except for axis -1, got \(2, 3\) and \(3,\)",
-        ),
-        (
-            lambda: Concatenate()([jnp.ones(()), jnp.ones(())]),
-            ArgumentError,
-            r"axis must be within 0 to -1 for an array of 0 dimensions, got \(-1,\)",
-        ),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, error, message):
-    with pytest.raises(error, match=message):
-        make()

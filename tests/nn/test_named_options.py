@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from supremum import mixed_precision, nn, optimizers, training
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownNameError
 
 X = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3)
 WITH_ACTIVATION = {
@@ -51,23 +51,6 @@ def test_cross_entropy_gets_the_logits_of_a_softmax_by_name():
     nn.initialize(model, x)
     model[0].bias.assign(np.asarray([0.0, 300.0, 0.0], "float32"))
     assert model.evaluate(x, np.asarray([[1.0, 0, 0]], "float32"), verbose=0) == 300.0
-
-
-def test_invalid_options_raise():
-    with pytest.raises(UnknownNameError, match="unknown activation 'rleu': did you mean 'relu'"):
-        nn.Dense(2, "rleu")
-    with pytest.raises(OperandError, match="an activation must be a name or a function of an array, got 2"):
-        nn.Dense(2, 2)
-    with pytest.raises(UnknownNameError, match="unknown initializer 'he_norml': did you mean 'he_normal'"):
-        nn.Dense(2, kernel_initializer="he_norml")
-    with pytest.raises(OperandError, match="an initializer must be a name or a function"):
-        nn.Dense(2, bias_initializer=None)
-    with pytest.raises(UnknownNameError, match="unknown constraint 'maxnorm': did you mean 'max_norm'"):
-        nn.Dense(2, kernel_constraint="maxnorm")
-    with pytest.raises(OperandError, match=r"a constraint must be .* use MaxNorm\(\)"):
-        nn.Dense(2, kernel_constraint=nn.MaxNorm)
-    with pytest.raises(ArgumentError, match="max_value must be at least min_value=2"):
-        nn.MinMaxNorm(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +160,6 @@ def test_lambda_calls_a_function():
     layer = nn.Lambda(lambda x, y: (x + y) ** 2, dtype="mixed_float16")
     assert layer(X, X).dtype == "float16"
     assert layer.name == "lambda"
-    with pytest.raises(OperandError, match="function must be a function, got 2"):
-        nn.Lambda(2)
 
 
 def test_loss_scale_optimizer_is_in_mixed_precision_too(recwarn):

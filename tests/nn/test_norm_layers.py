@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nn import arrays
-from nn.arrays import built
+from nn.arrays import built, call
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
@@ -27,15 +27,6 @@ SHAPE = (3, 5, 4)
 
 def data(shape=SHAPE, **options):
     return arrays.data(*shape, **options)
-
-
-def call(layer, x, jitted=True, **kwargs):
-    trainable, other = nn.split_variables(layer)
-
-    def run(variables, x):
-        return nn.functional_call(layer, variables, x, **kwargs)
-
-    return (jax.jit(run) if jitted else run)(trainable | other, x)
 
 
 @pytest.mark.one_in(11)
@@ -171,38 +162,6 @@ class TestBatchNorm:
     def test_complex_averages_make_results_of_real_inputs_complex(self):
         layer = built(BatchNorm(dtype="infer"), data(dtype="complex64"))
         assert call(layer, data())[0].dtype == "complex64"
-
-
-@pytest.mark.parametrize(
-    ("make", "shape", "message"),
-    [
-        (lambda: BatchNorm(), (4,), "must have at least 2 axes, got 1"),
-        (lambda: BatchNorm(axis=3), (2, 4), "axis must be within -2 to 1 for an array of 2 dimensions, got 3"),
-        (
-            lambda: BatchNorm(axis=(1, 2)),
-            (2, 4),
-            r"axis must be one number, the axis of the channels, got \(1, 2\); use axis=-1",
-        ),
-        (lambda: BatchNorm(momentum=1.5), (2, 4), "momentum must be from 0 to 1, got 1.5"),
-        (
-            lambda: LayerNorm(axes=(1, -1)),
-            (2, 4),
-            r"axes must be different axes, got \(1, -1\), which repeats one of the 2",
-        ),
-        (lambda: LayerNorm(axes=5), (2, 4), r"axes must be within -2 to 1 for an array of 2 dimensions, got \(5,\)"),
-        (lambda: GroupNorm(3), (2, 4), "groups must divide the 4 channels, got 3"),
-        (lambda: GroupNorm(2), (4,), "input 0 must have at least 2 axes, got 1"),
-        (lambda: InstanceNorm(), (2, 4), "input 0 must have at least 3 axes, got 2"),
-        (
-            lambda: LayerNorm(epsilon=0),
-            (2, 4),
-            r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\) and its slope are.*, got 0",
-        ),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, shape, message):
-    with pytest.raises(ArgumentError, match=message):
-        built(make(), jnp.ones(shape))
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from supremum.nn.functional.normalization import (
     instance_norm,
     layer_norm,
     moments,
-    normalize,
     rms_norm,
 )
 
@@ -116,21 +115,15 @@ class TestMoments:
         ("options", "error", "message"),
         [
             ({"axes": 2}, ArgumentError, "axes must be within -2 to 1 for an array of 2 dimensions, got 2"),
-            (
-                {"axes": (1, -1)},
-                ArgumentError,
-                r"axes must be different axes, got \(1, -1\), which repeats one of the 2",
-            ),
+            ({"axes": (1, -1)}, ArgumentError,
+             r"axes must be different axes, got \(1, -1\), which repeats one of the 2"),
             ({"axes": 1.0}, ArgumentError, "axes must be an axis or a tuple of axes, got 1.0"),
             ({"axes": 0, "mask": jnp.ones(3, "int32")}, OperandError, "the mask must be boolean, got int32"),
-            (
-                {"axes": 0, "mask": jnp.ones(4, bool)},
-                ArgumentError,
-                r"the mask must broadcast to the shape of x, \(2, 3\), got \(4,\)",
-            ),
+            ({"axes": 0, "mask": jnp.ones(4, bool)}, ArgumentError,
+             r"the mask must broadcast to the shape of x, \(2, 3\), got \(4,\)"),
             ({"axes": 0, "mask": jnp.ones((1, 2, 3), bool)}, ArgumentError, "must broadcast to the shape of x"),
         ],
-    )
+    )  # fmt: skip
     def test_mistakes_get_a_clear_error(self, options, error, message):
         with pytest.raises(error, match=message):
             moments(jnp.ones((2, 3)), **options)
@@ -283,100 +276,3 @@ def test_every_accepted_epsilon_keeps_equal_values_finite(epsilon):
     out, slope = jax.jit(summed)(x)
     assert float(out) == 0
     assert np.all(np.isfinite(slope))
-
-
-class TestErrors:
-    x = jnp.ones((2, 3, 4))
-
-    @pytest.mark.parametrize(
-        ("form", "error", "message"),
-        [
-            (
-                lambda x: layer_norm(x, axes=3),
-                ArgumentError,
-                "axes must be within -3 to 2 for an array of 3 dimensions, got 3",
-            ),
-            (
-                lambda x: layer_norm(x, axes=(-1, 2)),
-                ArgumentError,
-                r"axes must be different axes, got \(-1, 2\), which repeats one of the 3",
-            ),
-            (
-                lambda x: layer_norm(x, jnp.ones(3)),
-                ArgumentError,
-                r"scale must have shape \(4,\), that of x over axes \(2,\), got \(3,\) for x of shape \(2, 3, 4\)",
-            ),
-            (
-                lambda x: layer_norm(x, None, jnp.ones(1)),
-                ArgumentError,
-                r"offset must have shape \(4,\), that of x over axes \(2,\), got \(1,\) for x of shape \(2, 3, 4\)",
-            ),
-            (
-                lambda x: rms_norm(x, jnp.ones((1, 4))),
-                ArgumentError,
-                r"scale must have shape \(4,\), that of x over axes \(2,\), got \(",
-            ),
-            (lambda x: group_norm(x, groups=3), ArgumentError, "groups must divide the 4 channels, got 3"),
-            (lambda x: group_norm(x, groups=0), ArgumentError, "groups must divide the 4 channels, got 0"),
-            (
-                lambda x: group_norm(x[0, 0], groups=1),
-                ArgumentError,
-                r"group_norm needs x of shape \(batch, \*space, channels\), got \(4,\); add a batch axis",
-            ),
-            (
-                lambda x: group_norm(x, jnp.ones(2), groups=2),
-                ArgumentError,
-                r"scale must have shape \(4,\), that of x over axes \(2,\), got \(",
-            ),
-            (
-                lambda x: instance_norm(x[0]),
-                ArgumentError,
-                r"instance_norm needs x of shape \(batch, \*space, channels\), got \(3, 4\)",
-            ),
-            (
-                lambda x: batch_norm(x, jnp.ones(3), jnp.ones(4)),
-                ArgumentError,
-                r"mean must have shape \(4,\), that of x over axes \(2,\), got \(3,\) for x of shape \(2, 3, 4\)",
-            ),
-            (
-                lambda x: batch_norm(x, jnp.ones(12), jnp.ones(12), axis=(1, 2)),
-                ArgumentError,
-                r"axis must be one number, the axis of the channels, got \(1, 2\); use axis=-1",
-            ),
-            (
-                lambda x: batch_norm(x, jnp.ones(4), jnp.ones(4, "complex64")),
-                OperandError,
-                "the variance must be real, got complex64",
-            ),
-            (
-                lambda x: normalize(x, jnp.ones(3), 1.0, epsilon=1e-3),
-                ArgumentError,
-                "mean must broadcast to the shape of x",
-            ),
-            (
-                lambda x: layer_norm(x, dtype="int32"),
-                ArgumentError,
-                "dtype must be floating-point or complex, got int32; use dtype='float32'",
-            ),
-            (
-                lambda x: layer_norm(x, epsilon=0),
-                ArgumentError,
-                r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\).*, got 0; use epsilon=1e-6",
-            ),
-            (lambda x: layer_norm(x, epsilon=1e-40), ArgumentError, "in float32"),
-            (
-                lambda x: layer_norm(x, epsilon=float("nan")),
-                ArgumentError,
-                r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\) and its slope.*, got nan",
-            ),
-            (
-                lambda x: layer_norm(x, epsilon=-1e-3),
-                ArgumentError,
-                r"epsilon must be from 2.1e-26 to 3.4e\+38, where 1 / sqrt\(epsilon\) and its slope.*, got -0.001",
-            ),
-            (lambda x: layer_norm(x, epsilon="1e-3"), ArgumentError, "epsilon must be a positive number, got '1e-3'"),
-        ],
-    )
-    def test_mistakes_get_a_clear_error(self, form, error, message):
-        with pytest.raises(error, match=message):
-            form(self.x)

@@ -23,7 +23,7 @@ from nn.recurrent_reference import (
     with_weights,
 )
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn import RNN, GRUCell, RecurrentCell, SimpleRNNCell
 from supremum.nn.initializers import GateInitializer, orthogonal
@@ -334,53 +334,3 @@ class ForgetfulCell(RecurrentCell):
 
     def call(self, x, state):
         return x, state.astype("float32" if state.dtype == "int32" else "int32")
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (
-            lambda x: RNN(nn.Dense(2)),
-            OperandError,
-            r"RNN needs a RecurrentCell, such as LSTMCell\(64\), got Dense\(dtype='float32'\)",
-        ),
-        (lambda x: rnn("gru")(x[0, 0]), ArgumentError, "must have at least 2 axes"),
-        (lambda x: rnn("gru")(x[..., :1]), ArgumentError, "input 0 must have length 2 along axis -1, got 1"),
-        (lambda x: rnn("gru")(x, mask=jnp.ones((3, 5))), OperandError, "mask must be bool, got float32"),
-        (
-            lambda x: rnn("gru")(x, mask=jnp.ones((5, 3), bool)),
-            ArgumentError,
-            r"mask must have shape \(3, 5\) for these inputs, got \(5, 3\)",
-        ),
-        (
-            lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(3)),
-            OperandError,
-            "sequence_lengths must be integer, got float32",
-        ),
-        (
-            lambda x: rnn("gru")(x, sequence_lengths=jnp.ones(2, int)),
-            ArgumentError,
-            r"sequence_lengths must have shape \(3,\) for these inputs, got \(2,\)",
-        ),
-        (
-            lambda x: rnn("gru")(x, mask=jnp.ones((3, 5), bool), sequence_lengths=jnp.ones(3, int)),
-            ArgumentError,
-            "only one of mask and sequence_lengths can be given",
-        ),
-        (
-            lambda x: rnn("gru")(x, initial_state=jnp.ones((3, 5))),
-            ArgumentError,
-            r"state must have shape \(3, 4\) for x of shape \(3, 2\) and 4 units, got \(3, 5\)",
-        ),
-        (lambda x: rnn("lstm")(x, initial_state=jnp.ones((3, 4))), ArgumentError, "a pair of hidden and cell state"),
-        (
-            lambda x: built(RNN(ForgetfulCell()), x),
-            ArgumentError,
-            r"ForgetfulCell\(dtype='float32'\) must keep the dtypes of its state,.*, got \[dtype\('int32'\)\]",
-        ),
-        (lambda x: nn.functional_call(RNN(GRUCell(2)), {}, x), RuntimeError, "no weights yet"),
-    ],
-)
-def test_mistakes_get_a_clear_error(make, error, message):
-    with pytest.raises(error, match=message):
-        make(data(BATCH, TIME, N))

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.attention import rotary_embedding
 
@@ -59,34 +58,3 @@ def test_positions_may_have_any_dtype_and_size():
     assert rotary_embedding(jnp.ones((2, 1, 4), int), jnp.arange(2)).dtype == "float32"
     assert rotary_embedding(x, jnp.arange(300), dtype="bfloat16").dtype == "bfloat16"
     assert rotary_embedding(x[:0], jnp.arange(300)).shape == (0, 300, 3, 8)
-
-
-@pytest.mark.parametrize(
-    ("args", "kwargs", "wrong", "message"),
-    [
-        ((X * 1j, 0), {}, OperandError, "rotary_embedding is not defined for complex numbers"),
-        (
-            (X[..., :3], 0),
-            {},
-            ArgumentError,
-            r"x must have shape \(batch..., length, heads, head_dim\) with an even head_dim, got \(2, 300, 3, 3\)",
-        ),
-        (
-            (X[0, 0], 0),
-            {},
-            ArgumentError,
-            r"x must have shape \(batch..., length, heads, head_dim\) with an even head_dim, got \(3, 8\)",
-        ),
-        (
-            (X, np.arange(4)),
-            {},
-            ArgumentError,
-            r"positions must broadcast to \(batch..., length\), here \(2, 300\), got \(4,\)",
-        ),
-        ((X, np.ones(300, bool)), {}, OperandError, "positions must be numbers, got bool"),
-        ((X, 0), {"base": 0}, ArgumentError, "base must be positive, got 0"),
-    ],
-)
-def test_mistakes_get_a_clear_error(args, kwargs, wrong, message):
-    with pytest.raises(wrong, match=message):
-        rotary_embedding(*args, **kwargs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from supremum import nn, training
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError
 from supremum.mixed_precision import PolicyMap
 
 X, Y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
@@ -91,16 +91,3 @@ def test_copy_grows_apart_from_the_original():
     other = copy.deepcopy(model)
     other.add(nn.Dense(2))
     assert (model(X).shape, other(X).shape) == ((8, 4), (8, 2))
-
-
-def test_invalid_items_raise():
-    with pytest.raises(OperandError, match=r"Sequential takes layers, got .*; wrap a function: nn.Lambda\(function\)"):
-        training.Sequential([lambda x: x])
-    with pytest.raises(ArgumentError, match="must be the first item"):
-        nn.SequentialNetwork([nn.Dense(2), nn.Input((3,))])
-    with pytest.raises(ArgumentError, match="must be the first item"):
-        nn.SequentialNetwork([nn.Dense(2)(nn.Input((3,)))])
-    with pytest.raises(ArgumentError, match="has no layers to remove"):
-        nn.SequentialNetwork().pop()
-    with pytest.raises(ArgumentError, match="lengths, or None for any length, got 'a'"):
-        nn.SequentialNetwork([nn.Dense(2, input_shape=("a",))])

@@ -7,13 +7,13 @@ import pytest
 
 from supremum import nn
 from supremum.errors import ArgumentError
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 
 X = np.ones((2, 3), "float32")
 
 
 def counted(calls):
-    @traced_once
+    @trace_once
     def scale(x, factor=1, *, shift=None):
         """Scale and shift."""
         calls.append(x)

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.activations import log_softmax, softmax
 
@@ -122,41 +121,3 @@ def test_every_real_dtype_and_size_works(function):
     with jax.enable_x64(True):
         x = jnp.asarray(np.random.default_rng(2).normal(size=(3, 5)))
         assert error(function(x), exact(function, x)[0]) < 16
-
-
-@both
-@pytest.mark.parametrize(
-    ("args", "kwargs", "wrong", "message"),
-    [
-        (
-            (jnp.ones(2, "complex64"),),
-            {},
-            OperandError,
-            "not defined for complex numbers; x must be real, got complex64",
-        ),
-        ((jnp.ones(2),), {"dtype": "complex64"}, OperandError, "dtype must be real, got complex64"),
-        (
-            (jnp.ones(2),),
-            {"dtype": "int32"},
-            ArgumentError,
-            "dtype must be floating-point or complex, got int32; use dtype='float32'",
-        ),
-        (
-            (jnp.ones(2),),
-            {"mask": jnp.ones(2)},
-            OperandError,
-            r"must be boolean, got float32; use mask\.astype\(bool\)",
-        ),
-        (
-            (jnp.ones(2),),
-            {"mask": jnp.ones((3, 1), bool)},
-            ArgumentError,
-            r"must broadcast to the shape of x, \(2,\), got \(3, 1\)",
-        ),
-        ((jnp.ones((2, 3)), 2), {}, ArgumentError, "axis must be within -2 to 1 for an array of 2 dimensions, got 2"),
-        ((jnp.ones(()),), {}, ArgumentError, "axis must be within 0 to -1 for an array of 0 dimensions, got -1"),
-    ],
-)
-def test_mistakes_get_a_clear_error(function, args, kwargs, wrong, message):
-    with pytest.raises(wrong, match=message):
-        function(*args, **kwargs)

@@ -189,19 +189,6 @@ def test_functions_of_jax_read_the_compute_dtype(jitted):
     assert len(inside) == len(outside) == len(FUNCTIONS)
 
 
-@either_mode
-def test_gradients_reach_variables_in_functions_of_jax(jitted):
-    layer = layer_with_body(lambda layer, x: jnp.matmul(x, layer.w))
-    values = {"w": layer.w.value}
-
-    def loss(values):
-        return nn.functional_call(layer, values, jnp.ones((2, 2)))[0].sum().astype("float32")
-
-    gradient = (jax.jit(jax.grad(loss)) if jitted else jax.grad(loss))(values)["w"]
-    assert gradient.dtype == "float32"
-    np.testing.assert_array_equal(gradient, np.full((2, 2), 2))
-
-
 def test_operators_and_functions_promote_as_jax_does():
     layer = layer_with_body(None)
     for rules in ("array-api", "torch"):

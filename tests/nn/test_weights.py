@@ -10,7 +10,7 @@ import pytest
 
 from optional_packages import import_or_skip
 from supremum import nn
-from supremum.errors import ArgumentError, FileError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, FileError, OperandError
 from supremum.nn.weights.conversions import TABLES
 from supremum.nn.weights.trees import name_of, place_of
 
@@ -162,15 +162,6 @@ def test_no_names_are_suggested_if_an_array_would_be_left():
 def test_an_array_without_a_name_has_no_variable(library):
     with pytest.raises(nn.WeightMismatchError, match=r"'' of shape \(7,\) has no variable"):
         nn.load_variables(mlp(), {"": np.ones(7, "float32")}, library)
-
-
-def test_expected_shapes_are_those_of_the_library():
-    layer = nn.Conv(8, (3, 5))
-    nn.initialize(layer, np.ones((1, 9, 9, 2), "float32"))
-    with pytest.raises(
-        nn.WeightMismatchError, match=re.escape("'weight' of shape (8, 2, 3, 5) for 'kernel' has shape")
-    ):
-        nn.load_variables(layer, {"weight": np.ones((3, 5, 2, 8)), "bias": np.ones(8)}, "torch")
 
 
 @pytest.mark.parametrize("prefix", ["module.", "_orig_mod.model."])
@@ -459,23 +450,3 @@ def test_attention_of_torch_with_separate_matrices_and_with_linear_projections()
 def test_names_of_torch_are_split_and_joined(name, parts):
     assert place_of(name, "torch") == parts
     assert name_of(parts, "torch") == name
-
-
-def test_wrong_arguments_are_explained():
-    model = mlp()
-    with pytest.raises(UnknownNameError, match="unknown library 'pytorch': did you mean 'torch'"):
-        nn.load_variables(model, {}, "pytorch")
-    with pytest.raises(UnknownNameError, match="unknown library 'Flax'"):
-        nn.export_variables(model, "Flax")
-    with pytest.raises(UnknownNameError, match="unknown layer 'dens': did you mean 'dense'"):
-        nn.export_variables(model, "flax", names={"dens": "0"})
-    with pytest.raises(OperandError, match="names"):
-        nn.export_variables(model, "flax", names={"dense": 0})
-    with pytest.raises(ArgumentError, match="two weights get the name 'a/kernel'"):
-        nn.export_variables(model, "flax", names={"dense": "a", "dense_1": "a"})
-    with pytest.raises(ArgumentError, match="source='flax'"):
-        nn.load_variables(model, values_of(model), cast=True)
-    with pytest.raises(nn.UninitializedError, match=r"nn.initialize"):
-        nn.load_variables(nn.Dense(2), {}, "torch")
-    with pytest.raises(OperandError, match=r"'dense.weight' must be an array of numbers"):
-        nn.load_variables(model, {"dense.weight": "a"}, "torch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
@@ -26,7 +27,7 @@ class Constraint(ABC):
     """A function that moves the value of a weight into an allowed set, and rounds to the weight's dtype once.
 
     >>> class AtMostOne(Constraint):
-    ...     def constrained(self, w):
+    ...     def constrain(self, w):
     ...         return jnp.minimum(w, 1)
     >>> AtMostOne()(jnp.asarray([0.5, 2.0], "float16"))
     Array([0.5, 1. ], dtype=float16)
@@ -38,17 +39,14 @@ class Constraint(ABC):
         Args:
             w: a real floating array of any shape.
         """
-        return self.constrained(widen(w)).astype(w.dtype)
+        return self.constrain(widen(w)).astype(w.dtype)
 
     @abstractmethod
-    def constrained(self, w: Any) -> jax.Array:
+    def constrain(self, w: Any) -> jax.Array:
         """The value that replaces `w`, an array of at least float32."""
 
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({settings})"
 
-
+@dataclass(frozen=True)
 class NonNeg(Constraint):
     """Replace negative numbers by 0.
 
@@ -56,11 +54,12 @@ class NonNeg(Constraint):
     Array([0., 2.], dtype=float32)
     """
 
-    def constrained(self, w: Any) -> jax.Array:
+    def constrain(self, w: Any) -> jax.Array:
         """The value that replaces an array of at least float32."""
         return jnp.maximum(w, 0)
 
 
+@dataclass(frozen=True)
 class MinMaxNorm(Constraint):
     """Keep norms between two numbers.
 
@@ -78,21 +77,26 @@ class MinMaxNorm(Constraint):
            [1.6]], dtype=float32)
     """
 
-    def __init__(self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Axis = 0) -> None:
-        self.min_value: float = real_within("min_value", min_value, 0, math.inf, "at least 0")
-        self.max_value: float = real_within("max_value", max_value, 0, math.inf, "at least 0")
-        if self.max_value < self.min_value:
-            raise ArgumentError(f"max_value must be at least min_value={min_value}, got {max_value}")
-        self.rate: float = real_within("rate", rate, 0, 1)
-        self.axis = axis
+    min_value: float = 0.0
+    max_value: float = 1.0
+    rate: float = 1.0
+    axis: Axis = 0
 
-    def constrained(self, w: Any) -> jax.Array:
+    def __post_init__(self) -> None:
+        real_within("min_value", self.min_value, 0, math.inf, "at least 0")
+        real_within("max_value", self.max_value, 0, math.inf, "at least 0")
+        if self.max_value < self.min_value:
+            raise ArgumentError(f"max_value must be at least min_value={self.min_value}, got {self.max_value}")
+        real_within("rate", self.rate, 0, 1)
+
+    def constrain(self, w: Any) -> jax.Array:
         """The value that replaces an array of at least float32."""
         norms = _norms(w, self.axis)
         wanted = self.rate * jnp.clip(norms, self.min_value, self.max_value) + (1 - self.rate) * norms
         return w * (wanted / (_EPSILON + norms))
 
 
+@dataclass(frozen=True)
 class MaxNorm(Constraint):
     """Keep norms at most at a number (Srivastava and others, 2014, "Dropout").
 
@@ -108,16 +112,19 @@ class MaxNorm(Constraint):
            [0.8, 0.5]], dtype=float32)
     """
 
-    def __init__(self, max_value: float = 2.0, axis: Axis = 0) -> None:
-        self.max_value: float = real_within("max_value", max_value, 0, math.inf, "at least 0")
-        self.axis = axis
+    max_value: float = 2.0
+    axis: Axis = 0
 
-    def constrained(self, w: Any) -> jax.Array:
+    def __post_init__(self) -> None:
+        real_within("max_value", self.max_value, 0, math.inf, "at least 0")
+
+    def constrain(self, w: Any) -> jax.Array:
         """The value that replaces an array of at least float32."""
         norms = _norms(w, self.axis)
         return w * (jnp.minimum(norms, self.max_value) / (_EPSILON + norms))
 
 
+@dataclass(frozen=True)
 class UnitNorm(Constraint):
     """Make norms 1.
 
@@ -129,10 +136,9 @@ class UnitNorm(Constraint):
            [0.8]], dtype=float32)
     """
 
-    def __init__(self, axis: Axis = 0) -> None:
-        self.axis = axis
+    axis: Axis = 0
 
-    def constrained(self, w: Any) -> jax.Array:
+    def constrain(self, w: Any) -> jax.Array:
         """The value that replaces an array of at least float32."""
         return w / (_EPSILON + _norms(w, self.axis))
 
@@ -141,11 +147,11 @@ def _norms(w: jax.Array, axis: Axis) -> jax.Array:
     return jnp.sqrt(jnp.sum(jnp.square(w), axis, keepdims=True))
 
 
-_NAMED: dict[str, Callable[[], Constraint]] = {
-    "max_norm": MaxNorm,
-    "min_max_norm": MinMaxNorm,
-    "non_neg": NonNeg,
-    "unit_norm": UnitNorm,
+_NAMED: dict[str, Constraint] = {
+    "max_norm": MaxNorm(),
+    "min_max_norm": MinMaxNorm(),
+    "non_neg": NonNeg(),
+    "unit_norm": UnitNorm(),
 }
 
 
@@ -162,4 +168,4 @@ def as_constraint(constraint: Any) -> ConstraintFunction | None:
     >>> as_constraint("max_norm")
     MaxNorm(max_value=2.0, axis=0)
     """
-    return as_option("constraint", constraint, _NAMED, "MaxNorm")
+    return None if constraint is None else as_option("constraint", constraint, _NAMED, "MaxNorm()")

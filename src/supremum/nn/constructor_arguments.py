@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any, Self, cast
 
 from supremum.argument_checks import chosen, mapping, text
 from supremum.errors import OperandError, shown
-from supremum.nn.module_tree import PickledByName
+from supremum.nn.module_tree import Attributes
 
-
-class GivenArguments(PickledByName):
-    """The arguments of a call, positional ones under their places.
-
-    It is no container: the layers in it are not children of the layer that was made with them.
-
-    Args:
-        args: the positional arguments.
-        kwargs: the keyword arguments.
-    """
-
-    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        vars(self).update({str(place): value for place, value in enumerate(args)} | dict(kwargs))
-
-    def by_name(self, kind: type) -> dict[str, Any]:
-        """Return the arguments by the names of a constructor's parameters.
-
-        Args:
-            kind: the class whose constructor got them.
-        """
-        named = dict(vars(self))
-        args = [named.pop(str(place)) for place in range(sum(name.isdigit() for name in named))]
-        signature = inspect.signature(kind)
-        found = signature.bind(*args, **named).arguments
-        for name, parameter in signature.parameters.items():
-            if parameter.kind is Parameter.VAR_KEYWORD:
-                found |= found.pop(name, {})
-        return found
+_VAR_KEYWORD, _VAR_POSITIONAL = Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL
 
 
 class Configurable:
@@ -54,10 +27,11 @@ class Configurable:
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Keep the arguments."""
-        made = super().__new__(cls)
-        vars(made)["_given_arguments"] = GivenArguments(args, kwargs)
-        return made
+        """Keep the arguments; subclasses do not have to."""
+        new = super().__new__(cls)
+        names = next((list(each) for each in constructor_parameters(cls) if _VAR_POSITIONAL not in _kinds(each)), [])
+        vars(new)["_arguments"] = Attributes(dict(zip(names, args, strict=False)) | kwargs)
+        return new
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that the constructor got, by name, for `from_config`.
@@ -65,8 +39,8 @@ class Configurable:
         Layers among them are written as class and config. Functions, arrays and other objects stay as they are; the
         rest is data for JSON.
         """
-        given: GivenArguments = vars(self)["_given_arguments"]
-        return {name: as_data(value) for name, value in given.by_name(type(self)).items()}
+        arguments: Attributes = vars(self)["_arguments"]
+        return {name: as_data(value) for name, value in vars(arguments).items()}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -80,6 +54,26 @@ class Configurable:
         return cls(**{name: from_data(value) for name, value in config.items()})
 
 
+def constructor_parameters(kind: type) -> Iterator[dict[str, Parameter]]:
+    """The parameters of the constructors of a class and its bases, without `self`, by name."""
+    for base in kind.__mro__[:-1]:
+        if "__init__" in vars(base):
+            _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.items()
+            yield dict(parameters)
+
+
+def takes_argument(kind: type, name: str) -> bool:
+    """Whether a constructor takes an argument by name, itself or as an option that it passes on to a base class."""
+    for parameters in constructor_parameters(kind):
+        if name in parameters or _VAR_KEYWORD not in _kinds(parameters):
+            return name in parameters
+    return False
+
+
+def _kinds(parameters: Mapping[str, Parameter]) -> set[Any]:
+    return {each.kind for each in parameters.values()}
+
+
 def as_data(value: Any) -> Any:
     """Write the `Configurable` objects in nested containers as their class and config.
 
@@ -88,10 +82,10 @@ def as_data(value: Any) -> Any:
     if isinstance(value, Configurable):
         kind = type(value)
         return {
-            "class_name": kind.__name__ if _named().get(kind.__name__) is kind else kind,
+            "class_name": kind.__name__ if _own_classes().get(kind.__name__) is kind else kind,
             "config": value.get_config(),
         }
-    return _mapped(as_data, value)
+    return _map_items(as_data, value)
 
 
 def from_data(data: Any) -> Any:
@@ -102,16 +96,16 @@ def from_data(data: Any) -> Any:
         OperandError: for a class that has no `from_config`; a `TypeError`.
     """
     if not isinstance(data, Mapping) or set(cast("Mapping[Any, Any]", data)) != {"class_name", "config"}:
-        return _mapped(from_data, data)
+        return _map_items(from_data, data)
     kind: Any = data["class_name"]
     if isinstance(kind, str):
-        kind = _named()[chosen("class", kind, _named())]
+        kind = _own_classes()[chosen("class", kind, _own_classes())]
     if not (isinstance(kind, type) and issubclass(kind, Configurable)):
         raise OperandError(f"class_name must be a class of layers or losses, or its name, got {shown(kind)}")
     return kind.from_config(data["config"])
 
 
-def _mapped(function: Any, value: Any) -> Any:
+def _map_items(function: Callable[[Any], Any], value: Any) -> Any:
     if type(value) is dict:
         return {name: function(each) for name, each in cast("dict[Any, Any]", value).items()}
     if type(value) in (list, tuple):
@@ -119,7 +113,7 @@ def _mapped(function: Any, value: Any) -> Any:
     return value
 
 
-def _named() -> dict[str, type[Configurable]]:
+def _own_classes() -> dict[str, type[Configurable]]:
     return {kind.__name__: kind for kind in _subclasses(Configurable) if kind.__module__.startswith("supremum.")}
 
 

@@ -51,15 +51,15 @@ class _Differentiable:
         scope = autocast_scope()
         if scope is None:
             return self._plain(*args, **kwargs)
-        made = self._jax_class(_within(scope)(self._fun), **self._options)
+        differentiable = self._jax_class(_within(scope)(self._fun), **self._options)
         if self._define is not None:
-            self._define(made, _within(scope))
-        return made(*args, **kwargs)
+            self._define(differentiable, _within(scope))
+        return differentiable(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"nn.{type(self).__name__}({getattr(self._fun, '__qualname__', None) or shown(self._fun)})"
 
-    def _defined_by(self, define: Callable[[Any, Callable[[Function], Function]], None]) -> None:
+    def _define_rules(self, define: Callable[[Any, Callable[[Function], Function]], None]) -> None:
         define(self._plain, lambda rule: rule)
         self._define = define
 
@@ -100,7 +100,7 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
         options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             function(name, rule, "lambda ...")
-        self._defined_by(lambda made, within: made.defvjp(within(fwd), within(bwd), **options))
+        self._define_rules(lambda made, within: made.defvjp(within(fwd), within(bwd), **options))
 
 
 class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
@@ -138,7 +138,7 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
             The rule, so that `defjvp` can be used as a decorator.
         """
         function("jvp", jvp, "lambda primals, tangents: ...")
-        self._defined_by(lambda made, within: made.defjvp(within(jvp), symbolic_zeros=symbolic_zeros))
+        self._define_rules(lambda made, within: made.defjvp(within(jvp), symbolic_zeros=symbolic_zeros))
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
@@ -151,7 +151,7 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
         for each in jvps:
             if each is not None:
                 function("a rule", each, "lambda tangent, output, *args: ...")
-        self._defined_by(lambda made, within: made.defjvps(*(each and within(each) for each in jvps)))
+        self._define_rules(lambda made, within: made.defjvps(*(each and within(each) for each in jvps)))
 
 
 def _within(scope: Callable[[], AbstractContextManager[Any]]) -> Callable[[Function], Function]:

@@ -56,10 +56,10 @@ class Donation:
         """The values, by path; the caller may use their memory."""
         returned = self._returned
         if returned is not None:
-            held = {path: variable.read_stored() for path, variable in self._variables.items()}
-            changed = {path: value for path, value in held.items() if value is not returned.get(path)}
+            current = {path: variable.read_stored() for path, variable in self._variables.items()}
+            changed = {path: value for path, value in current.items() if value is not returned.get(path)}
             values = self._values | copy_tree(changed) if changed else self._values
-            self._values, self._returned = values, held
+            self._values, self._returned = values, current
             for path, variable in self._variables.items():
                 variable.lend(self._lenders[path])
             self._returned = None

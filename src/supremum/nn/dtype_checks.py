@@ -16,7 +16,7 @@ from supremum.formats import DType, Kind, as_format
 from supremum.jaxprs import aval_of, line_of, walk
 from supremum.mixed_precision import PolicyWarning
 from supremum.nn.call_stack import CallFrame, running_path
-from supremum.nn.functional.dtype_promotion import is_held
+from supremum.nn.functional.dtype_promotion import is_held_by_jax
 from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
 from supremum.nn.variables import Variable
@@ -33,14 +33,14 @@ def warn_of_narrowing(layer: Any, dtypes: set[DType], target: DType | None) -> N
         target: the dtype they are cast to; None for the dtype that JAX silently narrows NumPy arrays to.
     """
     for dtype in dtypes:
-        found, cast = as_format(dtype), as_format(held_dtype(dtype) if target is None else target)
-        if not cast.holds(found) and "narrowing" not in layer.past_warnings:
-            layer.past_warnings.add("narrowing")
-            follow = f"use dtype='infer' to follow them or dtype='{found}' to always compute in that; "
+        source, cast = as_format(dtype), as_format(held_dtype(dtype) if target is None else target)
+        if not cast.holds(source) and "narrowing" not in layer._past_warnings:
+            layer._past_warnings.add("narrowing")
+            follow = f"use dtype='infer' to follow them or dtype='{source}' to always compute in that; "
             enable = "call jax.config.update('jax_enable_x64', True) to let JAX hold them; "
             warn_user(
-                f"{running_path()} ({shown(layer)}) narrows its {found} inputs to {cast}: "
-                f"{'' if target is None else follow}{'' if is_held(dtype) else enable}"
+                f"{running_path()} ({shown(layer)}) narrows its {source} inputs to {cast}: "
+                f"{'' if target is None else follow}{'' if is_held_by_jax(dtype) else enable}"
                 f"or cast with x.astype('{cast}') if this is intended",
                 PolicyWarning,
             )
@@ -111,7 +111,7 @@ def warn_of_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[s
     Raises:
         MixedDtypeError: instead of the warning, if the layer or one around it is strict.
     """
-    if "output" in layer.past_warnings and not frame.strict:
+    if "output" in layer._past_warnings and not frame.strict:
         return
     compute = layer.compute_dtype
     line = _line_of_mixing(layer, args, kwargs, compute, other)
@@ -123,7 +123,7 @@ def warn_of_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[s
     )
     if frame.strict:
         raise MixedDtypeError(message)
-    layer.past_warnings.add("output")
+    layer._past_warnings.add("output")
     warn_user(f"{running_path()} ({shown(layer)}): {message}", MixedDtypeWarning)
 
 
@@ -138,12 +138,12 @@ def _line_of_mixing(layer: Any, args: Any, kwargs: dict[str, Any], compute: DTyp
             program = jax.make_jaxpr(call)(arrays)
     except Exception:
         return ""
-    made = ""
+    origin = ""
     for site in walk(program):
         equation = site.equation
         if not any(getattr(aval_of(v), "dtype", None) == other for v in equation.outvars):
             continue
-        made = made or line_of(equation)
+        origin = origin or line_of(equation)
         if any(getattr(aval_of(v), "dtype", None) == compute for v in equation.invars):
             return f"{line_of(equation)} turns {as_format(compute)} into {as_format(other)}"
-    return f"{made} makes {as_format(other)}" if made else ""
+    return f"{origin} makes {as_format(other)}" if origin else ""

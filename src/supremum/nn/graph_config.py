@@ -9,27 +9,10 @@ from typing import Any, cast
 import jax
 
 from supremum.argument_checks import known_keys
-from supremum.formats import as_format
 from supremum.nn.constructor_arguments import as_data, from_data
-from supremum.nn.symbolic import Node, SymbolicValue
+from supremum.nn.symbolic import Node
 
 _TENSOR = "tensor"
-
-
-def input_data(tensor: Any) -> dict[str, Any]:
-    """Write a symbolic input."""
-    return {"shape": list(tensor.shape), "dtype": str(as_format(tensor.dtype)), "name": tensor.name}
-
-
-def is_input_data(node: Any) -> bool:
-    """Whether data are those that `input_data` writes."""
-    return isinstance(node, dict) and set(cast("dict[Any, Any]", node)) == {"shape", "dtype", "name"}
-
-
-def made_input(data: Mapping[str, Any], tensor_type: type[SymbolicValue]) -> Any:
-    """Make the symbolic input that `input_data` has written."""
-    dtype = as_format(data["dtype"]).dtype
-    return tensor_type(tuple(data["shape"]), dtype, name=data["name"])  # pyright: ignore[reportCallIssue]
 
 
 def graph_data(inputs: Any, outputs: Any, nodes: Sequence[Node], layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,42 +26,27 @@ def graph_data(inputs: Any, outputs: Any, nodes: Sequence[Node], layers: Mapping
         nodes: the calls, each after the calls that it depends on.
         layers: the layers by name.
     """
-    numbers: dict[int, int] = {}
+    tensors = jax.tree.leaves((inputs, [node.outputs for node in nodes]))
+    numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
+    names = {id(layer): name for name, layer in layers.items()}
 
-    def number(tree: Any) -> None:
-        for leaf in jax.tree.leaves(tree):
-            numbers.setdefault(id(leaf), len(numbers))
-
-    def written_leaf(leaf: Any) -> Any:
+    def write_leaf(leaf: Any) -> Any:
         return {_TENSOR: numbers[id(leaf)]} if id(leaf) in numbers else as_data(leaf)
 
-    def written(tree: Any) -> Any:
-        return jax.tree.map(written_leaf, tree)
-
-    names = {id(layer): name for name, layer in layers.items()}
-    number(inputs)
-    calls: list[dict[str, Any]] = []
-    for node in nodes:
-        calls.append({"layer": names[id(node.layer)], "args": written(node.args), "kwargs": written(node.kwargs)})
-        number(node.outputs)
-
-    return {
-        "inputs": jax.tree.map(input_data, inputs),
-        "layers": {name: as_data(layer) for name, layer in layers.items()},
-        "calls": calls,
-        "outputs": written(outputs),
-    }
+    write = partial(jax.tree.map, write_leaf)
+    calls = [{"layer": names[id(node.layer)], "args": write(node.args), "kwargs": write(node.kwargs)} for node in nodes]
+    return {"inputs": as_data(inputs), "layers": as_data(dict(layers)), "calls": calls, "outputs": write(outputs)}
 
 
-def made_graph(data: Mapping[str, Any], tensor_type: type[SymbolicValue]) -> tuple[Any, Any]:
-    """Make the symbolic inputs and outputs that `graph_data` has written, with new layers.
+def graph_of(data: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The symbolic inputs and outputs that `graph_data` has written, with new layers.
 
     Args:
         data: the result of `graph_data`.
-        tensor_type: the class of the inputs.
     """
     entries = known_keys("functional model's config", data, ("inputs", "layers", "calls", "outputs"))
-    tensors: list[Any] = []
+    inputs, layers = from_data(entries["inputs"]), from_data(entries["layers"])
+    tensors: list[Any] = jax.tree.leaves(inputs)
 
     def read_leaf(leaf: Any) -> Any:
         return tensors[leaf[_TENSOR]] if _is_tensor(leaf) else leaf
@@ -86,10 +54,6 @@ def made_graph(data: Mapping[str, Any], tensor_type: type[SymbolicValue]) -> tup
     def read(tree: Any) -> Any:
         return from_data(jax.tree.map(read_leaf, tree, is_leaf=_is_tensor))
 
-    make = partial(made_input, tensor_type=tensor_type)
-    inputs = jax.tree.map(make, entries["inputs"], is_leaf=is_input_data)
-    tensors += jax.tree.leaves(inputs)
-    layers = {name: from_data(each) for name, each in entries["layers"].items()}
     for call in entries["calls"]:
         outputs = layers[call["layer"]](*read(call["args"]), **read(call["kwargs"]))
         tensors += jax.tree.leaves(outputs)

@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.argument_checks import chosen
-from supremum.errors import OperandError, shown
 from supremum.formats import DType, at_least_float32
+from supremum.nn.named_options import as_option
 
 Initializer: TypeAlias = Callable[[jax.Array, tuple[int, ...], DType], Any]
 """A function of a random key, a shape and a dtype that returns an array."""
@@ -110,14 +109,7 @@ def as_initializer(initializer: Any) -> Initializer:
     >>> as_initializer("ones")(jax.random.key(0), (2,), jnp.dtype("float16"))
     Array([1., 1.], dtype=float16)
     """
-    if isinstance(initializer, str):
-        return NAMED[chosen("initializer", initializer, NAMED)]
-    if not callable(initializer):
-        raise OperandError(
-            f"an initializer must be a name or a function of key, shape and dtype, got {shown(initializer)}; use "
-            "'glorot_uniform', or jax.nn.initializers.normal(0.02)"
-        )
-    return initializer
+    return as_option("initializer", initializer, NAMED, "'glorot_uniform', or jax.nn.initializers.normal(0.02)")
 
 
 @dataclass(frozen=True)

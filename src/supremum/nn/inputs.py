@@ -19,8 +19,7 @@ from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shown
 from supremum.formats import DType, argument_dtype, as_format
 from supremum.mixed_precision import is_floating, native
-from supremum.nn.functional.dtype_promotion import check_held
-from supremum.nn.logits_registry import carry
+from supremum.nn.logits_registry import copy_origin
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -29,8 +28,8 @@ def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     >>> described((np.ones((2, 3), np.float16), [1.5]), {"mask": None})
     'float16[2,3], [1.5], mask=None'
     """
-    plain = [_described(arg) for arg in args]
-    named = [f"{name}={_described(value)}" for name, value in kwargs.items()]
+    plain = [_describe(arg) for arg in args]
+    named = [f"{name}={_describe(value)}" for name, value in kwargs.items()]
     return listed(plain + named) or "nothing"
 
 
@@ -43,7 +42,7 @@ class _Unquoted(str):
         return str(self)
 
 
-def _described(tree: Any) -> str:
+def _describe(tree: Any) -> str:
     try:
         return shown(jax.tree.map(_leaf, tree))
     except (ValueError, TypeError):  # JAX cannot flatten every container
@@ -160,13 +159,13 @@ def _dtype_of(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
 
 
-def as_given_shape(shape: Any) -> tuple[int | None, ...] | None:
+def as_input_shape(shape: Any) -> tuple[int | None, ...] | None:
     """Convert the argument `input_shape=` of a layer to a tuple; None stays None.
 
     Raises:
         OperandError: for anything that is not a list of lengths; a `TypeError`.
 
-    >>> as_given_shape([28, 28, 1])
+    >>> as_input_shape([28, 28, 1])
     (28, 28, 1)
     """
     return None if shape is None else tuple(iterable("input_shape", shape, "lengths"))
@@ -189,7 +188,7 @@ def floating_dtypes(tree: Any) -> set[DType]:
     return {leaf.dtype.newbyteorder("=") for leaf in strong}
 
 
-def cast_inputs(tree: Any, dtype: DType) -> Any:
+def cast_inputs(tree: Any, dtype: DType | None) -> Any:
     """Cast all real floating inputs to one dtype, and return them in new containers.
 
     Arrays of JAX and NumPy, NumPy's scalars and sparse arrays (BCOO) are cast. Integers, bools and complex numbers keep
@@ -197,7 +196,7 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
 
     Args:
         tree: nested containers, which do not change.
-        dtype: a real floating dtype.
+        dtype: a real floating dtype; None to cast nothing.
 
     >>> import numpy as np
     >>> given = {"x": [np.ones(2)], "eps": 1e-8}
@@ -206,31 +205,17 @@ def cast_inputs(tree: Any, dtype: DType) -> Any:
     """
 
     def cast(leaf: Any) -> Any:
-        plain = unmasked(leaf)
-        if not is_floating(plain):
+        plain = as_jax_input(leaf)
+        if dtype is None or not is_floating(plain):
             return plain
-        held = jnp.asarray(plain, dtype)
-        return held if held is leaf else carry(leaf, held)
+        array = jnp.asarray(plain, dtype)
+        return array if array is leaf else copy_origin(leaf, array)
 
     # A sparse array is a tree of its data and its indices; the indices keep their integer dtype.
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
-def convert_inputs(inputs: Any, dtype: DType | None) -> Any:
-    """Prepare the inputs of a layer's `call`, in new containers that `call` may change.
-
-    Args:
-        inputs: nested containers, which do not change.
-        dtype: the dtype that real floating inputs are cast to; None to cast nothing.
-
-    Raises:
-        RuntimeDtypeError: for 64 bits while JAX's x64 is off.
-    """
-    check_held(dtype, f"the layer computes in {dtype}", "give the layer a different policy")
-    return jax.tree.map(unmasked, inputs) if dtype is None else cast_inputs(inputs, dtype)
-
-
-def unmasked(leaf: Any) -> Any:
+def as_jax_input(leaf: Any) -> Any:
     """Return an input as JAX takes it, but raise for NumPy's masked arrays, as JAX would drop the mask.
 
     Args:

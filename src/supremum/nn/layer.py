@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self, cast, overload
 
@@ -16,27 +16,27 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.core import Tracer
 
-from supremum.argument_checks import instance, mapping
+from supremum.argument_checks import instance, iterable, mapping
 from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, argument_dtype, as_format
-from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, is_inexact, warn_if_it_gains_nothing
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
 from supremum.nn.constraints import ConstraintFunction, as_constraint
-from supremum.nn.constructor_arguments import Configurable
+from supremum.nn.constructor_arguments import Configurable, takes_argument
 from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
+from supremum.nn.functional import check_held
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
-from supremum.nn.inputs import InputSpecs, as_given_shape, cast_inputs, check_inputs, convert_inputs, floating_dtypes
+from supremum.nn.inputs import InputSpecs, as_input_shape, cast_inputs, check_inputs, floating_dtypes
 from supremum.nn.layer_types import Computes, R_co, S, SymbolicInput
-from supremum.nn.lazy_build import build_layer, first_key, has_weights, make_weights, unchanged_on_error
-from supremum.nn.logits_registry import carry
-from supremum.nn.losses import OwnLosses, add_call_losses, add_term, added_loss, weight_losses
-from supremum.nn.module_tree import Module, Snapshot, snake_case
+from supremum.nn.lazy_build import build_layer, first_key, has_weights, make_weights, restore_on_error
+from supremum.nn.logits_registry import copy_origin
+from supremum.nn.losses import add_call_losses, add_term, loss_to_add, weight_losses
+from supremum.nn.module_tree import Attributes, Module, snake_case
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, marks_outputs, next_random_key
 from supremum.nn.summary import Summary, summary_of
-from supremum.nn.symbolic import SymbolicValue, call_symbolically, declared_spec, is_symbolic
+from supremum.nn.symbolic import SymbolicValue, call_symbolically, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, Variable
 
 
@@ -66,14 +66,10 @@ class Layer(Module["Layer"], Configurable, ABC):
             and those of the layers inside it, and adds no penalties on them; `BatchNorm` works as outside of training.
         autocast: whether it casts its inputs.
         built: whether it has declared its weights.
-        before_build: its attributes before it did; None if it has not.
-        chose_policy: whether it was given a policy, itself or by its model, that differs from the global one.
         activity_regularizer: the penalty on its outputs.
         input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, a
             sequence of them for the positional inputs, or a mapping by argument name.
         build_inputs: during `build`, the cast positional inputs as `jax.ShapeDtypeStruct`s.
-        policy_map: the policies of the layers inside, for a model that was given any; None for other layers.
-        past_warnings: what it has already warned about, in order to warn once.
 
     Raises:
         UnknownNameError: for an unknown policy or dtype; a `ValueError`.
@@ -94,11 +90,9 @@ class Layer(Module["Layer"], Configurable, ABC):
     (dtype(bfloat16), dtype('float32'))
     """
 
-    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
     _takes_training: ClassVar[bool] = False
     _trains_by_default: ClassVar[bool] = False
     _has_weights = False
-    policy_map: PolicyMap | None = None
     input_spec: InputSpecs | None
     build_inputs: tuple[Any, ...]
 
@@ -122,18 +116,20 @@ class Layer(Module["Layer"], Configurable, ABC):
         self._policy = global_policy() if dtype is None else as_policy(dtype)
         self._param_dtype = None if param_dtype is None else argument_dtype(param_dtype)
         # The global policy counts as None, even if an outer layer passes it explicitly.
-        self.chose_policy: bool = self._policy is not global_policy()
+        self._chose_policy: bool = self._policy is not global_policy()
         self.autocast = autocast
         self._strict = strict
         self.trainable = trainable
         self.activity_regularizer: RegularizerFunction | None = as_regularizer(activity_regularizer)
         self.name: str = snake_case(type(self).__name__) if name is None else name
-        self.given_input_shape: tuple[int | None, ...] | None = as_given_shape(input_shape)
+        self._input_shape: tuple[int | None, ...] | None = as_input_shape(input_shape)
         self.built: bool = False
-        self.before_build: Snapshot | None = None
-        self.past_warnings: set[str] = set()
-        self.own_losses: OwnLosses = OwnLosses()
-        self.last_call: int = 0  # number of the last call outside of `functional_call`
+        self._before_build: Attributes | None = None
+        self._past_warnings: set[str] = set()
+        self._loss_functions: tuple[Callable[[], Any], ...] = ()
+        # The number of the last call that added losses and was not traced, and these losses.
+        self._call_losses: tuple[int, tuple[jax.Array, ...]] = (0, ())
+        self._last_call = 0  # number of the last call outside of `functional_call`
         self.output_spec: Any = None
         self.input_spec = None
 
@@ -171,18 +167,14 @@ class Layer(Module["Layer"], Configurable, ABC):
         """The same as `variable_dtype`."""
         return self.variable_dtype
 
-    def adopt_policy(self, policy: Policy) -> None:
-        """Take the policy of a model before there are weights, and undo `build` if the policy changes.
-
-        Args:
-            policy: the policy.
-        """
+    def _adopt_policy(self, policy: Policy) -> None:
+        """Take the policy of a model before there are weights, and undo `build` if the policy changes."""
         if self.built and policy != self._policy:
-            self.undo_build()
+            self._undo_build()
         self._policy = policy
-        self.chose_policy = True
+        self._chose_policy = True
 
-    def trace_again(self) -> None:
+    def _trace_again(self) -> None:
         """React to new policies of the layers inside; a functional model traces its outputs again."""
 
     def build(self, input_shape: Any) -> None:
@@ -230,7 +222,7 @@ class Layer(Module["Layer"], Configurable, ABC):
             return call_symbolically(self, args, named)
         if self._has_weights or running_layers() or is_declaring() or current_overlay() is not None:
             return self._call(args, kwargs, training)
-        with unchanged_on_error(self):
+        with restore_on_error(self):
             if not has_weights(self):
                 make_weights(self, args, named, first_key())
             outputs = self._call(args, kwargs, training)
@@ -241,14 +233,14 @@ class Layer(Module["Layer"], Configurable, ABC):
         frame = CallFrame(self, training, self._trains_by_default, self._strict, self._autocast_dtype())
         try:
             with call_scope(frame):
-                return self._checked_call(args, kwargs, frame)
+                return self._prepare_and_call(args, kwargs, frame)
         except Exception as error:
-            found = with_layer(error, self, args, kwargs)
-            if found is error:
+            explained = with_layer(error, self, args, kwargs)
+            if explained is error:
                 raise
-            raise found from error
+            raise explained from error
 
-    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
+    def _prepare_and_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         args, kwargs = self._prepare_inputs(args, kwargs, frame.dtype)
         if not self.built:
             build_layer(self, args, kwargs)
@@ -265,11 +257,11 @@ class Layer(Module["Layer"], Configurable, ABC):
             if target is not None and (self.compute_dtype is None or target != self.compute_dtype):
                 outputs = cast_inputs(outputs, target)
         if is_declaring():
-            self.output_spec = declared_spec(outputs, self.output_spec)
+            self.output_spec = jax.tree.map(spec_of, outputs)
         else:
             add_call_losses(self, outputs, frame.number, is_outermost=frame.is_outermost)
             if marks_outputs():
-                outputs = jax.tree.map(partial(_marked, OUTPUT + running_path()), outputs)
+                outputs = jax.tree.map(partial(_mark, OUTPUT + running_path()), outputs)
         return outputs
 
     def _prepare_inputs(
@@ -282,16 +274,17 @@ class Layer(Module["Layer"], Configurable, ABC):
         wide = {each for each in floating_dtypes((args, kwargs)) if each.itemsize > 4}  # wider than float32
         if wide and (dtype is not None or self.compute_dtype is None):
             warn_of_narrowing(self, wide, dtype)
-        return convert_inputs((args, kwargs), dtype)
+        check_held(dtype, f"the layer computes in {dtype}", "give the layer a different policy")
+        return cast_inputs((args, kwargs), dtype)
 
     def _autocast_dtype(self) -> DType | None:
         dtype = self.compute_dtype
         return dtype if dtype is not None and as_format(dtype).kind is Kind.FLOAT else None
 
-    def undo_build(self) -> None:
+    def _undo_build(self) -> None:
         """Restore the attributes from before `build`, if it has run."""
-        if self.before_build is not None:
-            self.before_build.restore(self)
+        if self._before_build is not None:
+            self._before_build.restore(self)
 
     def add_weight(
         self,
@@ -328,16 +321,17 @@ class Layer(Module["Layer"], Configurable, ABC):
             ArgumentError: for a name that the layer already uses.
         """
         row = as_format(self.variable_dtype if dtype is None else argument_dtype(dtype))
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
-        initializer = as_initializer(initializer)
+        if not callable(initializer):
+            initializer = as_initializer(initializer)
         if any(variable.name == name for variable in self.own_variables()):
             raise ArgumentError(f"{shown(self)} already has a variable {shown(name)}; use a different name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
-        made = AutoCastVariable if casts else Variable
-        variable = made.declared(sizes, row.dtype, initializer, name, trainable=trainable)
+        kind = AutoCastVariable if casts else Variable
+        variable = kind.declare(sizes, row.dtype, initializer, name, trainable=trainable)
         variable.is_of_layer, variable.follows_policy = True, dtype is None
         if regularizer is not None:
             variable.regularizer = as_regularizer(regularizer)
@@ -355,8 +349,11 @@ class Layer(Module["Layer"], Configurable, ABC):
             shape: its shape.
             fill_value: the number.
             dtype: its dtype; None for the compute dtype.
+
+        Raises:
+            ArgumentError: for arguments that `jax.numpy.full` refuses; a `ValueError`.
         """
-        return jnp.full(shape, fill_value, self._new_dtype(dtype))
+        return self._new_array(partial(jnp.full, shape, fill_value), dtype)
 
     def zeros(self, shape: Any, dtype: Any = None) -> jax.Array:
         """An array of zeros, as from `full`."""
@@ -368,28 +365,36 @@ class Layer(Module["Layer"], Configurable, ABC):
 
     def constant(self, value: Any, dtype: Any = None) -> jax.Array:
         """An array from a number, nested lists or an array, in `dtype`; None for the compute dtype."""
-        return jnp.asarray(value, self._new_dtype(dtype))
+        return self._new_array(partial(jnp.asarray, value), dtype)
 
     def arange(self, start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> jax.Array:
         """Evenly spaced numbers, as from `jax.numpy.arange`, rounded once at the end."""
-        counted = jnp.arange(start, stop, step)
-        target = self._new_dtype(dtype)
-        return counted if target is None else counted.astype(target)
+
+        def make(dtype: Any) -> jax.Array:
+            numbers = jnp.arange(start, stop, step)
+            return numbers if dtype is None else numbers.astype(dtype)
+
+        return self._new_array(make, dtype)
 
     def eye(self, rows: int, columns: int | None = None, dtype: Any = None) -> jax.Array:
         """A matrix with ones on its diagonal."""
-        return jnp.eye(rows, columns, dtype=self._new_dtype(dtype))
+        return self._new_array(partial(jnp.eye, rows, columns), dtype)
 
     def random_normal(self, shape: Any, dtype: Any = None) -> jax.Array:
         """Normal random numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
-        return jax.random.normal(next_random_key(), shape, self._new_dtype(dtype))
+        return self._new_array(partial(jax.random.normal, next_random_key(), shape), dtype)
 
     def random_uniform(self, shape: Any, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None) -> jax.Array:
         """Uniform random numbers, from the key of the running call."""
-        return jax.random.uniform(next_random_key(), shape, self._new_dtype(dtype), minval, maxval)
+        make = partial(jax.random.uniform, next_random_key(), shape, minval=minval, maxval=maxval)
+        return self._new_array(make, dtype)
 
-    def _new_dtype(self, dtype: Any) -> Any:
-        return self.compute_dtype if dtype is None else argument_dtype(dtype)
+    def _new_array(self, make: Callable[..., jax.Array], dtype: Any) -> jax.Array:
+        target = self.compute_dtype if dtype is None else argument_dtype(dtype)
+        try:
+            return make(dtype=target)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise ArgumentError(f"{shown(self)} cannot make the array: {error}") from error
 
     def add_loss(self, value: Any) -> None:
         """Add a term to the loss that a training step minimizes.
@@ -409,10 +414,10 @@ class Layer(Module["Layer"], Configurable, ABC):
                     f"outside of `call`, {shown(self)}.add_loss must get a function without arguments, got "
                     f"{type(value).__name__}, which would never change"
                 )
-            self.own_losses = self.own_losses.with_function(value)
+            self._loss_functions = (*self._loss_functions, value)
             return
         if not is_declaring():
-            add_term(self, added_loss(value), running_layers()[-1].number)
+            add_term(self, loss_to_add(value), running_layers()[-1].number)
 
     @property
     def losses(self) -> list[jax.Array]:
@@ -423,12 +428,12 @@ class Layer(Module["Layer"], Configurable, ABC):
         `nn.collected_losses` inside a `functional_call`, or to get the losses of one.
         """
         # Loss functions may call layers, which then have new losses.
-        own = [layer.own_losses for layer in self.layers_by_path().values()]
-        found = weight_losses(self)
+        of_calls = [layer._call_losses for layer in self.layers_by_path().values()]
+        losses = weight_losses(self)
         if current_overlay() is not None:
-            return found
-        call = next((frame.number for frame in running_layers() if frame.layer is self), self.last_call)
-        return found + [term for losses in own for term in losses.terms_of(call)]
+            return losses
+        call = next((frame.number for frame in running_layers() if frame.layer is self), self._last_call)
+        return losses + [term for number, terms in of_calls if number == call for term in terms]
 
     def summary(self) -> Summary:
         """List every layer with the shape and dtype of its outputs, its parameters, dtypes and bytes; `print` it.
@@ -444,16 +449,18 @@ class Layer(Module["Layer"], Configurable, ABC):
         as initializers, arrays and other objects stay as they are; the rest is data for JSON.
         """
         config = super().get_config()
-        policy: Any = self._policy.name
-        if self.policy_map is not None and self.policy_map.patterns:
-            policy = self.policy_map.get_config()
-        elif self._policy != Policy(policy):  # with another loss scale than the name stands for
-            policy = self._policy.get_config()
-        current = {"dtype": policy, "trainable": self.trainable}
-        if self._param_dtype is not None:
-            current["param_dtype"] = str(as_format(self._param_dtype))
-        takes = inspect.signature(type(self)).parameters
-        return config | {name: each for name, each in ({"name": self.name} | current).items() if name in takes}
+        return config | {
+            name: each for name, each in self._current_options().items() if takes_argument(type(self), name)
+        }
+
+    def _current_options(self) -> dict[str, Any]:
+        """The current options of the constructor that may differ from the arguments."""
+        dtype = {} if self._param_dtype is None else {"param_dtype": str(as_format(self._param_dtype))}
+        return {"name": self.name, "dtype": self._policy_data(), "trainable": self.trainable, **dtype}
+
+    def _policy_data(self) -> Any:
+        # A policy may have another loss scale than its name stands for.
+        return self._policy.name if self._policy == Policy(self._policy.name) else self._policy.get_config()
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -480,8 +487,8 @@ class Layer(Module["Layer"], Configurable, ABC):
         return f"{type(self).__name__}(dtype={self._policy.name!r})"
 
 
-def _marked(name: str, leaf: Any) -> Any:
-    return carry(leaf, checkpoint_name(leaf, name)) if isinstance(leaf, Tracer) and is_inexact(leaf) else leaf
+def _mark(name: str, leaf: Any) -> Any:
+    return copy_origin(leaf, checkpoint_name(leaf, name)) if isinstance(leaf, Tracer) and is_inexact(leaf) else leaf
 
 
 def as_layer(layer: Any) -> Layer:

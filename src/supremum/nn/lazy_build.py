@@ -14,8 +14,8 @@ from jax.core import Tracer
 from supremum.argument_checks import pytree
 from supremum.errors import OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
-from supremum.nn.inputs import split_arrays, unmasked
-from supremum.nn.module_tree import Module, Snapshot
+from supremum.nn.inputs import as_jax_input, split_arrays
+from supremum.nn.module_tree import Attributes, Module
 from supremum.nn.scopes import declaring, has_random_key, is_declaring, next_random_key
 from supremum.nn.variables import UninitializedError, has_value
 
@@ -24,7 +24,7 @@ class _FailedError(Exception):
     """Stands in for an error of a layer while JAX traces, since JAX would add a note about its own frames."""
 
 
-def traced_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def trace_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Trace a layer for the shapes and dtypes of its outputs, which computes nothing but builds the layer.
 
     Args:
@@ -32,7 +32,7 @@ def traced_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapp
         inputs: positional inputs; `jax.ShapeDtypeStruct` is enough.
         kwargs: keyword inputs.
     """
-    given = jax.tree.map(unmasked, pytree("the inputs of a layer", (inputs, dict(kwargs))))
+    arguments = jax.tree.map(as_jax_input, pytree("the inputs of a layer", (inputs, dict(kwargs))))
     failed: list[Exception] = []
 
     def called(*args: Any, **named: Any) -> Any:
@@ -42,7 +42,7 @@ def traced_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mapp
             failed.append(error)
             raise _FailedError from None
 
-    call, arrays = split_arrays(called, given, lambda leaf: hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
+    call, arrays = split_arrays(called, arguments, lambda leaf: hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
     for array in arrays:
         _check_numeric(array)
     with declaring(), suppress(_FailedError):
@@ -73,7 +73,7 @@ def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         UninitializedError: if the weights then have no values, outside of `declaring`.
     """
     first = args[0] if args else next(iter(kwargs.values()), None)
-    layer.before_build = Snapshot(layer)
+    layer._before_build = Attributes(vars(layer))
     try:
         layer.build_inputs = jax.tree.map(_shape_dtype, args)
         layer.build(jax.tree.map(np.shape, first))
@@ -81,7 +81,7 @@ def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         if not is_declaring() and not all(map(has_value, layer.own_variables())):
             raise UninitializedError("the layer has no weights yet; call nn.initialize(model, *inputs, seed=0)")
     except BaseException:
-        layer.undo_build()
+        layer._undo_build()
         raise
     layer.built = True
 
@@ -101,7 +101,7 @@ def make_weights(layer: Module[Any], inputs: tuple[Any, ...], kwargs: Mapping[st
         key: a random key; each value depends on this key and the path of its variable.
     """
     if inputs or kwargs:
-        traced_spec(layer, inputs, kwargs)
+        trace_spec(layer, inputs, kwargs)
     missing = {path: variable for path, variable in layer.variables.items() if not variable.is_initialized}
     # Values must be concrete even if the model is being traced. Outside of a trace JAX's own context would only compile
     # random functions with constants as large as their results.
@@ -135,13 +135,13 @@ def has_weights(layer: Module[Any]) -> bool:
 
 
 @contextmanager
-def unchanged_on_error(layer: Module[Any]) -> Generator[None]:
+def restore_on_error(layer: Module[Any]) -> Generator[None]:
     """Restore a layer, and the layers and variables inside it, if a block fails.
 
     Args:
         layer: the layer.
     """
-    snapshots = [(each, Snapshot(each)) for each in layer.layers_by_path().values()]
+    snapshots = [(each, Attributes(vars(each))) for each in layer.layers_by_path().values()]
     without_value = [each for each in layer.variables.values() if not each.is_initialized]
     try:
         yield

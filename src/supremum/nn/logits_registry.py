@@ -64,7 +64,7 @@ def origin_of(output: Any) -> Origin | None:
     return None if is_gone else origin
 
 
-def carry(given: Any, cast: Any) -> Any:
+def copy_origin(given: Any, cast: Any) -> Any:
     """Copy the origin of an array to the result of a cast.
 
     Args:

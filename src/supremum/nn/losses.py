@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -73,8 +72,8 @@ class _Loop:
 
 
 def _fix(collector: Collector | _Loop | None) -> str:
-    found = "no losses are collected" if collector is None else "losses are collected"
-    return f"{found} in this task; end nn.collected_losses() before the `await`"
+    state = "no losses are collected" if collector is None else "losses are collected"
+    return f"{state} in this task; end nn.collected_losses() before the `await`"
 
 
 # Part of JAX's cache key: a program traced without a collector must not be reused with one.
@@ -127,33 +126,6 @@ def current_collector() -> Collector | None:
     return collector if isinstance(collector, Collector) else None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnLosses:
-    """The losses of one layer itself, an immutable value that the layer replaces.
-
-    Args:
-        functions: functions without arguments, each of which returns a loss.
-        terms: the losses of the last call that had any and was not traced.
-        call: the number of that call.
-    """
-
-    functions: tuple[Callable[[], Any], ...] = ()
-    terms: tuple[jax.Array, ...] = ()
-    call: int = 0
-
-    def with_function(self, function: Callable[[], Any]) -> OwnLosses:
-        """Add the loss of a function."""
-        return replace(self, functions=(*self.functions, function))
-
-    def with_term(self, term: jax.Array, call: int) -> OwnLosses:
-        """Add a loss of a call, and drop the losses of earlier calls."""
-        return replace(self, terms=(*self.terms_of(call), term), call=call)
-
-    def terms_of(self, call: int) -> tuple[jax.Array, ...]:
-        """The losses of a call."""
-        return self.terms if self.call == call else ()
-
-
 def weight_losses(model: Any, collector: Collector | None = None) -> list[jax.Array]:
     """The losses that do not depend on a call: penalties on variables, and losses of functions.
 
@@ -161,17 +133,17 @@ def weight_losses(model: Any, collector: Collector | None = None) -> list[jax.Ar
         model: the layer whose losses these are, with those of the layers inside it.
         collector: the collector of losses, to skip sources that it has already seen; None to skip nothing.
     """
-    found: list[jax.Array] = []
+    losses: list[jax.Array] = []
     for variable in model.trainable_variables.values():
         if variable.regularizer is None:
             continue
         stored = variable.read_stored()
         if collector is None or collector.is_new(variable, stored):
-            found.append(loss_of(variable.regularizer, widen(stored)))
+            losses.append(loss_of(variable.regularizer, widen(stored)))
     for layer in model.layers_by_path().values():
-        functions = layer.own_losses.functions
-        found += [loss_of(each) for each in functions if collector is None or collector.is_new(layer, each)]
-    return found
+        functions = layer._loss_functions
+        losses += [loss_of(each) for each in functions if collector is None or collector.is_new(layer, each)]
+    return losses
 
 
 def add_term(layer: Any, term: jax.Array, call: int) -> None:
@@ -186,7 +158,8 @@ def add_term(layer: Any, term: jax.Array, call: int) -> None:
     if collector is not None:
         collector.add(term)
     if current_overlay() is None and not isinstance(term, Tracer):
-        layer.own_losses = layer.own_losses.with_term(term, call)
+        before, terms = layer._call_losses
+        layer._call_losses = call, (*(terms if before == call else ()), term)
 
 
 def add_call_losses(layer: Any, outputs: Any, call: int, *, is_outermost: bool) -> None:
@@ -203,7 +176,7 @@ def add_call_losses(layer: Any, outputs: Any, call: int, *, is_outermost: bool) 
         for leaf in filter(is_floating, jax.tree.leaves(outputs, is_leaf=keeps_dtype)):
             add_term(layer, _activity_term(regularizer, leaf), call)
     if current_overlay() is None:
-        vars(layer)["last_call"] = call
+        layer._last_call = call
     collector = current_collector()
     if is_outermost and collector is not None:
         for term in weight_losses(layer, collector):
@@ -216,7 +189,7 @@ def _activity_term(regularizer: RegularizerFunction, outputs: Any) -> jax.Array:
     return (loss_scalar(regularizer(outputs)) / batch).astype(outputs.dtype)
 
 
-def added_loss(value: Any) -> jax.Array:
+def loss_to_add(value: Any) -> jax.Array:
     """The loss that `add_loss` gets inside `call`: a scalar, or a function without arguments that returns one.
 
     Raises:

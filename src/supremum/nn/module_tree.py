@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
@@ -51,15 +51,17 @@ def _by_name(value: Any) -> Any:
     return value if module is None else _FunctionName(f"{module}:{name}")
 
 
-class Snapshot(PickledByName):
-    """The attributes of an object at one time, which can be restored.
+class Attributes(PickledByName):
+    """Attributes by name, such as those of a layer at one time, or the arguments of its constructor.
+
+    It is not a container: the layers in it are not children of the layer that holds it.
 
     Args:
-        target: the object.
+        attributes: the attributes.
     """
 
-    def __init__(self, target: object) -> None:
-        vars(self).update(vars(target))
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        vars(self).update(attributes)
 
     def restore(self, target: object) -> None:
         """Replace all attributes of an object by these."""
@@ -84,16 +86,21 @@ class Module(PickledByName, Generic[M]):
         """Compute outputs of inputs."""
         raise NotImplementedError
 
-    def children(self) -> Iterator[tuple[str, M | Variable]]:
+    def children(self) -> list[tuple[str, M | Variable]]:
         """The direct child layers and variables, each with its name, such as `"blocks/0"` in a list."""
+        children: list[tuple[str, Any]] = []
         for attribute, value in vars(self).items():
-            yield from _named_children(attribute, value)
+            if isinstance(value, _HOLDERS):
+                _add_children(children, attribute, value)
+        return children
 
-    def sublayers(self) -> Iterator[tuple[str, M]]:
+    def sublayers(self) -> list[tuple[str, M]]:
         """The direct child layers, each with its name."""
-        for name, child in self.children():
-            if not isinstance(child, Variable):
-                yield name, child
+        return [(name, child) for name, child in self.children() if not isinstance(child, Variable)]
+
+    def own_variables(self) -> list[Variable]:
+        """The direct child variables."""
+        return [child for _, child in self.children() if isinstance(child, Variable)]
 
     def name_of(self, layer: Module[Any]) -> str:
         """The name of a layer as a child of this one; the layer's own name if it is not a child."""
@@ -101,30 +108,27 @@ class Module(PickledByName, Generic[M]):
 
     def layers_by_path(self) -> dict[str, M]:
         """This layer, at the path `""`, and all layers inside it; a shared layer has only its first path."""
-        found: dict[str, M] = {}
+        layers: dict[str, M] = {}
         seen: set[int] = set()
         pending: list[tuple[str, Any]] = [("", self)]
         while pending:
             path, layer = pending.pop()
-            if id(layer) in seen:
-                continue
-            seen.add(id(layer))
-            found[path] = layer
-            inner = [(f"{path}/{name}" if path else name, child) for name, child in layer.sublayers()]
-            pending.extend(reversed(inner))
-        return found
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                layers[path] = layer
+                prefix = f"{path}/" if path else ""
+                pending += [(prefix + name, child) for name, child in reversed(layer.sublayers())]
+        return layers
 
     @property
     def variables(self) -> dict[str, Variable]:
         """All variables of this layer and the layers inside it, by path, such as `"conv/kernel"`; shared ones once."""
-        found: dict[str, Variable] = {}
-        seen: set[int] = set()
+        first: dict[int, tuple[str, Variable]] = {}
         for path, layer in self.layers_by_path().items():
+            prefix = f"{path}/" if path else ""
             for variable in layer.own_variables():
-                if id(variable) not in seen:
-                    seen.add(id(variable))
-                    found[f"{path}/{variable.name}" if path else variable.name] = variable
-        return found
+                first.setdefault(id(variable), (prefix + variable.name, variable))
+        return dict(first.values())
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:
@@ -133,20 +137,19 @@ class Module(PickledByName, Generic[M]):
         frozen = {id(each) for layer in layers if not layer.trainable for each in layer.variables.values()}
         return {path: each for path, each in self.variables.items() if each.trainable and id(each) not in frozen}
 
-    def own_variables(self) -> list[Variable]:
-        """The direct child variables."""
-        return [child for _, child in self.children() if isinstance(child, Variable)]
+
+_HOLDERS = (Module, Variable, list, tuple, dict)
 
 
-def _named_children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _add_children(children: list[tuple[str, Any]], name: str, value: Any) -> None:
     if isinstance(value, (Module, Variable)):
-        yield name, value
+        children.append((name, value))
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(cast("list[Any]", value)):
-            yield from _named_children(f"{name}/{number}", item)
+            _add_children(children, f"{name}/{number}", item)
     elif isinstance(value, dict):
         for key, item in cast("dict[Any, Any]", value).items():
-            yield from _named_children(f"{name}/{key}", item)
+            _add_children(children, f"{name}/{key}", item)
 
 
 def snake_case(name: str) -> str:

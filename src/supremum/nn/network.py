@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -12,16 +12,19 @@ import numpy as np
 from supremum.argument_checks import iterable, mapping, pytree
 from supremum.arrays import Array
 from supremum.errors import ArgumentError, shown
-from supremum.formats import argument_dtype
-from supremum.mixed_precision import PolicyMap, as_policy, floatx, global_policy
+from supremum.formats import argument_dtype, as_format
+from supremum.mixed_precision import Policy, PolicyMap, as_policy, floatx, global_policy
 from supremum.nn.call_stack import CallFrame
-from supremum.nn.graph_config import graph_data, made_graph
+from supremum.nn.constructor_arguments import Configurable
+from supremum.nn.graph_config import graph_data, graph_of
 from supremum.nn.inputs import described
 from supremum.nn.layer import Layer
-from supremum.nn.lazy_build import first_key, make_weights, unchanged_on_error
+from supremum.nn.lazy_build import first_key, make_weights, restore_on_error
 from supremum.nn.scopes import is_declaring
-from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, is_symbolic, spec_of, symbolic_leaves
+from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable
+
+Method: TypeAlias = "Callable[[Any, Any], SymbolicTensor]"
 
 
 class OperatorLayer(Layer):
@@ -46,12 +49,23 @@ class OperatorLayer(Layer):
 
     def call(self, *operands: Any) -> Any:
         """Apply the operator, and return an array of JAX."""
-        given = [Array(operand) if isinstance(operand, jax.Array) else operand for operand in operands]
-        found = self.function(*given)
-        return found.unwrap() if isinstance(found, Array) else found
+        result = self.function(*(Array(each) if isinstance(each, jax.Array) else each for each in operands))
+        return result.unwrap() if isinstance(result, Array) else result
 
 
-class SymbolicTensor(SymbolicValue):
+def _methods(function: Callable[[Any, Any], Any]) -> tuple[Method, Method]:
+    """The methods of a binary operator, with the tensor at its left and at its right."""
+
+    def left(self: Any, other: Any) -> SymbolicTensor:
+        return OperatorLayer(function)(self, other)
+
+    def right(self: Any, other: Any) -> SymbolicTensor:
+        return OperatorLayer(function)(other, self)
+
+    return left, right
+
+
+class SymbolicTensor(SymbolicValue, Configurable):
     """An array with a known shape and dtype but no values, as an input or an output of a layer in a functional model.
 
     Layers take it, and so do Python's arithmetic operators and indexing.
@@ -69,9 +83,17 @@ class SymbolicTensor(SymbolicValue):
     ((None, 8), dtype(bfloat16))
     """
 
-    __slots__ = ()
     # NumPy's arrays must leave operators to this class.
     __array_ufunc__ = None
+
+    def get_config(self) -> dict[str, Any]:
+        """Return shape, dtype and name of an input as data for JSON."""
+        return {"shape": list(self.shape), "dtype": str(as_format(self.dtype)), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make the input that `get_config` has described."""
+        return cls(tuple(config["shape"]), as_format(config["dtype"]).dtype, name=config["name"])
 
     def __getitem__(self, index: Any) -> SymbolicTensor:
         return OperatorLayer(operator.getitem)(self, index)
@@ -79,41 +101,12 @@ class SymbolicTensor(SymbolicValue):
     def __neg__(self) -> SymbolicTensor:
         return OperatorLayer(operator.neg)(self)
 
-    def __add__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.add)(self, other)
-
-    def __radd__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.add)(other, self)
-
-    def __sub__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.sub)(self, other)
-
-    def __rsub__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.sub)(other, self)
-
-    def __mul__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.mul)(self, other)
-
-    def __rmul__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.mul)(other, self)
-
-    def __truediv__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.truediv)(self, other)
-
-    def __rtruediv__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.truediv)(other, self)
-
-    def __pow__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.pow)(self, other)
-
-    def __rpow__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.pow)(other, self)
-
-    def __matmul__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.matmul)(self, other)
-
-    def __rmatmul__(self, other: Any) -> SymbolicTensor:
-        return OperatorLayer(operator.matmul)(other, self)
+    __add__, __radd__ = _methods(operator.add)
+    __sub__, __rsub__ = _methods(operator.sub)
+    __mul__, __rmul__ = _methods(operator.mul)
+    __truediv__, __rtruediv__ = _methods(operator.truediv)
+    __pow__, __rpow__ = _methods(operator.pow)
+    __matmul__, __rmatmul__ = _methods(operator.matmul)
 
 
 def Input(  # noqa: N802 (the name that users of Keras know)
@@ -138,48 +131,6 @@ def Input(  # noqa: N802 (the name that users of Keras know)
                 f"{shown(size)} in {shown(shape)}"
             )
     return SymbolicTensor((batch_size, *sizes), argument_dtype(floatx() if dtype is None else dtype), name=name)
-
-
-def apply_policy_map(model: Layer, policy_map: PolicyMap, *, warns: bool = True) -> bool:
-    """Give each layer of a model the policy of its path.
-
-    A matching pattern always decides. The default is for layers without a match that were given no policy, neither
-    directly nor by a model inside this one. Layers that were built for a different policy are built again.
-
-    Args:
-        model: the model; its own policy is the map's default.
-        policy_map: the policies.
-        warns: whether to warn about patterns that match nothing.
-
-    Returns:
-        Whether the policy of any layer changed.
-
-    Raises:
-        ArgumentError: for a layer that already has weights of a different policy.
-    """
-    layers = {path: layer for path, layer in model.layers_by_path().items() if path}
-    for layer in layers.values():
-        if layer.policy_map is not None:  # an inner model decides for its own layers
-            apply_policy_map(layer, layer.policy_map, warns=False)
-    if warns:
-        policy_map.check([*layers, *model.variables])
-    changed = False
-    for path, layer in layers.items():
-        if layer.chose_policy and policy_map.pattern_for(path) is None:
-            continue
-        policy = policy_map.for_path(path)
-        is_other = layer.dtype_policy != policy
-        if is_other and any(variable.is_initialized for variable in layer.variables.values()):
-            raise ArgumentError(
-                f"layer {shown(path)} already has weights of the policy {shown(layer.dtype_policy.name)}, but the "
-                f"model asks for {shown(policy.name)}; make the model before nn.initialize, or leave out its dtype"
-            )
-        layer.adopt_policy(policy)
-        changed = changed or is_other
-    if changed:
-        for layer in reversed(layers.values()):  # the inner ones first
-            layer.trace_again()
-    return changed
 
 
 class Network(Layer):
@@ -224,7 +175,7 @@ class Network(Layer):
         trainable: bool = True,
         name: str | None = None,
     ) -> None:
-        self.policy_map = _policies_of_layers(dtype)
+        self.policy_map: PolicyMap | None = _policies_of_layers(dtype)
         self._nodes: list[Node] = []
         self._layers: dict[str, Layer] = {}
         is_functional = inputs is not None
@@ -240,10 +191,10 @@ class Network(Layer):
         pytree("outputs", outputs)
         if is_functional:
             self._inputs, self._outputs = inputs, outputs
-            self._nodes = _sorted_nodes(inputs, outputs)
-            self._layers = named_layers([node.layer for node in self._nodes])
-            if self.policy_map is not None and apply_policy_map(self, self.policy_map):
-                self.trace_again()
+            self._nodes = _sort_nodes(inputs, outputs)
+            self._layers = name_layers([node.layer for node in self._nodes])
+            if self._apply_policy_map():
+                self._trace_again()
             self.output_spec = jax.tree.map(spec_of, self._outputs)
             self.built = True
         elif outputs is not None or type(self).call is Network.call:
@@ -270,15 +221,56 @@ class Network(Layer):
             names.append(f"{name}:{number}" if number else str(name))
         return tuple(names)
 
-    def undo_build(self) -> None:
+    def _apply_policy_map(self, *, warns: bool = True) -> bool:
+        """Give each layer of the model the policy of its path.
+
+        A matching pattern always decides. The default is for layers without a match that were given no policy, neither
+        directly nor by a model inside this one. Layers that were built for a different policy are built again.
+
+        Args:
+            warns: whether to warn about patterns that match nothing.
+
+        Returns:
+            Whether the policy of any layer changed.
+
+        Raises:
+            ArgumentError: for a layer that already has weights of a different policy.
+        """
+        if self.policy_map is None:
+            return False
+        layers = {path: layer for path, layer in self.layers_by_path().items() if path}
+        for layer in layers.values():
+            if isinstance(layer, Network):  # an inner model decides for its own layers
+                layer._apply_policy_map(warns=False)
+        if warns:
+            self.policy_map.check([*layers, *self.variables])
+        changed = False
+        for path, layer in layers.items():
+            policy = self.policy_map.for_path(path)
+            if layer._chose_policy and self.policy_map.pattern_for(path) is None:
+                continue
+            if layer.dtype_policy != policy:
+                changed = True
+                _check_no_weights(path, layer, policy)
+            layer._adopt_policy(policy)
+        if changed:
+            for layer in reversed(layers.values()):  # the inner ones first
+                layer._trace_again()
+        return changed
+
+    def _undo_build(self) -> None:
         """Restore the attributes from before `build`, if it has run."""
         if not self._nodes:  # a functional model has no `build` to undo
-            super().undo_build()
+            super()._undo_build()
+
+    def _policy_data(self) -> Any:
+        policies = self.policy_map
+        return super()._policy_data() if policies is None or not policies.patterns else policies.get_config()
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as for any layer; a functional model writes its graph and layers."""
         config = super().get_config()
-        if not self._nodes or not is_symbolic(config.get("inputs")):
+        if not self._nodes or "inputs" not in config:
             return config
         return config | graph_data(self._inputs, self._outputs, self._nodes, self._layers)
 
@@ -288,29 +280,25 @@ class Network(Layer):
         if "calls" not in mapping("config", config, "model.get_config()"):
             return super().from_config(config)
         graph = {name: config[name] for name in ("inputs", "layers", "calls", "outputs") if name in config}
-        inputs, outputs = made_graph(graph, SymbolicTensor)
+        inputs, outputs = graph_of(graph)
         others = {name: each for name, each in config.items() if name not in graph}
         return super().from_config({**others, "inputs": inputs, "outputs": outputs})
 
-    def trace_again(self) -> None:
+    def _trace_again(self) -> None:
         """Trace the outputs of a functional model again, after the policies of its layers have changed."""
         if not self._nodes:
             return
-        found: dict[int, Any] = {}
-        nodes: list[Node] = []
+        values: dict[int, Any] = {}
         for node in self._nodes:
-            args, kwargs = _substituted((node.args, node.kwargs), found)
-            outputs = call_symbolically(node.layer, args, kwargs)
-            found |= _by_id(node.outputs, outputs)
-            nodes.append(symbolic_leaves(outputs)[0].node or node)
-        self._nodes = nodes
-        self._outputs = _substituted(self._outputs, found)
+            args, kwargs = _substitute((node.args, node.kwargs), values)
+            values |= _by_id(node.outputs, call_symbolically(node.layer, args, kwargs))
+        self._outputs = _substitute(self._outputs, values)
+        self._nodes = _sort_nodes(self._inputs, self._outputs)
         self.output_spec = jax.tree.map(spec_of, self._outputs)
 
-    def children(self) -> Iterator[tuple[str, Layer | Variable]]:
+    def children(self) -> list[tuple[str, Layer | Variable]]:
         """The layers and variables, each with its name; the layers of a functional model keep their own names."""
-        for name, child in super().children():
-            yield name.removeprefix("_layers/"), child
+        return [(name.removeprefix("_layers/"), child) for name, child in super().children()]
 
     def build(self, input_shape: Any = None) -> None:
         """Make the weights for inputs of a shape, from the next key of `nn.random_key`, or from seed 0.
@@ -329,43 +317,51 @@ class Network(Layer):
             raise ArgumentError(
                 f"{shown(self)} does not know its inputs yet; call build with an input shape, such as (None, 28, 28)"
             )
-        with unchanged_on_error(self):
+        with restore_on_error(self):
             make_weights(self, inputs, {}, first_key())
 
     def call(self, *inputs: Any, **kwargs: Any) -> Any:
         """Run the layers in the order of their dependencies."""
         values = self._bind_inputs(inputs[0] if len(inputs) == 1 else inputs)
         for node in self._nodes:
-            args, kwargs = _substituted((node.args, node.kwargs), values)
+            args, kwargs = _substitute((node.args, node.kwargs), values)
             values |= _by_id(node.outputs, node.layer(*args, **kwargs))
-        return _substituted(self._outputs, values)
+        return _substitute(self._outputs, values)
 
     def _bind_inputs(self, inputs: Any) -> dict[int, Any]:
         """The values of the symbolic inputs."""
-        tensors, wanted = jax.tree.flatten(self._inputs)
         if isinstance(self._inputs, (list, tuple)) and isinstance(inputs, (list, tuple)):
             inputs = type(self._inputs)(inputs)
         try:
-            given = wanted.flatten_up_to(inputs)
+            values = jax.tree.structure(self._inputs).flatten_up_to(inputs)
         except (ValueError, TypeError):
-            given = None
-        if given is None or any(isinstance(value, (list, tuple, dict)) for value in given):
+            values = None
+        if values is None or any(isinstance(value, (list, tuple, dict)) for value in values):
             raise ArgumentError(f"the inputs must have the structure of {self._inputs}, got {described((inputs,), {})}")
-        for tensor, value in zip(tensors, given, strict=True):
+        pairs = list(zip(jax.tree.leaves(self._inputs), values, strict=True))
+        for tensor, value in pairs:
             shape = np.shape(value)
             if len(shape) != tensor.ndim or any(a not in (None, b) for a, b in zip(tensor.shape, shape, strict=True)):
                 raise ArgumentError(f"an input must match {shown(tensor)}, got shape {shape}")
-        return {id(tensor): value for tensor, value in zip(tensors, given, strict=True)}
+        return {id(tensor): value for tensor, value in pairs}
 
-    def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
+    def _prepare_and_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         if self.policy_map is None or self._nodes or (self.built and not is_declaring()):
-            return super()._checked_call(args, kwargs, frame)
+            return super()._prepare_and_call(args, kwargs, frame)
         # Layers that are made in the first call have a path only after it.
-        apply_policy_map(self, self.policy_map, warns=False)
-        outputs = super()._checked_call(args, kwargs, frame)
-        while apply_policy_map(self, self.policy_map, warns=self._is_complete):
-            outputs = super()._checked_call(args, kwargs, frame)
+        self._apply_policy_map(warns=False)
+        outputs = super()._prepare_and_call(args, kwargs, frame)
+        while self._apply_policy_map(warns=self._is_complete):
+            outputs = super()._prepare_and_call(args, kwargs, frame)
         return outputs
+
+
+def _check_no_weights(path: str, layer: Layer, policy: Policy) -> None:
+    if any(variable.is_initialized for variable in layer.variables.values()):
+        raise ArgumentError(
+            f"layer {shown(path)} already has weights of the policy {shown(layer.dtype_policy.name)}, but the model "
+            f"asks for {shown(policy.name)}; make the model before nn.initialize, or leave out its dtype"
+        )
 
 
 def _specs(shape: Any) -> Any:
@@ -386,8 +382,8 @@ def _policies_of_layers(dtype: Any) -> PolicyMap | None:
     return None if policy is global_policy() else PolicyMap({}, policy)
 
 
-def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
-    """The calls between inputs and outputs, each after the calls it depends on."""
+def _sort_nodes(inputs: Any, outputs: Any) -> list[Node]:
+    """The calls between inputs and outputs, in the order in which they were made."""
     for what, tree in (("inputs", inputs), ("outputs", outputs)):
         others = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicValue)]
         if others or not jax.tree.leaves(tree):
@@ -396,28 +392,23 @@ def _sorted_nodes(inputs: Any, outputs: Any) -> list[Node]:
                 f"{shown(others[0] if others else tree)}"
             )
     known = {id(leaf) for leaf in jax.tree.leaves(inputs)}
-    ordered: list[Node] = []
-    done: set[int] = set()
-    pending = [(leaf, False) for leaf in reversed(symbolic_leaves(outputs))]
+    nodes: dict[int, Node] = {}
+    pending = symbolic_leaves(outputs)
     while pending:
-        tensor, is_ready = pending.pop()
-        node = tensor.node
-        if id(tensor) in known or (node is not None and id(node) in done):
+        tensor = pending.pop()
+        if id(tensor) in known:
             continue
-        if node is None:
+        if tensor.node is None:
             raise ArgumentError(
                 f"the outputs depend on {shown(tensor)}, which is not among the inputs; add it to the inputs"
             )
-        if is_ready:
-            done.add(id(node))
-            ordered.append(node)
-        else:
-            pending.append((tensor, True))
-            pending.extend((leaf, False) for leaf in reversed(node.inputs))
-    return ordered
+        if id(tensor.node) not in nodes:
+            nodes[id(tensor.node)] = tensor.node
+            pending += tensor.node.inputs
+    return sorted(nodes.values(), key=lambda node: node.number)
 
 
-def named_layers(layers: list[Layer]) -> dict[str, Layer]:
+def name_layers(layers: list[Layer]) -> dict[str, Layer]:
     """Each layer once by its name; repeated names become `"dense_1"`, `"dense_2"`, ...."""
     named: dict[str, Layer] = {}
     for layer in layers:
@@ -436,6 +427,6 @@ def _by_id(symbolic: Any, values: Any) -> dict[int, Any]:
     return {id(leaf): value for leaf, value in zip(leaves, structure.flatten_up_to(values), strict=True)}
 
 
-def _substituted(tree: Any, values: dict[int, Any]) -> Any:
+def _substitute(tree: Any, values: dict[int, Any]) -> Any:
     leaves, structure = jax.tree.flatten(tree)
     return jax.tree.unflatten(structure, [values.get(id(leaf), leaf) for leaf in leaves])

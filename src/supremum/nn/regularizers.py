@@ -5,15 +5,16 @@ Keras RFC 293, mixed precision, "Loss dtype": regularizing weights in float16 ma
 
 from __future__ import annotations
 
-import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, shown
+from supremum.argument_checks import real_within
 from supremum.mixed_precision import widen
 from supremum.nn.named_options import as_option
 
@@ -31,6 +32,10 @@ class Regularizer(ABC):
     Array(2., dtype=float32)
     """
 
+    def __post_init__(self) -> None:
+        for name, factor in vars(self).items():
+            real_within(name, factor, 0, sys.float_info.max, "at least 0")
+
     def __call__(self, x: Any) -> jax.Array:
         """The penalty.
 
@@ -46,11 +51,8 @@ class Regularizer(ABC):
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
 
-    def __repr__(self) -> str:
-        factors = ", ".join(f"{name}={value}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({factors})"
 
-
+@dataclass(frozen=True)
 class L1(Regularizer):
     """`l1 * sum(|x|)`.
 
@@ -58,20 +60,21 @@ class L1(Regularizer):
         l1: the factor, 0 or more; the default is that of Keras.
 
     Raises:
+        OperandError: for a factor that is not a number; a `TypeError`.
         ArgumentError: for a negative factor; a `ValueError`.
 
     >>> L1(0.5)(jnp.asarray([1.0, -2.0], "float16"))
     Array(1.5, dtype=float32)
     """
 
-    def __init__(self, l1: float = 0.01) -> None:
-        self.l1: float = _factor("l1", l1)
+    l1: float = 0.01
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
         return self.l1 * jnp.sum(jnp.abs(x))
 
 
+@dataclass(frozen=True)
 class L2(Regularizer):
     """`l2 * sum(x ** 2)`.
 
@@ -79,20 +82,22 @@ class L2(Regularizer):
         l2: the factor, 0 or more; the default is that of Keras.
 
     Raises:
+        OperandError: for a factor that is not a number; a `TypeError`.
         ArgumentError: for a negative factor; a `ValueError`.
 
     >>> L2(0.5)(jnp.asarray([300.0], "float16"))  # the square is beyond float16
     Array(45000., dtype=float32)
     """
 
-    def __init__(self, l2: float = 0.01) -> None:
-        self.l2: float = _factor("l2", l2)
+    l2: float = 0.01
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
-        return self.l2 * _sum_of_squares(x)
+        # For complex numbers this avoids the root in abs(x), which has no gradient at 0.
+        return self.l2 * jnp.sum(jnp.real(x * jnp.conj(x)))
 
 
+@dataclass(frozen=True)
 class L1L2(Regularizer):
     """`l1 * sum(|x|) + l2 * sum(x ** 2)`.
 
@@ -101,33 +106,22 @@ class L1L2(Regularizer):
         l2: the factor of the squares, 0 or more.
 
     Raises:
+        OperandError: for a factor that is not a number; a `TypeError`.
         ArgumentError: for a negative factor; a `ValueError`.
 
     >>> L1L2(0.5, 0.25)(jnp.asarray([2.0, -2.0], "float16"))
     Array(4., dtype=float32)
     """
 
-    def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None:
-        self.l1: float = _factor("l1", l1)
-        self.l2: float = _factor("l2", l2)
+    l1: float = 0.0
+    l2: float = 0.0
 
     def penalty(self, x: Any) -> jax.Array:
         """The penalty on an array of at least float32."""
-        return self.l1 * jnp.sum(jnp.abs(x)) + self.l2 * _sum_of_squares(x)
+        return L1(self.l1).penalty(x) + L2(self.l2).penalty(x)
 
 
-def _sum_of_squares(x: Any) -> jax.Array:
-    # For complex numbers this avoids the root in abs(x), which has no gradient at 0.
-    return jnp.sum(jnp.real(x * jnp.conj(x)))
-
-
-def _factor(name: str, value: float) -> float:
-    if not (isinstance(value, (int, float)) and math.isfinite(value) and value >= 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"{name} must be a number of at least 0, got {shown(value)}; use {name}=0.01")
-    return float(value)
-
-
-_NAMED: dict[str, Callable[[], Regularizer]] = {"l1": L1, "l2": L2, "l1_l2": lambda: L1L2(l1=0.01, l2=0.01)}
+_NAMED: dict[str, Regularizer] = {"l1": L1(), "l2": L2(), "l1_l2": L1L2(l1=0.01, l2=0.01)}
 
 
 def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
@@ -143,4 +137,4 @@ def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
     >>> as_regularizer("l2")
     L2(l2=0.01)
     """
-    return as_option("regularizer", regularizer, _NAMED, "L2")
+    return None if regularizer is None else as_option("regularizer", regularizer, _NAMED, "L2()")

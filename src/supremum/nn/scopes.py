@@ -62,27 +62,17 @@ def overlay(values: dict[Any, Any]) -> Generator[None]:
         _overlay.reset(token)
 
 
-_declaring: ContextVar[bool | None] = ContextVar("declaring", default=None)
+_declaring: ContextVar[bool] = ContextVar("declaring", default=False)
 
 
-def is_declaring() -> bool:
-    """Whether layers only declare the shapes of their weights and outputs, and compute nothing."""
-    return _declaring.get() is not None
-
-
-def is_declaring_again() -> bool:
-    """Whether this is the second trace, with a different length for axes of any length."""
-    return _declaring.get() is True
+is_declaring: Callable[[], bool] = _declaring.get
+"""A function that returns whether layers only declare the shapes of their weights and outputs, and compute nothing."""
 
 
 @contextmanager
-def declaring(*, again: bool = False) -> Generator[None]:
-    """Let layers declare weights without values inside a block, and discard what they assign.
-
-    Args:
-        again: whether this is the second trace, with a different length for axes of any length.
-    """
-    token = _declaring.set(again)
+def declaring() -> Generator[None]:
+    """Let layers declare weights without values inside a block, and discard what they assign."""
+    token = _declaring.set(True)
     try:
         with overlay({}), random_key(jax.random.key(0)):
             yield

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
-from supremum.argument_checks import iterable, mapping
+from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.nn.constructor_arguments import as_data
-from supremum.nn.graph_config import input_data, is_input_data, made_input
+from supremum.nn.constructor_arguments import as_data, takes_argument
 from supremum.nn.layer import Layer
-from supremum.nn.network import Input, Network, SymbolicTensor, apply_policy_map, named_layers
+from supremum.nn.network import Input, Network, SymbolicTensor, name_layers
 from supremum.nn.symbolic import call_symbolically
 
 
@@ -103,17 +101,16 @@ class SequentialNetwork(Network):
             raise OperandError(
                 f"{type(self).__name__} takes layers, got {shown(layer)}; wrap a function: nn.Lambda(function)"
             )
-        if not self._order and self._input is None and layer.given_input_shape is not None:
-            self._input = Input(layer.given_input_shape)
+        if not self._order and self._input is None and layer._input_shape is not None:
+            self._input = Input(layer._input_shape)
         self._set_layers([*self, layer])
 
     def _set_layers(self, layers: list[Layer]) -> None:
-        self._layers = named_layers(layers)
+        self._layers = name_layers(layers)
         names = {id(layer): name for name, layer in self._layers.items()}
         self._order = tuple(names[id(layer)] for layer in layers)
         self.built = self._has_weights = False
-        if self.policy_map is not None:
-            apply_policy_map(self, self.policy_map, warns=False)
+        self._apply_policy_map(warns=False)
 
     def _declare(self, *, is_complete: bool = False) -> None:
         """Find the shapes of weights and outputs, if the input is known.
@@ -129,29 +126,21 @@ class SequentialNetwork(Network):
         finally:
             self._is_complete = True
 
-    def undo_build(self) -> None:
+    def _undo_build(self) -> None:
         """Build the layers again in the next call."""
         self.built = False  # it has no weights of its own, and layers may have been added since
 
-    def trace_again(self) -> None:
+    def _trace_again(self) -> None:
         """Find the shapes and dtypes of weights and outputs again, after the policies of layers have changed."""
         self._declare()
 
     def get_config(self) -> dict[str, Any]:
         """Return the input and the layers as data, and the other arguments of the constructor."""
         config = super().get_config()
-        if "layers" in inspect.signature(type(self)).parameters:  # layers may have been added or exchanged since
-            inputs = [] if self._input is None else [input_data(self._input)]
-            config["layers"] = [*inputs, *as_data([*self])]
+        if takes_argument(type(self), "layers"):  # layers may have been added or exchanged since
+            inputs = [] if self._input is None else [self._input]
+            config["layers"] = as_data([*inputs, *self])
         return config
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Make a new model with new layers, without weights, from the result of `get_config`."""
-        layers: Any = mapping("config", config, "model.get_config()").get("layers")
-        if layers and is_input_data(layers[0]):
-            config = {**config, "layers": [made_input(layers[0], SymbolicTensor), *layers[1:]]}
-        return super().from_config(config)
 
     def __len__(self) -> int:
         return len(self._order)

@@ -14,7 +14,7 @@ from supremum.errors import ArgumentError, UnknownNameError, listed, shown
 from supremum.nn import scopes
 from supremum.nn.functional import as_key
 from supremum.nn.layer import Layer, as_layer
-from supremum.nn.lazy_build import make_weights, traced_spec, unchanged_on_error
+from supremum.nn.lazy_build import make_weights, restore_on_error, trace_spec
 from supremum.nn.variables import Shard, Variable
 
 
@@ -44,7 +44,7 @@ def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: 
     if not (inputs or kwargs or layer.built):
         raise ArgumentError(f"{shown(layer)} does not know its inputs yet; use nn.initialize(layer, x, seed=0)")
     key = as_key(seed)
-    with unchanged_on_error(layer):
+    with restore_on_error(layer):
         make_weights(layer, inputs, kwargs, key)
 
 
@@ -68,7 +68,7 @@ def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
     ... )
     ShapeDtypeStruct(shape=(8, 4), dtype=bfloat16)
     """
-    return traced_spec(as_layer(layer), inputs, kwargs)
+    return trace_spec(as_layer(layer), inputs, kwargs)
 
 
 def split_variables(layer: Layer) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:

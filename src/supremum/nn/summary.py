@@ -12,7 +12,7 @@ import jax
 from supremum.formats import as_format
 from supremum.nn.symbolic import is_spec
 from supremum.nn.variables import Variable
-from supremum.render import Cell, Table, aligned, columns_to_html, table_to_markdown
+from supremum.render import aligned, columns_to_html
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,6 @@ class Summary:
         """Convert to plain data for JSON."""
         totals = {"trainable": self.trainable, "other": self.other, "nbytes": self.nbytes}
         return {"layers": [asdict(row) for row in self.rows], **totals}
-
-    def to_markdown(self) -> str:
-        """Convert to GitHub's Markdown."""
-        rows = [(line[0], tuple(Cell(text, "") for text in line[1:])) for line in map(_line, self.rows)]
-        return table_to_markdown(Table(self._totals(), _TITLES[1:], tuple(rows)))
 
     def _totals(self) -> str:
         other = f" and {self.other:,} others" if self.other else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +12,7 @@ from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.inputs import split_arrays
-from supremum.nn.scopes import declaring, is_declaring_again
+from supremum.nn.scopes import declaring
 
 # Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.
 _LENGTHS = (2, 3)
@@ -26,12 +27,16 @@ class Node:
         args: its positional arguments, with symbolic tensors among them.
         kwargs: its keyword arguments.
         outputs: its outputs, symbolic tensors.
+
+    Attributes:
+        number: larger than those of the calls before.
     """
 
     layer: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: Any = None
+    number: int = field(default_factory=itertools.count().__next__, init=False)
 
     @property
     def inputs(self) -> list[SymbolicValue]:
@@ -95,12 +100,20 @@ def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         The outputs, symbolic tensors of the same class as the inputs.
     """
     node = Node(layer, args, kwargs)
-    for number, length in enumerate(_LENGTHS):
-        call, tensors = split_arrays(layer, (args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+    call, tensors = split_arrays(layer, (args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+    first: dict[str, Any] = {}
+    layers: dict[str, Any] = {}
+    for length in _LENGTHS:
         shapes = [tuple(length if size is None else size for size in tensor.shape) for tensor in tensors]
         specs = [jax.ShapeDtypeStruct(shape, tensor.dtype) for shape, tensor in zip(shapes, tensors, strict=True)]
-        with declaring(again=number > 0):
+        with declaring():
             jax.eval_shape(call, specs)
+        layers = layer.layers_by_path()
+        first = first or {path: inner.output_spec for path, inner in layers.items()}
+    for path, inner in layers.items():
+        inner.output_spec = jax.tree.map(
+            _common_spec, first.get(path, inner.output_spec), inner.output_spec, is_leaf=is_spec
+        )
     kind = type(node.inputs[0])
 
     def tensor(spec: Spec) -> SymbolicValue:
@@ -130,17 +143,6 @@ def spec_of(leaf: Any) -> Any:
 def is_spec(leaf: Any) -> bool:
     """Whether a leaf is a `Spec`, which JAX would treat as a container."""
     return isinstance(leaf, Spec)
-
-
-def declared_spec(outputs: Any, before: Any) -> Any:
-    """Describe the outputs of a layer that declares its weights.
-
-    Args:
-        outputs: the outputs.
-        before: their description in the trace with the other length for axes of any length.
-    """
-    found = jax.tree.map(spec_of, outputs)
-    return jax.tree.map(_common_spec, before, found, is_leaf=is_spec) if is_declaring_again() else found
 
 
 def _common_spec(one: Any, other: Any) -> Any:

@@ -16,11 +16,11 @@ def _read(operand: Any) -> Any:
     return operand.value if isinstance(operand, VariableOperators) else operand
 
 
-def _flattened(variable: VariableOperators) -> tuple[tuple[tuple[Any, jax.Array]], None]:
+def _flatten(variable: VariableOperators) -> tuple[tuple[tuple[Any, jax.Array]], None]:
     return ((jax.tree_util.GetAttrKey("value"), variable.value),), None
 
 
-def _rebuilt(_: None, children: Iterable[Any]) -> Any:
+def _unflatten(_: None, children: Iterable[Any]) -> Any:
     (value,) = children
     return value
 
@@ -33,7 +33,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda self, other: function(self.value, _read(other))
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflect(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda self, other: function(_read(other), self.value)
 
 
@@ -66,7 +66,7 @@ class VariableOperators(_Base):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        jax.tree_util.register_pytree_with_keys(cls, _flattened, _rebuilt)
+        jax.tree_util.register_pytree_with_keys(cls, _flatten, _unflatten)
 
     def __jax_array__(self) -> jax.Array:
         return self.value
@@ -110,7 +110,7 @@ def _add_operators() -> None:
     functions = {name: getattr(operator, f"__{name}__") for name in both} | {"divmod": divmod}
     for name, function in functions.items():
         setattr(VariableOperators, f"__{name}__", _binary(function))
-        setattr(VariableOperators, f"__r{name}__", _reflected(function))
+        setattr(VariableOperators, f"__r{name}__", _reflect(function))
 
 
 _add_operators()

@@ -110,7 +110,7 @@ class Variable(VariableOperators):
         self.constraint: ConstraintFunction | None = None
 
     @classmethod
-    def declared(
+    def declare(
         cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str, *, trainable: bool
     ) -> Any:
         """Declare a variable without a value; `initialize` makes the value.
@@ -122,9 +122,7 @@ class Variable(VariableOperators):
             name: its name within its layer.
             trainable: whether optimizers change it.
         """
-        check_held(
-            dtype, f"variable {shown(name)} is stored in {dtype}", "give the layer a different policy or param_dtype"
-        )
+        check_held(dtype, f"variable {name!r} is stored in {dtype}", "give the layer a different policy or param_dtype")
         variable = cls.__new__(cls)
         variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
         variable._initializer = initializer
@@ -154,22 +152,17 @@ class Variable(VariableOperators):
         """
         if self.is_initialized or self._initializer is None:
             return
+        what, wanted = f"the initializer of variable {self.name!r}", f"{self._spec.dtype}{list(self.shape)}"
         try:
-            made = self._initializer(key, self.shape, self._spec.dtype)
+            value = self._initializer(key, self.shape, self._spec.dtype)
             # JAX keeps 64 bits that are not its default only if they are given by name.
-            is_made = getattr(made, "dtype", None) == self._spec.dtype
-            value = jnp.asarray(made, self._spec.dtype if is_made else None)
+            has_dtype = getattr(value, "dtype", None) == self._spec.dtype
+            array = jnp.asarray(value, self._spec.dtype if has_dtype else None)
         except (ValueError, TypeError) as error:
-            raise ArgumentError(
-                f"the initializer of variable {shown(self.name)} failed for {self._spec.dtype}{list(self.shape)}: "
-                f"{error}"
-            ) from error
-        if (value.shape, value.dtype) != (self.shape, self._spec.dtype):
-            raise ArgumentError(
-                f"the initializer of variable {shown(self.name)} must return {self._spec.dtype}{list(self.shape)}, got "
-                f"{value.dtype}{list(value.shape)}"
-            )
-        self._stored = value
+            raise ArgumentError(f"{what} failed for {wanted}: {error}") from error
+        if (array.shape, array.dtype) != (self.shape, self._spec.dtype):
+            raise ArgumentError(f"{what} must return {wanted}, got {array.dtype}{list(array.shape)}")
+        self._stored = array
 
     def forget(self) -> None:
         """Drop the value, as before `initialize`."""
@@ -208,8 +201,8 @@ class Variable(VariableOperators):
     @property
     def value(self) -> jax.Array:
         """The value in `dtype`, as computations see it."""
-        held = self._held()
-        return held.whole(self.dtype) if isinstance(held, Shard) else self._as_read(held)
+        current = self._held()
+        return current.whole(self.dtype) if isinstance(current, Shard) else self._as_read(current)
 
     def read_value(self) -> jax.Array:
         """The same as `value`."""
@@ -222,7 +215,7 @@ class Variable(VariableOperators):
             indices: indices along the first axis, integers of any shape. An index out of range, below 0 too, gives NaN
                 for floats and the smallest number for integers, as `mode="fill"` of `jax.numpy.ndarray.at` does.
         """
-        return self._taken(jnp.asarray(indices))
+        return self._read_at(jnp.asarray(indices))
 
     def gather_nd(self, indices: Any) -> jax.Array:
         """Read some elements or slices, and cast only those.
@@ -230,9 +223,9 @@ class Variable(VariableOperators):
         Args:
             indices: integers of shape (..., n), each an index into the first n axes; out of range as in `sparse_read`.
         """
-        return self._taken(tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0)))
+        return self._read_at(tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0)))
 
-    def _taken(self, place: Any) -> jax.Array:
+    def _read_at(self, place: Any) -> jax.Array:
         return self._as_read(self.read_stored().at[place].get(mode="fill", wrap_negative_indices=False))
 
     def _as_read(self, array: jax.Array) -> jax.Array:
@@ -245,8 +238,8 @@ class Variable(VariableOperators):
         Raises:
             UninitializedError: if there is no value yet.
         """
-        held = self._held()
-        return held.whole(self.true_dtype) if isinstance(held, Shard) else held
+        current = self._held()
+        return current.whole(self.true_dtype) if isinstance(current, Shard) else current
 
     def _held(self) -> jax.Array | Shard:
         values = current_overlay()
@@ -280,16 +273,16 @@ class Variable(VariableOperators):
             InPlaceError: if the rules refuse or lead to a dtype that differs from the stored one: nothing is truncated.
             ArgumentError: for a different shape, or a value that is traced outside of `functional_call`.
         """
-        given = value.read_stored() if isinstance(value, Variable) else value
-        if not isinstance(given, jax.Array) or given.dtype != self.true_dtype or given.weak_type:
+        new_value = value.read_stored() if isinstance(value, Variable) else value
+        if not isinstance(new_value, jax.Array) or new_value.dtype != self.true_dtype or new_value.weak_type:
             # Some rules depend on the number of dimensions, none on their lengths.
             like = wrap(jnp.zeros((1,) * self.ndim, self.true_dtype))
-            given = kept_value(like, given)
-        if given.shape != self.shape:
+            new_value = kept_value(like, new_value)
+        if new_value.shape != self.shape:
             raise ArgumentError(
-                f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {given.shape}"
+                f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {new_value.shape}"
             )
-        return self._put(given)
+        return self._put(new_value)
 
     def assign_add(self, value: Any) -> Self:
         """Add a value, of the kinds that `assign` takes, to the stored value."""
@@ -304,14 +297,14 @@ class Variable(VariableOperators):
         return self._assign("multiply", value)
 
     def _assign(self, name: str, value: Any) -> Self:
-        given = value.read_stored() if isinstance(value, Variable) else value
-        held = wrap(self.read_stored())
-        with refused_in_place(held, name, (held, given), Storing.KEPT):
-            result = ELEMENTWISE_OPERATIONS[name].operator(held, given)
+        new_value = value.read_stored() if isinstance(value, Variable) else value
+        current = wrap(self.read_stored())
+        with refused_in_place(current, name, (current, new_value), Storing.KEPT):
+            result = ELEMENTWISE_OPERATIONS[name].operator(current, new_value)
         if result is NotImplemented:
             raise OperandError(f"the assigned value must be an array or a Python number, got {type(value).__name__}")
-        raw = stored(held, result, name, (held, given), Storing.KEPT)
-        check_fits(held, name, given)
+        raw = stored(current, result, name, (current, new_value), Storing.KEPT)
+        check_fits(current, name, new_value)
         return self._put(raw)
 
     def __iadd__(self, value: Any) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,9 +13,8 @@ import numpy as np
 from supremum.argument_checks import chosen, flag, mapping, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
-from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import all_reduce_gradients, one_more
-from supremum.nn import Variable
+from supremum.nn import Variable, constructor_parameters
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.accumulation import accumulated, no_gradients
 from supremum.optimizers.eager_step import Stepper
@@ -116,7 +114,6 @@ class Optimizer:
     (Array([0.75, 1.5 ], dtype=float32), 1)
     """
 
-    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
     # With slots, an unknown attribute of a wrapper cannot be set. What subclasses add is compiled into steps.
     __slots__ = ("__weakref__", "_held", "_hyper", "_key", "_settings", "_stepper")
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}  # the settings for the dtypes of slots, by field
@@ -185,7 +182,8 @@ class Optimizer:
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
         elif transformation is not None or injected_hyperparameters:
             extra = next(iter(injected_hyperparameters), "transformation")
-            raise UnknownNameError("argument", extra, inspect.signature(type(self)).parameters, type(self).__name__)
+            known = dict.fromkeys(name for parameters in constructor_parameters(type(self)) for name in parameters)
+            raise UnknownNameError("argument", extra, known, type(self).__name__)
 
     def _whole_transformation(self, numbers: Mapping[str, Any]) -> Any:
         made = self.make_transformation(**numbers)

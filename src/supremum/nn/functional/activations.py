@@ -16,16 +16,14 @@ from jax import lax
 from supremum.argument_checks import flag, real_number
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array
-from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_complex, widened
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_and_widen, promote_dtype, refuse_complex
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import as_axes, check_broadcasts
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 from supremum.nn.logits_registry import Origin, record
 
-_REAL_PARTS = "use x.real or a different activation"
 
-
-@traced_once
+@trace_once
 def relu(x: Any) -> jax.Array:
     """The positive part of each value; integers stay integers.
 
@@ -41,8 +39,9 @@ def relu(x: Any) -> jax.Array:
     >>> relu(jnp.asarray([-1, 2], "int8"))
     Array([0, 2], dtype=int8)
     """
+    refuse_complex("relu", x=x)
     (x,) = promote_dtype(x, inexact=False)
-    return jax.nn.relu(x) if ordered_format("relu", x.dtype, _REAL_PARTS).signed else x
+    return jax.nn.relu(x) if as_format(x.dtype).signed else x
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> jax.Array:
@@ -63,7 +62,8 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> ja
     Array([-1.,  1.], dtype=float32)
     """
     negative_slope = _factor("negative_slope", negative_slope, x)
-    return rounded_once(lambda wide: jax.nn.leaky_relu(wide, negative_slope), x, dtype, "leaky_relu")
+    refuse_complex("leaky_relu", dtype=dtype, x=x)
+    return round_once(lambda wide: jax.nn.leaky_relu(wide, negative_slope), x, dtype)
 
 
 def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
@@ -86,7 +86,8 @@ def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
     Array([-1.,  2.], dtype=float32)
     """
     alpha = _factor("alpha", alpha, x)
-    return rounded_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype, "elu")
+    refuse_complex("elu", dtype=dtype, x=x)
+    return round_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype)
 
 
 def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
@@ -109,7 +110,8 @@ def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
     Array([-0, 0, 100], dtype=bfloat16)
     """
     flag("approximate", approximate)
-    return rounded_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype, "gelu")
+    refuse_complex("gelu", dtype=dtype, x=x)
+    return round_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype)
 
 
 def silu(x: Any, *, dtype: Any = None) -> jax.Array:
@@ -125,7 +127,7 @@ def silu(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> silu(jnp.array([0.0, 100.0]))
     Array([  0., 100.], dtype=float32)
     """
-    return rounded_once(jax.nn.silu, x, dtype)
+    return round_once(jax.nn.silu, x, dtype)
 
 
 def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
@@ -141,7 +143,7 @@ def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> sigmoid(jnp.array([0, 100], "float16"))
     Array([0.5, 1. ], dtype=float16)
     """
-    output = rounded_once(jax.nn.sigmoid, x, dtype)
+    output = round_once(jax.nn.sigmoid, x, dtype)
     logits = x if isinstance(x, jax.Array) else promote_dtype(x)[0]
     return record(output, Origin("sigmoid", logits, ()))
 
@@ -159,21 +161,18 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> tanh(jnp.array([0.0, 100.0]))
     Array([0., 1.], dtype=float32)
     """
-    return rounded_once(jnp.tanh, x, dtype)
+    return round_once(jnp.tanh, x, dtype)
 
 
-def rounded_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any, ordered: str = "") -> jax.Array:
+def round_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any) -> jax.Array:
     """Apply a function in at least float32, and round the result once.
 
     Args:
         function: a function of an array.
         x: values of any dtype.
         dtype: the dtype of the result; None for the dtype of `x`, or at least float32 for integers and bools.
-        ordered: the name of the function in errors, if it needs real values; empty if it does not.
     """
-    target, (wide,) = widened(x, dtype=dtype)
-    if ordered:
-        ordered_format(ordered, target, _REAL_PARTS)
+    target, (wide,) = promote_and_widen(x, dtype=dtype)
     return function(wide).astype(target)
 
 

@@ -20,7 +20,7 @@ from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refu
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 
 Arrays: TypeAlias = dict[str, jax.Array]
 
@@ -30,7 +30,7 @@ need more: 0.9 GiB for 65,536 queries and keys in one head, 1.5 GiB in eight, ac
 where the plain computation needs 64 GiB for one head."""
 
 
-@traced_once
+@trace_once
 def dot_product_attention(
     query: Any,
     key: Any,
@@ -59,7 +59,7 @@ def dot_product_attention(
             consecutive heads of queries (Ainslie et al. 2023, "GQA", arXiv:2305.13245).
         value: shape (batch..., keys, key_value_heads, value_dim).
         mask: booleans that broadcast to (batch..., heads, queries, keys), True attends. A floating mask is added like
-            `bias`; it excludes keys where it is the smallest number of its dtype (`additive_mask`) or `-inf`.
+            `bias`; it excludes keys where it is the smallest number of its dtype, as in Flax, or `-inf`.
         bias: real numbers to add to the scores, in at least float32; they broadcast like `mask`.
         is_causal: whether query i ignores all keys after key i.
         scale: a number; None for `head_dim ** -0.5`.
@@ -115,8 +115,8 @@ def dot_product_attention(
         dropout=(rate, dropout_key),
         precision=as_precision(precision),
     )
-    made = _in_chunks(attend, rows, shared, size)
-    return jnp.moveaxis(made, -2, -4).reshape(*query.shape[:-1], value.shape[-1]).astype(query.dtype)
+    results = _in_chunks(attend, rows, shared, size)
+    return jnp.moveaxis(results, -2, -4).reshape(*query.shape[:-1], value.shape[-1]).astype(query.dtype)
 
 
 def _in_chunks(attend: Callable[..., jax.Array], rows: Arrays, shared: Arrays, size: int) -> jax.Array:
@@ -132,11 +132,11 @@ def _in_chunks(attend: Callable[..., jax.Array], rows: Arrays, shared: Arrays, s
     whole = queries // size
     first = {name: jnp.moveaxis(array, -2, 0) for name, array in rows.items()}
     parts = {name: array[: whole * size].reshape(whole, size, *array.shape[1:]) for name, array in first.items()}
-    made = lax.map(chunk, parts)
-    made = made.reshape(whole * size, *made.shape[2:])
+    results = lax.map(chunk, parts)
+    results = results.reshape(whole * size, *results.shape[2:])
     if whole * size < queries:
-        made = jnp.concatenate([made, chunk({name: array[whole * size :] for name, array in first.items()})])
-    return jnp.moveaxis(made, 0, -2)
+        results = jnp.concatenate([results, chunk({name: array[whole * size :] for name, array in first.items()})])
+    return jnp.moveaxis(results, 0, -2)
 
 
 def _attend(

@@ -20,7 +20,7 @@ from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
@@ -52,8 +52,8 @@ def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
         if padding == "CAUSAL" and count != 1:
             raise ArgumentError(f"padding='CAUSAL' needs one dimension of space, got {count}; use padding='SAME'")
         return padding
-    given: Any = [padding] * count if isinstance(padding, int) else padding
-    pads = [_pair(each) for each in given] if isinstance(given, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
+    items: Any = [padding] * count if isinstance(padding, int) else padding
+    pads = [_pair(each) for each in items] if isinstance(items, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
     whole = tuple(pair for pair in pads if pair is not None)
     if isinstance(padding, bool) or len(pads) != count or len(whole) != count:
         raise ArgumentError(
@@ -96,7 +96,7 @@ TRANSPOSED_PADDINGS = ("SAME", "VALID", "CIRCULAR")
 """The names of paddings for `conv_transpose`."""
 
 
-@traced_once
+@trace_once
 def conv(
     x: Any,
     kernel: Any,
@@ -163,7 +163,7 @@ def conv(
     return with_bias(product, bias)
 
 
-@traced_once
+@trace_once
 def conv_transpose(
     x: Any,
     kernel: Any,
@@ -226,8 +226,8 @@ def conv_transpose(
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
         parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
         options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
-        found = [lax.conv_transpose(*part, *options, precision=as_precision(precision)) for part in parts]
-        return found[0] if groups == 1 else jnp.concatenate(found, -1)
+        results = [lax.conv_transpose(*part, *options, precision=as_precision(precision)) for part in parts]
+        return results[0] if groups == 1 else jnp.concatenate(results, -1)
 
     if named != "CIRCULAR":
         return with_bias(transposed(x, named), bias)

@@ -7,10 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from supremum.argument_checks import real_within, whole_number
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import OperandError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype
 from supremum.nn.functional.shape_checks import Ints, as_axes
@@ -38,7 +37,7 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.
     >>> dropout(jax.random.key(0), jnp.ones(8, "bfloat16"), 0.5)
     Array([0, 0, 2, 2, 0, 2, 2, 0], dtype=bfloat16)
     """
-    rate = as_rate(rate)
+    rate = real_within("rate", rate, 0, 1)
     (x,) = promote_dtype(x, inexact=False)
     row = as_format(x.dtype)
     if not row.is_inexact:
@@ -52,20 +51,6 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.
     kept = jax.random.bernoulli(key, 1 - rate, shape)
     scaled = (x.astype(at_least_float32(row)) / (1 - rate)).astype(x.dtype)
     return jnp.where(kept, scaled, jnp.zeros((), x.dtype))
-
-
-def as_rate(rate: Any) -> float:
-    """Check a probability.
-
-    Args:
-        rate: a number from 0 to 1.
-
-    Raises:
-        ArgumentError: for anything else; a `ValueError`.
-    """
-    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.floating)) or not 0 <= rate <= 1:
-        raise ArgumentError(f"rate must be a number from 0 to 1, got {shown(rate)}; use rate=0.5")
-    return float(rate)
 
 
 def rate_below_one(name: str, rate: Any) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, Format, argument_dtype, as_format, at_least_float32
+from supremum.formats import DType, argument_dtype, as_format, at_least_float32
 from supremum.operands import as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
@@ -64,11 +64,12 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     ... )
     (dtype('int8'), dtype('float32'))
     """
-    given = [array for array in arrays if array is not None]
-    operands = [as_operand(array, place) for place, array in enumerate(given)]
+    present = [array for array in arrays if array is not None]
+    operands = [as_operand(array, place) for place, array in enumerate(present)]
     if dtype is None:
-        found = as_format(result_type(*given, rules=get_rules()))  # JAX computes, whichever library the arrays are from
-        target = found if found.is_inexact or not inexact else as_format(promote_types("float32", found.dtype))
+        # JAX computes, whichever library the arrays are from.
+        result = as_format(result_type(*present, rules=get_rules()))
+        target = result if result.is_inexact or not inexact else as_format(promote_types("float32", result.dtype))
     else:
         target = as_format(argument_dtype(dtype))
         if inexact and not target.is_inexact:
@@ -84,17 +85,17 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     return target.dtype
 
 
-def widened(*arrays: Any, dtype: Any = None) -> tuple[DType, tuple[Any, ...]]:
+def promote_and_widen(*arrays: Any, dtype: Any = None) -> tuple[DType, tuple[Any, ...]]:
     """The dtype that `promote_dtype` casts arrays to, and the arrays in at least float32, to round results only once.
 
-    >>> widened(jnp.ones(2, jnp.float16))
+    >>> promote_and_widen(jnp.ones(2, jnp.float16))
     (dtype('float16'), (Array([1., 1.], dtype=float32),))
     """
     target = common_dtype(*arrays, dtype=dtype)
     return target, promote_dtype(*arrays, dtype=at_least_float32(target))
 
 
-def is_held(dtype: DType) -> bool:
+def is_held_by_jax(dtype: DType) -> bool:
     """Whether JAX can hold a dtype now; it holds 64 bits only with x64 on, or if they are explicitly allowed."""
     return held_dtype(dtype) == dtype
 
@@ -110,7 +111,7 @@ def check_held(dtype: DType | None, what: str, otherwise: str) -> None:
     Raises:
         RuntimeDtypeError: for 64 bits while JAX's x64 is off.
     """
-    if dtype is not None and not is_held(dtype):
+    if dtype is not None and not is_held_by_jax(dtype):
         raise RuntimeDtypeError(
             f"{what}, which JAX cannot hold while its x64 is off; call jax.config.update('jax_enable_x64', True), or "
             f"{otherwise}"
@@ -146,8 +147,8 @@ def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
     try:
         return jnp.asarray(value, dtype)
     except Exception as error:  # of any kind, since the value itself may raise
-        held = "" if dtype is None else f" that fit in {dtype}"
-        raise OperandError(f"{name} must be an array of numbers{held}, got {shown(value)}") from error
+        limit = "" if dtype is None else f" that fit in {dtype}"
+        raise OperandError(f"{name} must be an array of numbers{limit}, got {shown(value)}") from error
 
 
 def shape_of(name: str, array: Any) -> tuple[int, ...]:
@@ -210,20 +211,3 @@ def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
                 f"{operation} is not defined for complex numbers; {name} must be real, got {row}; use {name}.real or "
                 f"jnp.abs({name})"
             )
-
-
-def ordered_format(operation: str, dtype: Any, fix: str) -> Format:
-    """The format of the values that an operation compares.
-
-    Args:
-        operation: the name of the operation, for the message.
-        dtype: the dtype of the values.
-        fix: the fix for complex values, for the message.
-
-    Raises:
-        OperandError: for complex values; a `TypeError`.
-    """
-    row = as_format(dtype)
-    if row.category == "complex":
-        raise OperandError(f"{operation} must get real values, got {row}, which has no order; {fix}")
-    return row

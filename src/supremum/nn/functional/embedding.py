@@ -55,12 +55,12 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     target = row.dtype if dtype is None else common_dtype(table, dtype=dtype)
     if table.ndim != 2:
         raise ArgumentError(f"the table must have shape (rows, features), got {table.shape}")
-    given = as_format(result_type(indices, rules=get_rules()))
-    if given.category != "integer":
-        raise OperandError(f"indices must be integers, got {given}; use indices.astype('int32')")
-    _check_known(indices, given, table.shape[0])
+    index_format = as_format(result_type(indices, rules=get_rules()))
+    if index_format.category != "integer":
+        raise OperandError(f"indices must be integers, got {index_format}; use indices.astype('int32')")
+    _check_known(indices, index_format, table.shape[0])
     (indices,) = promote_dtype(indices, inexact=False)
-    if given.bits > as_format("int32").bits:  # JAX narrows them, and 2**32 would become 0
+    if index_format.bits > as_format("int32").bits:  # JAX narrows them, and 2**32 would become 0
         rows = table.shape[0]
         indices = jnp.where((indices < 0) | (indices >= rows), rows, indices)
     if row.is_inexact:  # widened first, so the gradient is accumulated before it is rounded

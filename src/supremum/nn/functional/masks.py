@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
-from supremum.formats import argument_dtype, as_format
+from supremum.formats import as_format
 from supremum.nn.functional.dtype_promotion import as_array
 from supremum.nn.functional.shape_checks import MOST, check_shape
 
@@ -88,35 +88,12 @@ def combine_masks(*masks: Any) -> jax.Array | None:
     Array([[0, 0],
            [0, 1]], dtype=int32)
     """
-    given = [as_boolean(mask, "a mask", "use mask.astype(bool)") for mask in masks if mask is not None]
+    arrays = [as_boolean(mask, "a mask", "use mask.astype(bool)") for mask in masks if mask is not None]
     try:
-        np.broadcast_shapes(*(mask.shape for mask in given))
+        np.broadcast_shapes(*(mask.shape for mask in arrays))
     except ValueError:
-        raise ArgumentError(f"masks must have shapes that broadcast, got {[mask.shape for mask in given]}") from None
-    return functools.reduce(operator.and_, given) if given else None
-
-
-def additive_mask(mask: Any, dtype: Any) -> jax.Array:
-    """Convert a boolean mask to one to add to scores: zero for True, the smallest number of the dtype for False.
-
-    In Flax FLIP, default dtypes, "Half-precision dtypes", float16 and bfloat16 masks use the minimum of their format.
-    `dot_product_attention` treats that number as False, whatever the size of the scores.
-
-    Args:
-        mask: booleans, True attends.
-        dtype: a floating dtype.
-
-    Raises:
-        OperandError: for a mask that is not boolean; a `TypeError`.
-        ArgumentError: for a dtype that is not floating; a `ValueError`.
-
-    >>> additive_mask(make_causal_mask(2), "float16").tolist()
-    [[0.0, -65504.0], [0.0, 0.0]]
-    """
-    row, mask = as_format(argument_dtype(dtype)), as_boolean(mask, "the mask", "use mask.astype(bool)")
-    if row.category != "float":
-        raise ArgumentError(f"the dtype of an additive mask must be floating-point, got {row}; use 'float32'")
-    return jnp.where(mask, jnp.zeros((), row.dtype), jnp.asarray(row.min, row.dtype))
+        raise ArgumentError(f"masks must have shapes that broadcast, got {[mask.shape for mask in arrays]}") from None
+    return functools.reduce(operator.and_, arrays) if arrays else None
 
 
 def split_additive(mask: jax.Array) -> tuple[jax.Array, jax.Array]:

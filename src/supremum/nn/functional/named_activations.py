@@ -3,64 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import OperandError, UnknownNameError, shown
-from supremum.nn.functional.activations import (
-    elu,
-    gelu,
-    leaky_relu,
-    log_softmax,
-    relu,
-    rounded_once,
-    sigmoid,
-    silu,
-    softmax,
-    tanh,
-)
+from supremum.nn.functional import activations
 from supremum.nn.logits_registry import record_function
+from supremum.nn.named_options import as_option
 
 ActivationFunction: TypeAlias = Callable[[Any], Any]
 """A function of an array that returns an array of the same shape."""
 
 
-def _rounded(function: ActivationFunction) -> Callable[[Any, Any], jax.Array]:
-    return lambda x, dtype: rounded_once(function, x, dtype)
+def _round_once(function: ActivationFunction) -> Callable[..., Any]:
+    def run(x: Any, dtype: Any) -> jax.Array:
+        return activations.round_once(function, x, dtype)
+
+    return run
 
 
-NAMED: dict[str, Callable[[Any, Any], jax.Array]] = {
-    "celu": _rounded(jax.nn.celu),
-    "elu": lambda x, dtype: elu(x, dtype=dtype),
-    "exponential": _rounded(jnp.exp),
-    "gelu": lambda x, dtype: gelu(x, approximate=False, dtype=dtype),
-    "glu": _rounded(jax.nn.glu),
-    "hard_sigmoid": _rounded(jax.nn.hard_sigmoid),
-    "hard_silu": _rounded(jax.nn.hard_silu),
-    "hard_swish": _rounded(jax.nn.hard_silu),
-    "hard_tanh": _rounded(jax.nn.hard_tanh),
-    "leaky_relu": lambda x, dtype: leaky_relu(x, 0.2, dtype=dtype),
-    "linear": lambda x, _: x,
-    "log_sigmoid": _rounded(jax.nn.log_sigmoid),
-    "log_softmax": lambda x, dtype: log_softmax(x, dtype=dtype),
-    "mish": _rounded(jax.nn.mish),
-    "relu": lambda x, _: relu(x),
-    "relu6": _rounded(jax.nn.relu6),
-    "selu": _rounded(jax.nn.selu),
-    "sigmoid": lambda x, dtype: sigmoid(x, dtype=dtype),
-    "silu": lambda x, dtype: silu(x, dtype=dtype),
-    "softmax": lambda x, dtype: softmax(x, dtype=dtype),
-    "softplus": _rounded(jax.nn.softplus),
-    "softsign": _rounded(jax.nn.soft_sign),
-    "sparse_plus": _rounded(jax.nn.sparse_plus),
-    "sparse_sigmoid": _rounded(jax.nn.sparse_sigmoid),
-    "squareplus": _rounded(jax.nn.squareplus),
-    "swish": lambda x, dtype: silu(x, dtype=dtype),
-    "tanh": lambda x, dtype: tanh(x, dtype=dtype),
+def _keep_dtype(function: ActivationFunction) -> Callable[..., Any]:
+    def run(x: Any, dtype: Any) -> Any:  # noqa: ARG001
+        return function(x)
+
+    return run
+
+
+_OF_JAX = (
+    "celu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "log_sigmoid", "mish", "relu6", "selu",
+    "softplus", "sparse_plus", "sparse_sigmoid", "squareplus",
+)  # fmt: skip
+"""The functions of `jax.nn` that have the names and the defaults of Keras."""
+
+NAMED: dict[str, Callable[..., Any]] = {
+    **{name: _round_once(getattr(jax.nn, name)) for name in _OF_JAX},
+    "elu": activations.elu,
+    "exponential": _round_once(jnp.exp),
+    "gelu": partial(activations.gelu, approximate=False),
+    "leaky_relu": partial(activations.leaky_relu, negative_slope=0.2),
+    "linear": _keep_dtype(lambda x: x),
+    "log_softmax": activations.log_softmax,
+    "relu": _keep_dtype(activations.relu),
+    "sigmoid": activations.sigmoid,
+    "silu": activations.silu,
+    "softmax": activations.softmax,
+    "softsign": _round_once(jax.nn.soft_sign),
+    "swish": activations.silu,
+    "tanh": activations.tanh,
 }
-"""Functions of an array and the dtype of the result, by name, with Keras' default options."""
+"""Functions of an array, and of `dtype=` for the result, by name, with Keras' default options."""
 
 
 def check_activation(activation: Any) -> Any:
@@ -78,17 +71,12 @@ def check_activation(activation: Any) -> Any:
         ...
     supremum.errors.UnknownNameError: unknown activation 'rleu': did you mean 'relu'?
     """
-    if isinstance(activation, str) and activation not in NAMED:
-        raise UnknownNameError("activation", activation, NAMED)
-    if activation is not None and not isinstance(activation, str) and not callable(activation):
-        raise OperandError(
-            f"an activation must be a name or a function of an array, got {shown(activation)}; use 'relu', or "
-            "jax.nn.relu"
-        )
+    if activation is not None:
+        as_option("activation", activation, NAMED, "'relu', or jax.nn.relu")
     return activation
 
 
-def activated(activation: ActivationFunction | str | None, x: Any, dtype: Any = None) -> Any:
+def activate(activation: ActivationFunction | str, x: Any, dtype: Any = None) -> Any:
     """Apply an activation.
 
     Args:
@@ -97,11 +85,9 @@ def activated(activation: ActivationFunction | str | None, x: Any, dtype: Any = 
         x: the values.
         dtype: the dtype of the result of a name; None for the dtype of `x`.
 
-    >>> activated("softsign", jnp.asarray([1.0, -3.0]))
+    >>> activate("softsign", jnp.asarray([1.0, -3.0]))
     Array([ 0.5 , -0.75], dtype=float32)
     """
-    if activation is None:
-        return x
     if isinstance(activation, str):
-        return NAMED[activation](x, dtype)
+        return NAMED[activation](x, dtype=dtype)
     return record_function(activation, x, activation(x))

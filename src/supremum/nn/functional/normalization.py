@@ -21,7 +21,7 @@ from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, check_broadcasts
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 from supremum.promotion import promote_types
 
 
@@ -153,7 +153,7 @@ def squared(x: jax.Array) -> jax.Array:
     return lax.square(x)
 
 
-def checked_epsilon(epsilon: Any, dtype: DType) -> float:
+def check_epsilon(epsilon: Any, dtype: DType) -> float:
     """Check that 1 / sqrt(epsilon) and its slope are finite, since constant values would otherwise become NaN."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise ArgumentError(f"epsilon must be a positive number, got {shown(epsilon)}; use epsilon=1e-6")
@@ -210,14 +210,14 @@ def normalize(
         if array is not None:
             check_broadcasts(name, array.shape, x.shape)
     # With one combined factor, the gradient needs one sum over rows instead of two in sequence.
-    factor = lax.rsqrt(variance + checked_epsilon(epsilon, variance.dtype))
+    factor = lax.rsqrt(variance + check_epsilon(epsilon, variance.dtype))
     factor = factor if scale is None else factor * scale
     result = (x if mean is None else x - mean) * factor
     result = result if offset is None else result + offset
     return result.astype(target)
 
 
-@traced_once
+@trace_once
 def layer_norm(
     x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -244,7 +244,7 @@ def layer_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype)
 
 
-@traced_once
+@trace_once
 def rms_norm(
     x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -271,7 +271,7 @@ def rms_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype, centered=False)
 
 
-@traced_once
+@trace_once
 def group_norm(
     x: Any, scale: Any = None, offset: Any = None, *, groups: int, epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -307,7 +307,7 @@ def group_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, shape=split, over=over)
 
 
-@traced_once
+@trace_once
 def instance_norm(
     x: Any, scale: Any = None, offset: Any = None, *, epsilon: float = 1e-6, dtype: Any = None
 ) -> jax.Array:
@@ -340,7 +340,7 @@ def instance_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, over=tuple(range(1, len(shape) - 1)))
 
 
-@traced_once
+@trace_once
 def batch_norm(
     x: Any,
     mean: Any,
@@ -416,7 +416,7 @@ def _norm(
     axes = tuple(sorted(as_axes("axes", axes, x.ndim)))
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
     rows = x if shape is None else x.reshape(shape)
-    result, _ = standardize(rows, over or axes, checked_epsilon(epsilon, x.real.dtype), centered)
+    result, _ = standardize(rows, over or axes, check_epsilon(epsilon, x.real.dtype), centered)
     scale, offset = promote_dtype(scale, offset, dtype=result.dtype)
     result = result.reshape(x.shape)
     result = result if scale is None else result * scale

@@ -13,18 +13,17 @@ from jax import lax
 
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError
+from supremum.formats import as_format
 from supremum.nn.functional.convolution import Padding, Pads, as_padding, check_space, pads_of
-from supremum.nn.functional.dtype_promotion import ordered_format, promote_dtype, widened
+from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_dtype, refuse_complex
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 
 POOL_PADDINGS = ("SAME", "VALID")
 """The names of paddings for pooling."""
 
-_ABSOLUTE = "use jnp.abs(x)"
 
-
-@traced_once
+@trace_once
 def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
     """The largest value of each window.
 
@@ -45,15 +44,16 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
     >>> max_pool(jnp.asarray([1, 5, -2, 3], "int8").reshape(1, 4, 1), (2,)).ravel()
     Array([5, 3], dtype=int8)
     """
+    refuse_complex("max_pool", x=x)
     (x,) = promote_dtype(x, inexact=False)
-    row = ordered_format("max_pool", x.dtype, _ABSOLUTE)
+    row = as_format(x.dtype)
     window, strides, pads = _geometry(x, window, strides, padding)
     # JAX recognizes the smallest value, and can differentiate the function, only if it is a NumPy scalar.
     start = np.asarray(-math.inf if row.inf else row.min, row.dtype)[()]
     return lax.reduce_window(x, start, lax.max, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
-@traced_once
+@trace_once
 def avg_pool(
     x: Any,
     window: Sequence[int],
@@ -86,7 +86,7 @@ def avg_pool(
     ... )
     ([60000.0, 60000.0], [60000.0, 40000.0])
     """
-    target, (x,) = widened(x, dtype=dtype)
+    target, (x,) = promote_and_widen(x, dtype=dtype)
     window, strides, pads = _geometry(x, window, strides, padding)
     flag("count_include_pad", count_include_pad)
     total = lax.reduce_window(x, np.zeros((), x.dtype)[()], lax.add, (1, *window, 1), (1, *strides, 1), _around(pads))
@@ -116,8 +116,8 @@ def global_max_pool(x: Any) -> jax.Array:
     >>> global_max_pool(jnp.asarray([[[1, -4], [3, -5]]]))
     Array([[ 3, -4]], dtype=int32)
     """
+    refuse_complex("global_max_pool", x=x)
     (x,) = promote_dtype(x, inexact=False)
-    ordered_format("global_max_pool", x.dtype, _ABSOLUTE)
     return jnp.max(x, _space(x))
 
 
@@ -137,7 +137,7 @@ def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
     >>> global_average_pool(jnp.full((1, 2, 2, 1), 6e4, "float16")).tolist()
     [[60000.0]]
     """
-    target, (x,) = widened(x, dtype=dtype)
+    target, (x,) = promote_and_widen(x, dtype=dtype)
     return jnp.mean(x, _space(x)).astype(target)
 
 

@@ -19,13 +19,13 @@ from jax import lax
 from supremum.argument_checks import text
 from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none, widened
+from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_dtype, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
-from supremum.nn.functional.shape_traces import traced_once
+from supremum.nn.functional.shape_traces import trace_once
 
 
-@traced_once
+@trace_once
 def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision: Any = None) -> jax.Array:
     """A matrix product over the last axis, plus a bias.
 
@@ -58,7 +58,7 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision
     return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())), as_precision(precision)), bias)
 
 
-@traced_once
+@trace_once
 def dense_general(
     x: Any,
     kernel: Any,
@@ -206,7 +206,7 @@ def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.
 
     if x.n_dense:
         raise ArgumentError(f"sparse inputs must not have dense axes, got {x.n_dense}; use x.todense()")
-    target, (data, kernel, bias) = widened(x.data, kernel, bias, dtype=dtype)
+    target, (data, kernel, bias) = promote_and_widen(x.data, kernel, bias, dtype=dtype)
     _check_product(x.shape, kernel.shape)
     entries = sparse.BCOO(
         (data, x.indices), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=x.unique_indices

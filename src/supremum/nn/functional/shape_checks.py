@@ -143,10 +143,10 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
         raise ArgumentError(
             f"{name} must be within {-ndim} to {ndim - 1} for an array of {ndim} dimensions, got {shown(axes)}"
         )
-    found = tuple(axis % ndim for axis in numbers)
-    if len(set(found)) != len(found):
+    positive = tuple(axis % ndim for axis in numbers)
+    if len(set(positive)) != len(positive):
         raise ArgumentError(f"{name} must be different axes, got {shown(axes)}, which repeats one of the {ndim}")
-    return found
+    return positive
 
 
 def all_whole(value: Any) -> tuple[int, ...] | None:

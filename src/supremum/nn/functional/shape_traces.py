@@ -21,7 +21,7 @@ _OPTIONS = (int, float, str, np.dtype, type)
 """The options that are kept in a cache. Anything else, such as a closure or a variable, might keep a model alive."""
 
 
-def traced_once(function: Callable[P, R]) -> Callable[P, R]:
+def trace_once(function: Callable[P, R]) -> Callable[P, R]:
     """Trace a function once for all calls with the same shapes, dtypes and options while layers declare their weights.
 
     A model traces each of its layers to find the shapes of their inputs. Most layers of a model have inputs like those
@@ -42,7 +42,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         if not all(option is _ARRAY or isinstance(option, _OPTIONS) for option in options):
             return function(*args, **kwargs)
         try:
-            return _jitted(function, structure, *options)(arrays)
+            return _jit_call(function, structure, *options)(arrays)
         except Exception:  # raise the error again, without frames of JAX
             return function(*args, **kwargs)
 
@@ -50,7 +50,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @lru_cache(1024, typed=True)  # typed, because 1 and 1.0 give different dtypes
-def _jitted(function: Callable[..., Any], structure: Any, *options: Any) -> Callable[[list[jax.Array]], Any]:
+def _jit_call(function: Callable[..., Any], structure: Any, *options: Any) -> Callable[[list[jax.Array]], Any]:
     def call(arrays: list[jax.Array]) -> Any:
         rest = iter(arrays)
         args, kwargs = jax.tree.unflatten(structure, [next(rest) if each is _ARRAY else each for each in options])

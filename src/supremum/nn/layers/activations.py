@@ -9,7 +9,7 @@ import jax
 
 from supremum import argument_checks
 from supremum.nn.functional import elu, gelu, leaky_relu, relu, sigmoid, silu, softmax, tanh
-from supremum.nn.functional.named_activations import ActivationFunction, activated, check_activation
+from supremum.nn.functional.named_activations import ActivationFunction, activate, check_activation
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
 
@@ -33,7 +33,7 @@ class Activation(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Apply the function."""
-        return activated(self.function, x, self.compute_dtype)
+        return activate(self.function, x, self.compute_dtype)
 
 
 class Lambda(Layer):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import chosen
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.nn.functional.dtype_promotion import widened
+from supremum.nn.functional.dtype_promotion import promote_and_widen
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent import RNN
 
@@ -59,7 +59,7 @@ class Bidirectional(Layer):
         if forward.reverse:
             raise ArgumentError("the forward layer must be made without reverse=True")
         super().__init__(dtype=forward.dtype_policy, param_dtype=forward.param_dtype, autocast=False, name=name)
-        self.chose_policy: bool = forward.chose_policy
+        self._chose_policy = forward._chose_policy
         self.forward = forward
         self.backward: RNN = _backward_of(forward, backward)
         self.merge = merge
@@ -82,21 +82,21 @@ class Bidirectional(Layer):
         states = (None, None) if initial_state is None else initial_state
         if not isinstance(states, (tuple, list)) or len(states) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise ArgumentError("initial_state must be a pair, for the forward and the backward layer")
-        found = [
+        outputs = [
             layer(x, initial_state=state, mask=mask, sequence_lengths=sequence_lengths)
             for layer, state in zip((self.forward, self.backward), states, strict=True)
         ]
         if not self.forward.return_state:
-            return self._merged(*found)
-        (a, *first), (b, *second) = found
+            return self._merge_outputs(*outputs)
+        (a, *first), (b, *second) = outputs
         # An `LSTM` returns the parts of its state separately, an `RNN` the state.
         states = tuple(each[0] if len(each) == 1 else tuple(each) for each in (first, second))
-        return self._merged(a, b), states
+        return self._merge_outputs(a, b), states
 
-    def _merged(self, a: jax.Array, b: jax.Array) -> Any:
+    def _merge_outputs(self, a: jax.Array, b: jax.Array) -> Any:
         if self.merge is None:
             return a, b
-        target, wide = widened(a, b)
+        target, wide = promote_and_widen(a, b)
         return _MERGES[self.merge](*wide).astype(target)
 
 

@@ -124,9 +124,7 @@ class Conv(BaseConv):
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the convolution, in the compute dtype."""
         options = self._options()
-        return self.activated(
-            functional.conv(x, *self.kernel_and_bias(), input_dilation=self.input_dilation, **options)
-        )
+        return self.activate(functional.conv(x, *self.kernel_and_bias(), input_dilation=self.input_dilation, **options))
 
 
 class ConvTranspose(BaseConv):
@@ -181,4 +179,4 @@ class ConvTranspose(BaseConv):
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the transposed convolution, in the compute dtype."""
         options = {"transpose_kernel": self.transpose_kernel, **self._options()}
-        return self.activated(functional.conv_transpose(x, *self.kernel_and_bias(), **options))
+        return self.activate(functional.conv_transpose(x, *self.kernel_and_bias(), **options))

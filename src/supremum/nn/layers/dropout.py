@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 import jax
 
+from supremum.argument_checks import real_within
 from supremum.nn import functional
-from supremum.nn.functional.dropout import as_rate
 from supremum.nn.functional.shape_checks import Ints
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
@@ -39,7 +39,7 @@ class Dropout(Layer):
 
     def __init__(self, rate: float, *, broadcast_axes: Ints = (), **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
-        self.rate: float = as_rate(rate)
+        self.rate: float = real_within("rate", rate, 0, 1)
         self.broadcast_axes = broadcast_axes
 
     def call(self, x: Any, *, training: bool = False) -> jax.Array:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from supremum.argument_checks import flag
-from supremum.keyword_signature import KeywordSignature
 from supremum.nn.layers.recurrent import RNN
 from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 
@@ -25,7 +24,6 @@ class _KerasRNN(RNN):
     """
 
     _cell_class: ClassVar[Callable[..., RecurrentCell]]
-    __signature__ = KeywordSignature("_cell_class")
 
     def __init__(
         self,
@@ -46,6 +44,10 @@ class _KerasRNN(RNN):
             unroll=1 if unroll is False else unroll,
             name=name,
         )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the constructor, as for any layer; the options of the cell are current ones too."""
+        return super().get_config() | self._current_options()
 
 
 class SimpleRNN(_KerasRNN):
@@ -123,8 +125,8 @@ class LSTM(_KerasRNN):
 
     def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
         """Run the cell over a sequence, as `RNN` does; the two parts of the last state are returned separately."""
-        found = super().call(x, initial_state=initial_state, mask=mask, sequence_lengths=sequence_lengths)
+        result = super().call(x, initial_state=initial_state, mask=mask, sequence_lengths=sequence_lengths)
         if not self.return_state:
-            return found
-        output, (hidden, cell) = found
+            return result
+        output, (hidden, cell) = result
         return output, hidden, cell

@@ -7,16 +7,21 @@ With inexact inputs, all inputs get one inexact dtype; results are computed in a
 from __future__ import annotations
 
 import functools
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import jax
 import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, ordered_format, promote_dtype, refuse_none, widened
+from supremum.nn.functional.dtype_promotion import (
+    common_dtype,
+    promote_and_widen,
+    promote_dtype,
+    refuse_complex,
+    refuse_none,
+)
 from supremum.nn.functional.shape_checks import as_axes
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
@@ -35,9 +40,19 @@ class _Merge(Layer):
         refuse_none(**{f"array {number}": array for number, array in enumerate(inputs)})
         return self.merge(*inputs)
 
-    @abstractmethod
+    _function: ClassVar[Callable[[Any, Any], Any]]
+    _takes_bools: ClassVar[bool] = True
+
     def merge(self, *inputs: Any) -> jax.Array:
-        """Merge the inputs."""
+        """Apply a function of two arrays to one input after the other, and round once."""
+        inputs = self.promote(*inputs)
+        self.check_shapes(*inputs)
+        target = inputs[0].dtype
+        row = as_format(target)
+        if row.category == "bool" and not self._takes_bools:
+            raise OperandError(f"{type(self).__name__} needs numbers, got bools; use x.astype('int32')")
+        wide = at_least_float32(target) if row.is_inexact else target
+        return functools.reduce(type(self)._function, [array.astype(wide) for array in inputs]).astype(target)
 
     def promote(self, *inputs: Any) -> tuple[jax.Array, ...]:
         """Cast inputs to one dtype: the compute dtype if one is inexact, else their result type."""
@@ -53,23 +68,6 @@ class _Merge(Layer):
                 f"{type(self).__name__} needs arrays with the same number of axes, each of one length or length 1, got "
                 f"{_shapes(inputs)}"
             )
-
-    def fold(self, function: Callable[[Any, Any], Any], *inputs: Any, takes_bools: bool = True) -> jax.Array:
-        """Apply a function of two arrays to one input after the other, and round once.
-
-        Args:
-            function: such as `jnp.add`.
-            inputs: the inputs.
-            takes_bools: whether inputs may all be bools.
-        """
-        inputs = self.promote(*inputs)
-        self.check_shapes(*inputs)
-        target = inputs[0].dtype
-        row = as_format(target)
-        if row.category == "bool" and not takes_bools:
-            raise OperandError(f"{type(self).__name__} needs numbers, got bools; use x.astype('int32')")
-        wide = at_least_float32(target) if row.is_inexact else target
-        return functools.reduce(function, [array.astype(wide) for array in inputs]).astype(target)
 
 
 class Add(_Merge):
@@ -87,9 +85,8 @@ class Add(_Merge):
     Array([6.], dtype=float32)
     """
 
-    def merge(self, *inputs: Any) -> jax.Array:
-        """Add the inputs."""
-        return self.fold(jnp.add, *inputs, takes_bools=False)
+    _function = staticmethod(jnp.add)
+    _takes_bools = False
 
 
 class Subtract(_Merge):
@@ -103,11 +100,14 @@ class Subtract(_Merge):
     Array([1.], dtype=float32)
     """
 
+    _function = staticmethod(jnp.subtract)
+    _takes_bools = False
+
     def merge(self, *inputs: Any) -> jax.Array:
         """Subtract the inputs."""
         if len(inputs) != 2:
             raise ArgumentError(f"Subtract needs two inputs, got {len(inputs)}; use [x, y]")
-        return self.fold(jnp.subtract, *inputs, takes_bools=False)
+        return super().merge(*inputs)
 
 
 class Multiply(_Merge):
@@ -121,9 +121,7 @@ class Multiply(_Merge):
     Array([6.], dtype=float32)
     """
 
-    def merge(self, *inputs: Any) -> jax.Array:
-        """Multiply the inputs."""
-        return self.fold(jnp.multiply, *inputs)
+    _function = staticmethod(jnp.multiply)
 
 
 class Average(_Merge):
@@ -139,7 +137,7 @@ class Average(_Merge):
 
     def merge(self, *inputs: Any) -> jax.Array:
         """Average the inputs."""
-        target, wide = widened(*inputs, dtype=self.compute_dtype)
+        target, wide = promote_and_widen(*inputs, dtype=self.compute_dtype)
         self.check_shapes(*wide)
         return (functools.reduce(jnp.add, wide) / len(wide)).astype(target)
 
@@ -155,10 +153,13 @@ class Maximum(_Merge):
     Array([3., 4.], dtype=float32)
     """
 
+    _function = staticmethod(jnp.maximum)
+
     def merge(self, *inputs: Any) -> jax.Array:
         """Take the maximum of the inputs."""
-        ordered_format("Maximum", common_dtype(*inputs, inexact=False), "use jnp.abs(x)")
-        return self.fold(jnp.maximum, *inputs)
+        for x in inputs:
+            refuse_complex("Maximum", x=x)
+        return super().merge(*inputs)
 
 
 class Concatenate(_Merge):

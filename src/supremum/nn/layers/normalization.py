@@ -15,7 +15,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import functional
 from supremum.nn.call_stack import is_frozen
-from supremum.nn.functional.dtype_promotion import widened
+from supremum.nn.functional.dtype_promotion import promote_and_widen
 from supremum.nn.functional.normalization import has_axis, joint_moments
 from supremum.nn.functional.shape_checks import Ints, as_axes, axis_numbers
 from supremum.nn.initializers import ONES, ZEROS, Initializer
@@ -28,6 +28,7 @@ from supremum.nn.variables import Variable
 class NormOptions(LayerOptions, total=False):
     """The keyword arguments of every norm, documented in `Normalization`."""
 
+    epsilon: float
     use_scale: bool
     use_offset: bool
     scale_initializer: Initializer
@@ -76,15 +77,10 @@ class Normalization(Layer):
         self.gamma: Any = weight("gamma", initializer=self._scale_initializer) if self.use_scale else None
         self.beta: Any = weight("beta", initializer=self._offset_initializer) if self.use_offset else None
 
-    @property
-    def scale(self) -> jax.Array | None:
-        """The stored value of the scale, or None."""
-        return None if self.gamma is None else self.gamma.value
-
-    @property
-    def offset(self) -> jax.Array | None:
-        """The stored value of the offset, or None."""
-        return None if self.beta is None else self.beta.value
+    def scale_and_offset(self) -> tuple[jax.Array | None, jax.Array | None]:
+        """The stored values of the scale and the offset, or None."""
+        gamma, beta = self.gamma, self.beta
+        return None if gamma is None else gamma.value, None if beta is None else beta.value
 
 
 class _AxisNorm(Normalization):
@@ -92,8 +88,8 @@ class _AxisNorm(Normalization):
 
     _norm: ClassVar[Callable[..., jax.Array]]
 
-    def __init__(self, *, axes: Ints = (-1,), epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
-        super().__init__(epsilon=epsilon, **options)
+    def __init__(self, *, axes: Ints = (-1,), **options: Unpack[NormOptions]) -> None:
+        super().__init__(**options)
         self.axes: tuple[int, ...] = axis_numbers("axes", axes)
         self.input_spec = InputSpec()
 
@@ -106,7 +102,7 @@ class _AxisNorm(Normalization):
     def call(self, x: jax.Array) -> jax.Array:
         """Normalize, with a result in the compute dtype."""
         options = {"axes": self.axes, "epsilon": self.epsilon, "dtype": self.compute_dtype}
-        return type(self)._norm(x, self.scale, self.offset, **options)
+        return type(self)._norm(x, *self.scale_and_offset(), **options)
 
 
 class _ChannelNorm(Normalization):
@@ -114,8 +110,8 @@ class _ChannelNorm(Normalization):
 
     _min_ndim: ClassVar[int]
 
-    def __init__(self, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
-        super().__init__(epsilon=epsilon, **options)
+    def __init__(self, **options: Unpack[NormOptions]) -> None:
+        super().__init__(**options)
         self.input_spec = InputSpec(min_ndim=self._min_ndim)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
@@ -188,15 +184,14 @@ class GroupNorm(_ChannelNorm):
 
     _min_ndim = 2
 
-    def __init__(self, groups: int = 32, *, epsilon: float = 1e-6, **options: Unpack[NormOptions]) -> None:
-        super().__init__(epsilon=epsilon, **options)
+    def __init__(self, groups: int = 32, **options: Unpack[NormOptions]) -> None:
+        super().__init__(**options)
         self.groups = groups
 
     def call(self, x: jax.Array) -> jax.Array:
         """Normalize, with a result in the compute dtype."""
-        return functional.group_norm(
-            x, self.scale, self.offset, groups=self.groups, epsilon=self.epsilon, dtype=self.compute_dtype
-        )
+        options: dict[str, Any] = {"epsilon": self.epsilon, "dtype": self.compute_dtype}
+        return functional.group_norm(x, *self.scale_and_offset(), groups=self.groups, **options)
 
 
 class InstanceNorm(_ChannelNorm):
@@ -219,7 +214,7 @@ class InstanceNorm(_ChannelNorm):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Normalize, with a result in the compute dtype."""
-        return functional.instance_norm(x, self.scale, self.offset, epsilon=self.epsilon, dtype=self.compute_dtype)
+        return functional.instance_norm(x, *self.scale_and_offset(), epsilon=self.epsilon, dtype=self.compute_dtype)
 
 
 class BatchNorm(Normalization):
@@ -258,7 +253,7 @@ class BatchNorm(Normalization):
         momentum: float = 0.99,
         epsilon: float = 1e-3,
         axis_name: str | None = None,
-        **options: Unpack[NormOptions],
+        **options: Any,
     ) -> None:
         super().__init__(epsilon=epsilon, **options)
         if not isinstance(axis, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -297,16 +292,15 @@ class BatchNorm(Normalization):
             mean, variance = self._batch_moments(x, mask)
         else:
             mean, variance = self.moving_mean.value, self.moving_variance.value
-        return functional.batch_norm(
-            x, mean, variance, self.scale, self.offset, axis=self.axis, epsilon=self.epsilon, dtype=self.compute_dtype
-        )
+        options: dict[str, Any] = {"epsilon": self.epsilon, "dtype": self.compute_dtype}
+        return functional.batch_norm(x, mean, variance, *self.scale_and_offset(), axis=self.axis, **options)
 
     def _batch_moments(self, x: jax.Array, mask: jax.Array | None) -> tuple[jax.Array, jax.Array]:
         (channels,) = as_axes("axis", self.axis, x.ndim)
         axes = tuple(axis for axis in range(x.ndim) if axis != channels)
         if mask is not None and jnp.ndim(mask) == x.ndim - 1:
             mask = jnp.expand_dims(mask, channels)
-        _, (x,) = widened(x, dtype=self.compute_dtype)
+        _, (x,) = promote_and_widen(x, dtype=self.compute_dtype)
         mean, variance = functional.moments(x, axes, mask=mask)
         if mask is None:
             count: Any = math.prod(x.shape[axis] for axis in axes)

@@ -10,7 +10,7 @@ import jax
 from supremum.errors import ArgumentError, shown
 from supremum.nn import functional
 from supremum.nn.constraints import ConstraintFunction, as_constraint
-from supremum.nn.functional.named_activations import ActivationFunction, activated, check_activation
+from supremum.nn.functional.named_activations import ActivationFunction, activate, check_activation
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
@@ -119,9 +119,9 @@ class ProductLayer(KernelLayer):
         super().__init__(**options)
         self.activation: ActivationFunction | str | None = check_activation(activation)
 
-    def activated(self, outputs: jax.Array) -> jax.Array:
+    def activate(self, outputs: jax.Array) -> jax.Array:
         """Apply the activation, with a result in the compute dtype for a name."""
-        return activated(self.activation, outputs, self.compute_dtype)
+        return outputs if self.activation is None else activate(self.activation, outputs, self.compute_dtype)
 
 
 class Dense(ProductLayer):
@@ -174,7 +174,7 @@ class Dense(ProductLayer):
     def call(self, x: Any) -> jax.Array:
         """Compute the product, in the compute dtype."""
         options = {"dtype": self.compute_dtype, "precision": self.precision}
-        return self.activated(functional.dense(x, *self.kernel_and_bias(), **options))
+        return self.activate(functional.dense(x, *self.kernel_and_bias(), **options))
 
 
 class DenseGeneral(ProductLayer):
@@ -233,20 +233,20 @@ class DenseGeneral(ProductLayer):
         )
         bias_shape = (*shape[:batch], *self.features)
         self.add_kernel_and_bias(shape, bias_shape if self.use_bias else None, initializer)
-        given = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
+        contracted = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
         # Negative axes are the same for inputs with any number of axes.
-        anywhere = not batch_axes and all(axis < 0 for axis in given)
+        anywhere = not batch_axes and all(axis < 0 for axis in contracted)
         self.input_spec = InputSpec(
             ndim=None if anywhere else len(input_shape),
-            min_ndim=len(given),
-            axes={axis: input_shape[axis] for axis in (given if anywhere else (*batch_axes, *axes))},
+            min_ndim=len(contracted),
+            axes={axis: input_shape[axis] for axis in (contracted if anywhere else (*batch_axes, *axes))},
         )
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
         axes = {"axes": self.axis, "batch_axes": self.batch_axis}
         options: dict[str, Any] = {"dtype": self.compute_dtype, "precision": self.precision}
-        return self.activated(functional.dense_general(x, *self.kernel_and_bias(), **axes, **options))
+        return self.activate(functional.dense_general(x, *self.kernel_and_bias(), **axes, **options))
 
 
 class Einsum(ProductLayer):
@@ -318,4 +318,4 @@ class Einsum(ProductLayer):
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the sum of products, in the compute dtype."""
         options = {"dtype": self.compute_dtype, "precision": self.precision}
-        return self.activated(functional.einsum(self.equation, x, *self.kernel_and_bias(), **options))
+        return self.activate(functional.einsum(self.equation, x, *self.kernel_and_bias(), **options))

@@ -69,7 +69,7 @@ class RNN(Layer):
             activity_regularizer=cell.activity_regularizer,
             name=name,
         )
-        self.chose_policy: bool = cell.chose_policy
+        self._chose_policy = cell._chose_policy
         self.cell = cell
         self.return_sequences = return_sequences
         self.return_state = return_state
@@ -106,7 +106,7 @@ class RNN(Layer):
         state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
         # Without a key, a cell that needs random numbers raises.
         base = next_random_key() if has_random_key() else None
-        spec, state = self._traced_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
+        spec, state = self._trace_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
 
         def body(carried: tuple[Any, Any], inputs: tuple[Any, Any, Any]) -> tuple[tuple[Any, Any], Any]:
             (state, last), (number, x, counts) = carried, inputs
@@ -121,7 +121,7 @@ class RNN(Layer):
         (state, output), outputs = jax.lax.scan(body, (state, zeros), steps, reverse=self.reverse, unroll=self.unroll)
         if self.return_sequences:
             if self.reverse and not self.keep_order:
-                outputs = jax.tree.map(partial(_flipped, sequence_lengths), outputs)
+                outputs = jax.tree.map(partial(_flip, sequence_lengths), outputs)
             output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
         return (output, state) if self.return_state else output
 
@@ -130,7 +130,7 @@ class RNN(Layer):
         outer = current_overlay() or {}
         inner = dict(outer)
         with nullcontext() if key is None else random_key(key), overlay(inner), in_loop():
-            found = self.cell(x, state)
+            result = self.cell(x, state)
         variables = self.cell.variables.items()
         paths = [path for path, variable in variables if inner.get(variable) is not outer.get(variable)]
         if paths:
@@ -138,9 +138,9 @@ class RNN(Layer):
                 f"{shown(self.cell)} must not assign variables in a step of a scan, got assignments to "
                 f"{listed(paths)}; put the values into the state, or move the layer that assigns them out of the cell"
             )
-        return found
+        return result
 
-    def _traced_cell(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
+    def _trace_cell(self, x: jax.ShapeDtypeStruct, state: Any, base: Any) -> tuple[Any, Any]:
         """The shapes of the cell's output, and the first state in the dtypes of all later states.
 
         This traces the cell, which builds it, so its weights are not made inside the scan.
@@ -164,24 +164,24 @@ def _time_major_mask(shape: tuple[int, ...], mask: Any, lengths: Any) -> Any:
     if lengths is not None:
         if mask is not None:
             raise ArgumentError("only one of mask and sequence_lengths can be given")
-        lengths = _checked_array("sequence_lengths", lengths, "integer", batch)
+        lengths = _check_array("sequence_lengths", lengths, "integer", batch)
         return _with_axes(jnp.arange(time), 1 + len(batch)) < lengths
     if mask is None:
         return None
-    return jnp.moveaxis(_checked_array("mask", mask, "bool", (*batch, time)), -1, 0)
+    return jnp.moveaxis(_check_array("mask", mask, "bool", (*batch, time)), -1, 0)
 
 
 def _cast_state(state: Any, new: Any) -> Any:
     """Cast a state to the dtypes and containers of the cell's next state."""
-    given, made = jax.tree.leaves(state), jax.tree.leaves(new)
-    shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (given, made)]
+    before, after = jax.tree.leaves(state), jax.tree.leaves(new)
+    shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (before, after)]
     if shapes[0] != shapes[1]:
         raise ArgumentError(f"the cell must keep the shapes of its state, {shapes[0]}, got {shapes[1]}")
-    leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(given, made, strict=True)]
+    leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(before, after, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(new), leaves)
 
 
-def _checked_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> jax.Array:
+def _check_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> jax.Array:
     array = jnp.asarray(array)
     if as_format(array.dtype).category != category:
         raise OperandError(f"{name} must be {category}, got {array.dtype}")
@@ -205,12 +205,12 @@ def _with_axes(array: jax.Array, ndim: int) -> jax.Array:
     return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
 
 
-def _flipped(lengths: Any, outputs: jax.Array) -> jax.Array:
+def _flip(lengths: Any, outputs: jax.Array) -> jax.Array:
     """Reverse time-major outputs; with lengths, start at the last step that counts, and end with zeros."""
     if lengths is None:
         return jnp.flip(outputs, 0)
     time = outputs.shape[0]
     ends = jnp.minimum(jnp.asarray(lengths), time) - 1
     source = _with_axes(ends - _with_axes(jnp.arange(time), ends.ndim + 1), outputs.ndim)
-    found = jnp.take_along_axis(outputs, jnp.maximum(source, 0), axis=0)
-    return jnp.where(source >= 0, found, jnp.zeros_like(found))
+    result = jnp.take_along_axis(outputs, jnp.maximum(source, 0), axis=0)
+    return jnp.where(source >= 0, result, jnp.zeros_like(result))

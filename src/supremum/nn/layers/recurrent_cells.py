@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +21,12 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType
 from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
-from supremum.nn.functional.named_activations import activated, check_activation
+from supremum.nn.functional.named_activations import activate, check_activation
 from supremum.nn.functional.products import dense
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, as_initializer, orthogonal
 from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer
-from supremum.nn.layers.products import KernelLayer, KernelOptions
+from supremum.nn.layers.products import KernelLayer
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 
 Activation: TypeAlias = Callable[[jax.Array], Any]
@@ -63,8 +63,9 @@ class RecurrentCell(Layer):
 
 def _as_function(activation: Any) -> Activation:
     """The function of an activation; a name of Keras is computed in at least float32 and rounded once."""
-    given = check_activation(activation)
-    return given if callable(given) else partial(activated, given)
+    if activation is None:
+        activation = "linear"
+    return activation if callable(check_activation(activation)) else partial(activate, activation)
 
 
 def _array(name: str, result: Any) -> jax.Array:
@@ -85,12 +86,12 @@ class _DenseCell(KernelLayer, RecurrentCell):
         *,
         activation: Activation | str | None = jnp.tanh,
         use_bias: bool = True,
+        kernel_initializer: Initializer | str = LECUN_NORMAL,
         recurrent_initializer: Initializer | str = orthogonal,
         recurrent_regularizer: RegularizerFunction | str | None = None,
-        **options: Unpack[KernelOptions],
+        **options: Any,
     ) -> None:
-        options.setdefault("kernel_initializer", LECUN_NORMAL)
-        super().__init__(**options)
+        super().__init__(kernel_initializer=kernel_initializer, **options)
         self.units = units
         self.activation: Activation = _as_function(activation)
         self.use_bias = use_bias

@@ -39,10 +39,10 @@ Row: TypeAlias = Forms | Callable[[Any], Forms]
 def forms_of(layer: Layer, library: str) -> Forms:
     """The forms of a built layer in a library, from its table; a subclass has the row of its base."""
     row = next((TABLES[library][kind] for kind in type(layer).__mro__ if kind in TABLES[library]), _SAME)
-    return tuple(_completed(form, layer) for form in (row(layer) if callable(row) else row))
+    return tuple(_complete(form, layer) for form in (row(layer) if callable(row) else row))
 
 
-def _completed(form: Sequence[Piece], layer: Layer) -> Sequence[Piece]:
+def _complete(form: Sequence[Piece], layer: Layer) -> Sequence[Piece]:
     """The form with the variables and inner layers of a layer that it does not mention."""
     names = [*(variable.name for variable in layer.own_variables()), *(name for name, _ in layer.sublayers())]
     mentioned = {piece.ours for piece in form}

@@ -25,12 +25,12 @@ def dtype_problem(array: Array, wanted: Format, cast: bool) -> str:
     >>> dtype_problem(np.array([1e6]), float16, cast=True)
     'float16 cannot hold 1000000.0; give the layer a wider variable dtype'
     """
-    found = as_format(array.dtype)
-    if found.is_inexact == wanted.is_inexact and wanted.holds(found):
+    source = as_format(array.dtype)
+    if source.is_inexact == wanted.is_inexact and wanted.holds(source):
         return ""
-    if found.category != wanted.category:
+    if source.category != wanted.category:
         return f"the variable is {wanted}"
-    is_float = found.category == "float"
+    is_float = source.category == "float"
     lost = first_lost(array, wanted, rounding=cast and is_float)
     if not lost:
         return ""

@@ -102,8 +102,8 @@ def _nearest(places: Mapping[Place, Shape], others: Mapping[Place, Shape], libra
     for place, shape in islice(places.items(), _MOST_LINES):
         name = name_of(place, library)
         same = [each for each in names if names[each] == shape]
-        found = near_names(name, same) or near_names(name, names) or same[:3]
-        near[place] = f", nearest {' or '.join(map(shown, found))}" if found else ""
+        nearest = near_names(name, same) or near_names(name, names) or same[:3]
+        near[place] = f", nearest {' or '.join(map(shown, nearest))}" if nearest else ""
     return near
 
 

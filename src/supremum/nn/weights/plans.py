@@ -71,7 +71,7 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
             continue
         if not is_whole or not _is_inside(path, unit):
             unit, is_whole = path, isinstance(inner, tuple(TABLES[library]))
-        forms = [_placed(form, places[path], path, unit, known) for form in forms_of(inner, library)]
+        forms = [_place(form, places[path], path, unit, known) for form in forms_of(inner, library)]
         if any(_is_inside(name, path) for name in names):
             forms = forms[-1:]  # the caller has named inner layers, which the other forms do not have
         form = max(forms, key=matches) if len(forms) > 1 else forms[0]
@@ -86,7 +86,7 @@ def _is_inside(path: str, outer: str) -> bool:
     return path != outer and (not outer or path.startswith(f"{outer}/"))
 
 
-def _placed(form: Sequence[Piece], base: Place, path: str, unit: str, known: Callable[[], set[Place]]) -> list[Piece]:
+def _place(form: Sequence[Piece], base: Place, path: str, unit: str, known: Callable[[], set[Place]]) -> list[Piece]:
     """The pieces of a layer with their places in both trees, where the layer has a base and a path."""
     outer = f"{path}/" if path else ""
     placed: list[Piece] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Final, TypedDict
+from typing import Any, Final, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,6 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, UnknownNameError, shown
 from supremum.formats import DType, Kind, as_format
-from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import Policy, PolicyMap, is_array, is_inexact
 from supremum.nn import Configurable, origin_of, record, snake_case
 from supremum.nn.functional import check_held
@@ -76,8 +75,6 @@ class Loss(Configurable, ABC):
     >>> loss.dtype, round(float(loss), 4)
     (dtype('float32'), 0.4338)
     """
-
-    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
 
     def __init__(self, *, reduction: str | None = "mean", dtype: Any = "float32", name: str | None = None) -> None:
         self._dtype = _one_floating_dtype(dtype)
