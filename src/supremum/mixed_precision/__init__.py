@@ -24,7 +24,7 @@ from supremum.mixed_precision.autocasting.reports import (
 from supremum.mixed_precision.autocasting.settings import Settings as Settings
 from supremum.mixed_precision.autocasting.settings import as_settings as as_settings
 from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
-from supremum.mixed_precision.autocasting.transform import autocasted as autocasted
+from supremum.mixed_precision.autocasting.transform import autocast_program as autocast_program
 from supremum.mixed_precision.hardware import HardwareWarning
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
 from supremum.mixed_precision.loss_scales import COUNTS as COUNTS
@@ -76,10 +76,10 @@ from supremum.mixed_precision.weight_storage.memory import WeightMemory, WeightM
 from supremum.mixed_precision.weight_storage.moments import BlockScaled
 from supremum.mixed_precision.weight_storage.moments import read_moments as read_moments
 from supremum.mixed_precision.weight_storage.moments import storage_of_moments as storage_of_moments
+from supremum.mixed_precision.weight_storage.moments import store_moment as store_moment
 from supremum.mixed_precision.weight_storage.moments import store_moments as store_moments
-from supremum.mixed_precision.weight_storage.moments import stored_moment as stored_moment
-from supremum.mixed_precision.weight_storage.rounding import rounded as rounded
-from supremum.mixed_precision.weight_storage.rounding import widened as widened
+from supremum.mixed_precision.weight_storage.rounding import round_to_format as round_to_format
+from supremum.mixed_precision.weight_storage.rounding import to_float32 as to_float32
 from supremum.mixed_precision.weight_storage.transformation import (
     NarrowStep,
     NarrowWeights,

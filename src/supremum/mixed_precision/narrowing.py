@@ -15,7 +15,7 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, as_format, at_least_float32
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
-from supremum.mixed_precision.pytrees import is_floating
+from supremum.mixed_precision.pytrees import is_floating, path_text
 from supremum.render import aligned
 
 
@@ -141,7 +141,7 @@ def narrow(tree: Any, policy: Any) -> Narrowed:
     """
     by_path = policy if isinstance(policy, PolicyMap) else PolicyMap({}, _for_storage(as_policy(policy)))
     entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
-    paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in entries]
+    paths = [path_text(path) for path, _ in entries]
     by_path.check(paths)
     leaves: list[Any] = []
     rows: list[NarrowedArray] = []

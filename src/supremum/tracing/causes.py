@@ -10,7 +10,7 @@ from typing import Any
 
 from supremum.reports import plural, short_place
 from supremum.tracing.cast import DELIBERATE, OR, Cast, ErrorChange, HiddenPromotion
-from supremum.tracing.sizes import largest_first, plain, shown
+from supremum.tracing.sizes import largest_first, plain, size_text
 
 _LINES = 3
 _HIDDEN = 5
@@ -78,7 +78,7 @@ class Cause:
         """
         found: list[tuple[str, str]] = []
         if self.extra_bytes is not None:
-            text = f"{shown(self.extra_bytes)} bytes more in values that are wider than in {self.first.source}"
+            text = f"{size_text(self.extra_bytes)} bytes more in values that are wider than in {self.first.source}"
             found.append(("costs ", text))
         if self.narrow_error is not None:
             found.append(("undone, ", str(self.narrow_error)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from supremum.promotion import explain
 from supremum.tracing.cast import OR, Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.classify import CastClassifier, as_method, promotion_of_caller
 from supremum.tracing.expressions import known_dtype
-from supremum.tracing.jitted_calls import JittedCall, described, watch_jitted
+from supremum.tracing.jitted_calls import call_text
 from supremum.tracing.report import CastReport
 from supremum.tracing.sizes import largest_first
 from supremum.tracing.widening import WideningFlow
@@ -67,13 +67,13 @@ def casts(function: Callable[..., Any], *, cost: bool = False) -> Callable[..., 
     flag("cost", cost)
 
     def report(*args: Any, **kwargs: Any) -> CastReport:
-        call = _Call(function, args, kwargs)
+        call = _TraceableCall(function, args, kwargs)
         return find_widened(call.trace(), cost=cost, call=call).report
 
     return report
 
 
-class _Call:
+class _TraceableCall:
     """A call to trace, also again with an argument of a different dtype.
 
     Arguments other than arrays and numbers, such as strings, functions and layers that are not pytrees, are passed on
@@ -196,7 +196,7 @@ class WidenedProgram:
         ))  # fmt: skip
 
 
-def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None = None) -> WidenedProgram:
+def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _TraceableCall | None = None) -> WidenedProgram:
     """Find the casts of a traced program.
 
     Args:
@@ -224,36 +224,67 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None
             promotion = classifier.hidden(site, flow.is_widened, found[first].source)
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
-    trials = None if call is None else _FixTrials(call, program, classifier)
+    trials = _FixTrials(call, program, classifier)
+    _promote_handed(found, flow, trials)
+    causes = [flow.cause(number) for number in range(len(found))]
+    roots = _roots(found, causes, flow, hidden, extra if cost else None)
+    casts = [roots.get(number) or replace(found[number], cause=roots[cause]) for number, cause in enumerate(causes)]
+    # The sort is stable: casts that move as many bytes stay in program order.
+    casts.sort(key=lambda cast: largest_first(cast.total_bytes))
+    return WidenedProgram(
+        CastReport(tuple(casts)),
+        {place: roots[causes[number]] for place, number in widened.items()},
+        frozenset(place for place, numbers in met.items() if any(number in roots for number in numbers)),
+    )
+
+
+def _promote_handed(found: list[Cast], flow: WideningFlow, trials: _FixTrials) -> None:
+    """Turn casts of libraries to which the user hands floats of two dtypes into promotions of the user."""
     for number, sources in flow.handed.items():
         if flow.cause(number) == number:
-            fix = "" if trials is None else trials.fix(found[number], sources)
-            found[number] = replace(promotion_of_caller(found[number]), fix=fix)
-    if not cost:
-        return WidenedProgram(CastReport(_in_order(found, flow, _roots(found, flow, hidden, None))), {}, frozenset())
-    of_roots: Counter[int] = Counter()
-    for number, count in extra.items():
-        of_roots[flow.cause(number)] += count
-    roots = _roots(found, flow, hidden, of_roots)
-    return WidenedProgram(
-        CastReport(_in_order(found, flow, roots)),
-        {place: roots[flow.cause(number)] for place, number in widened.items()},
-        frozenset(place for place, numbers in met.items() if any(flow.cause(number) == number for number in numbers)),
-    )
+            found[number] = replace(promotion_of_caller(found[number]), fix=trials.fix(found[number], sources))
+
+
+def _roots(
+    found: Sequence[Cast],
+    causes: Sequence[int],
+    flow: WideningFlow,
+    hidden: Mapping[int, Iterable[HiddenPromotion]],
+    extra: Mapping[int, int] | None,
+) -> dict[int, Cast]:
+    """The casts that follow from no other, by their numbers, with what is known about them at the end."""
+    elsewhere = {cause for cast, cause in zip(found, causes, strict=True) if cast.place != found[cause].place}
+    extra_bytes: Counter[int] = Counter()
+    for number, count in (extra or {}).items():
+        extra_bytes[causes[number]] += count
+    roots: dict[int, Cast] = {}
+    for number in {*causes}:
+        cast = found[number]
+        fix = cast.fix
+        if not fix and cast.kind != "promotion" and number in elsewhere and cast.expression and _same_category(cast):
+            fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
+        roots[number] = replace(
+            cast,
+            fix=fix,
+            asked_for=found[flow.asked_for[number]] if number in flow.asked_for else None,
+            hides=tuple(hidden.get(number, ())),
+            extra_bytes=None if extra is None else extra_bytes[number],
+        )
+    return roots
 
 
 class _FixTrials:
     """Casts of arguments that undo promotions, each shown only if the program traced again with it has none.
 
     Args:
-        call: the call that was traced.
+        call: the call that was traced; None if it is unknown, so that nothing can be tried.
         program: the traced program.
         classifier: the classifier of its casts.
     """
 
-    def __init__(self, call: _Call, program: ClosedJaxpr | Jaxpr, classifier: CastClassifier) -> None:
+    def __init__(self, call: _TraceableCall | None, program: ClosedJaxpr | Jaxpr, classifier: CastClassifier) -> None:
         self._call = call
-        self._inputs = call.inputs(program)
+        self._inputs = {} if call is None else call.inputs(program)
         self._classifier = classifier
         self._reports: dict[tuple[int, DType], CastReport | None] = {}
 
@@ -266,14 +297,14 @@ class _FixTrials:
         """
         narrow, wide = sources
         choices = [
-            f"{self._tried(cast, narrow, cast.target)} to compute in {cast.target}",
-            f"{self._tried(cast, wide, cast.source)} to stay in {cast.source}",
+            f"{self._try_fix(cast, narrow, cast.target)} to compute in {cast.target}",
+            f"{self._try_fix(cast, wide, cast.source)} to stay in {cast.source}",
         ]
         return OR.join(choice for choice in choices if not choice.startswith(" "))
 
-    def _tried(self, cast: Cast, source: Hashable, dtype: DType) -> str:
+    def _try_fix(self, cast: Cast, source: Hashable, dtype: DType) -> str:
         number = self._inputs.get(source)
-        if number is None:
+        if self._call is None or number is None:
             return ""
         value, is_array = self._call.argument(number)
         text = self._classifier.argument(cast.path[-1][0], value, is_array=is_array)
@@ -297,43 +328,6 @@ def _has_promotion(report: CastReport, cast: Cast) -> bool:
 
 def _same_category(cast: Cast) -> bool:
     return as_format(cast.source).category == as_format(cast.target).category
-
-
-def _roots(
-    found: Sequence[Cast],
-    flow: WideningFlow,
-    hidden: Mapping[int, Iterable[HiddenPromotion]],
-    extra: Mapping[int, int] | None,
-) -> dict[int, Cast]:
-    """The casts that follow from no other, by their numbers, with what is known about them at the end."""
-    causes = [flow.cause(number) for number in range(len(found))]
-    asked = {number: found[by] for number, by in flow.asked_for.items()}
-    elsewhere = {cause for number, cause in enumerate(causes) if found[number].place != found[cause].place}
-    roots: dict[int, Cast] = {}
-    for number in {*causes}:
-        cast = found[number]
-        fix = cast.fix
-        if not fix and cast.kind != "promotion" and number in elsewhere and cast.expression and _same_category(cast):
-            fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
-        roots[number] = replace(
-            cast,
-            fix=fix,
-            asked_for=asked.get(number),
-            hides=tuple(hidden.get(number, ())),
-            extra_bytes=None if extra is None else extra.get(number, 0),
-        )
-    return roots
-
-
-def _in_order(found: Sequence[Cast], flow: WideningFlow, roots: Mapping[int, Cast]) -> tuple[Cast, ...]:
-    """The casts, those that move the most bytes first, each with the cast that it follows from."""
-    causes = [flow.cause(number) for number in range(len(found))]
-    casts = [
-        roots[number] if number == cause else replace(found[number], cause=roots[cause])
-        for number, cause in enumerate(causes)
-    ]
-    # The sort is stable: casts that move as many bytes stay in program order.
-    return tuple(sorted(casts, key=lambda cast: largest_first(cast.total_bytes)))
 
 
 def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
@@ -375,28 +369,4 @@ class Recorded:
     report: CastReport
 
     def __str__(self) -> str:
-        return described(self.name, self.arguments)
-
-
-@contextmanager
-def record_jitted() -> Generator[list[Recorded]]:
-    """Record the functions that are jitted and called in a block.
-
-    The block replaces `jax.jit`, so use it only to run a whole program that has not been imported before. A function
-    that another jitted function calls is part of that function. Functions jitted before the block and code outside
-    jitted functions are not recorded.
-
-    >>> import jax.numpy as jnp
-    >>> with record_jitted() as recorded:
-    ...     _ = jax.jit(lambda x, y: x + y)(jnp.ones(2, "bfloat16"), jnp.ones(2))
-    >>> [(each.arguments, len(each.report)) for each in recorded]
-    [(('bfloat16[2]', 'float32[2]'), 1)]
-    """
-    recorded: list[Recorded] = []
-
-    def record(call: JittedCall) -> None:
-        report = find_widened(call.program, cost=False, call=_Call(call.function, call.args, call.kwargs)).report
-        recorded.append(Recorded(call.name, call.types, report))
-
-    with watch_jitted(record):
-        yield recorded
+        return call_text(self.name, self.arguments)

@@ -38,13 +38,13 @@ class JittedCall:
     types: tuple[str, ...]
 
     def __str__(self) -> str:
-        return described(self.name, self.types)
+        return call_text(self.name, self.types)
 
 
-def described(name: str, types: Sequence[str]) -> str:
+def call_text(name: str, types: Sequence[str]) -> str:
     """A function and the types of its arguments, of which the first few are shown.
 
-    >>> described("loss", ["float32[8]"] * 8)
+    >>> call_text("loss", ["float32[8]"] * 8)
     'loss(float32[8], float32[8], float32[8], float32[8], float32[8], float32[8], and 2 more)'
     """
     rest = len(types) - _SHOWN

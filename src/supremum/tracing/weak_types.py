@@ -114,7 +114,7 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
         results = types_by_path(given)
         places = dict(zip(results, places_of_results(program), strict=True))
         values: list[WeakValue] = []
-        fed = _fed_back(args, given)
+        fed = _match_results(args, given)
         for path, kind in types_by_path(args).items():
             back = fed.get(path, "")
             returned = results[back] if path in fed and results[back] != kind else None
@@ -131,7 +131,7 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
     return report
 
 
-def _fed_back(args: tuple[Any, ...], given: Any) -> dict[str, str]:
+def _match_results(args: tuple[Any, ...], given: Any) -> dict[str, str]:
     """The paths of arguments' leaves, each with the path of the result that looks the same."""
     parts: dict[str, Any] = {"": given}
     if isinstance(given, (tuple, list)):

@@ -129,18 +129,18 @@ class ProductCounts:
             inside = dict.fromkeys((name for left in opened for name in left.enter), operations.INSIDE)
             yield (
                 f"ops={inside!r} casts them too (compare the results: adaptive solvers may need many more steps); "
-                f"ops={_leaving(opened)!r} leaves them without this warning."
+                f"ops={_leave_declared(opened)!r} leaves them without this warning."
             )
         if closed:
             primitives = " and ".join(map(repr, dict.fromkeys(left.primitive for left in closed)))
             yield (
                 f"autocast does not rewrite the function that {primitives} runs: apply autocast to that function, or "
-                f"cast its operands with x.astype({self.compute_dtype!r}); ops={_leaving(closed)!r} leaves them "
+                f"cast its operands with x.astype({self.compute_dtype!r}); ops={_leave_declared(closed)!r} leaves them "
                 "without this warning."
             )
 
 
-def _leaving(left: Iterable[UncastFunction]) -> dict[str, str]:
+def _leave_declared(left: Iterable[UncastFunction]) -> dict[str, str]:
     return {each.leave: operations.DECLARED for each in left}
 
 
@@ -197,7 +197,7 @@ def warn_of_left(function: Callable[..., Any], products: ProductCounts) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ProductCount:
     """The number of products, the products left alone by function, and the products of wider floats by dtype."""
 
     count: int
@@ -210,16 +210,16 @@ class _Search:
 
     def __init__(self, rule: AutocastRule) -> None:
         self.rule = rule
-        self._known: dict[Any, _Found] = {}
+        self._known: dict[Any, _ProductCount] = {}
 
-    def rewritten(self, function: jaxprs.Rewritten, scopes: tuple[str, ...]) -> _Found:
+    def rewritten(self, function: jaxprs.Rewritten, scopes: tuple[str, ...]) -> _ProductCount:
         """Count the products of a function that autocast rewrote."""
         key = id(function), scopes
         if key not in self._known:
             self._known[key] = _sum([self._entry(entry, scopes) for entry in function.record])
         return self._known[key]
 
-    def _entry(self, entry: Any, scopes: tuple[str, ...]) -> _Found:
+    def _entry(self, entry: Any, scopes: tuple[str, ...]) -> _ProductCount:
         equation, note = entry.equation, entry.action.note
         inner = self._within(scopes, note.scopes)
         if entry.functions:
@@ -239,7 +239,7 @@ class _Search:
 
     def _left(
         self, function: Jaxpr, scopes: tuple[str, ...], path: tuple[JaxprEqn, ...], of_jax: bool = True
-    ) -> _Found:
+    ) -> _ProductCount:
         """Count the products of a function that autocast did not rewrite.
 
         Args:
@@ -255,7 +255,7 @@ class _Search:
         key = id(function), scopes, id(path[0]), enter, id(closed), of_jax
         if key in self._known:
             return self._known[key]
-        found: list[_Found] = []
+        found: list[_ProductCount] = []
         for equation in function.eqns:
             inner = self._within(scopes, jaxprs.scopes_of(equation))
             positions = jaxprs.frames_of(equation).positions[:1]
@@ -303,19 +303,19 @@ class _Search:
         return tuple(dict.fromkeys(each for each in (*outer, *scopes) if each in marks))
 
 
-def _sum(found: Sequence[_Found]) -> _Found:
+def _sum(found: Sequence[_ProductCount]) -> _ProductCount:
     left = sum((each.left for each in found), Counter[UncastFunction]())
-    return _Found(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
+    return _ProductCount(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
 
 
 def _declared_dtype(equation: JaxprEqn) -> DType | None:
     return next((dtype for atom in equation.invars if (dtype := castable(atom.aval)) is not None), None)
 
 
-def _product(equation: JaxprEqn) -> _Found:
+def _product(equation: JaxprEqn) -> _ProductCount:
     dtypes = [dtype for atom in equation.invars if (dtype := foreign(atom.aval)) is not None]
     wide = [str(dtype) for dtype in dtypes if dtype in _WIDE]
-    return _Found(int(not dtypes and _declared_dtype(equation) is not None), Counter(), Counter(wide[:1]))
+    return _ProductCount(int(not dtypes and _declared_dtype(equation) is not None), Counter(), Counter(wide[:1]))
 
 
 def _uncast_function(path: tuple[JaxprEqn, ...], enter: tuple[str, ...], product: JaxprEqn) -> UncastFunction:

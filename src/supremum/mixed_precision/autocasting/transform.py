@@ -130,7 +130,7 @@ def _rewrite(rewriter: Rewriter, rule: AutocastRule, program: ClosedJaxpr) -> Re
     )
 
 
-def autocasted(program: ClosedJaxpr, settings: Settings) -> ClosedJaxpr:
+def autocast_program(program: ClosedJaxpr, settings: Settings) -> ClosedJaxpr:
     """The program that autocast runs in place of another, with an equation for each cast, also for those of literals.
 
     Args:

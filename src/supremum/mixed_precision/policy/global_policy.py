@@ -89,7 +89,7 @@ def set_floatx(dtype: Any) -> None:
     >>> set_floatx("float32")
     """
     _process.floatx = str(as_reducible("floatx must be", dtype))
-    _tell_jax()
+    _sync_jax_context()
 
 
 def global_policy() -> Policy:
@@ -130,11 +130,11 @@ def set_global_policy(policy: Any) -> None:
     dtype(bfloat16)
     >>> set_global_policy(None)
     """
-    _process.explicit = None if policy is None else _usable(policy)
-    _tell_jax()
+    _process.explicit = None if policy is None else _as_global(policy)
+    _sync_jax_context()
 
 
-def _tell_jax() -> None:
+def _sync_jax_context() -> None:
     _scope.tell_all_threads(_process.explicit or _process.floatx)
 
 
@@ -156,7 +156,7 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
     """
 
     def __init__(self, policy: Any) -> None:
-        self.policy: Policy | None = None if policy is None else _usable(policy)
+        self.policy: Policy | None = None if policy is None else _as_global(policy)
 
     def __enter__(self) -> Policy:
         """Set the policy, and return it."""
@@ -180,7 +180,7 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
         return f"use_policy({None if self.policy is None else self.policy.name!r})"
 
 
-def _usable(policy: Any) -> Policy:
+def _as_global(policy: Any) -> Policy:
     # A separate object: layers tell the global policy from a given policy by identity.
     made = copy(as_policy(policy))
     if made.compute_dtype is not None and as_format(made.compute_dtype) not in reducible_formats():

@@ -12,7 +12,7 @@ from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.mixed_precision.pytrees import is_array, is_inexact
-from supremum.mixed_precision.weight_storage.places import placed
+from supremum.mixed_precision.weight_storage.places import find_places
 from supremum.render import aligned
 
 _WEIGHTS, _OTHERS = "weights", "counts and numbers"
@@ -118,7 +118,7 @@ def weight_memory(params: Any, state: Any) -> WeightMemory:
     found: dict[str, list[Any]] = defaultdict(list)
     found[_WEIGHTS] = weights
     leaves = jax.tree.leaves(pytree("state", state))
-    for leaf, place in zip(leaves, placed(state, params), strict=True):
+    for leaf, place in zip(leaves, find_places(state, params), strict=True):
         if is_array(leaf):
             found[place.field if place.path or leaf.size > 1 else _OTHERS].append(leaf)
     if _OTHERS in found:
