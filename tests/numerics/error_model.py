@@ -21,7 +21,7 @@ import numpy as np
 from numerics.programs import program
 from supremum.formats import as_format
 from supremum.jaxprs import interpret, plan_of, traced_call
-from supremum.mixed_precision import as_settings, autocast_program
+from supremum.mixed_precision import as_settings, autocasted
 from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import Fact
 from supremum.numerics.paired_values import Pair, full
@@ -38,7 +38,7 @@ def plan_of_seed(seed, policy):
     """The plan of a random program: as it is declared, in bfloat16, or in float32 under a policy."""
     made = program(seed, "bfloat16" if policy == "declared" else "float32")
     call = traced_call(made.function, made.arguments, {}, "attribute")
-    narrow = call.program if policy == "declared" else autocast_program(call.program, as_settings(policy, None, True))
+    narrow = call.program if policy == "declared" else autocasted(call.program, as_settings(policy, None, True))
     return plan_of(narrow), call
 
 

@@ -24,7 +24,7 @@ from supremum.mixed_precision.autocasting.reports import (
 from supremum.mixed_precision.autocasting.settings import Settings as Settings
 from supremum.mixed_precision.autocasting.settings import as_settings as as_settings
 from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
-from supremum.mixed_precision.autocasting.transform import autocast_program as autocast_program
+from supremum.mixed_precision.autocasting.transform import autocasted as autocasted
 from supremum.mixed_precision.hardware import HardwareWarning
 from supremum.mixed_precision.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
 from supremum.mixed_precision.loss_scales import COUNTS as COUNTS

@@ -238,32 +238,32 @@ def differentiate_scaled(
 
     def value_and_grad(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
         state = as_state(state)
-        made = attempt(state.loss_scale, args, kwargs)
+        last = attempt(state.loss_scale, args, kwargs)
         finite = jnp.asarray(True)
         if settings.skips:
             # Check the scaled gradients: division cannot make an infinity finite, and would cost another pass.
-            finite = all_finite(made.scaled)
-            state = state._replace(loss_scale=made.scale)
+            finite = all_finite(last.scaled)
+            state = state._replace(loss_scale=last.scale)
         if on_overflow == "skip":
-            return ScaledGradients(made.value, unscale(made.scaled, made.scale), finite, settings.update(state, finite))
+            return ScaledGradients(last.value, unscale(last.scaled, last.scale), finite, settings.update(state, finite))
 
         def retry(carry: _Carry) -> _Carry:
             *_, tried, retries = carry
             tried = settings.back_off(tried)
-            made = attempt(tried.loss_scale, args, kwargs)
-            return made, all_finite(made.scaled), tried, retries + 1
+            last = attempt(tried.loss_scale, args, kwargs)
+            return last, all_finite(last.scaled), tried, retries + 1
 
         def can_retry(carry: _Carry) -> jax.Array:
             _, finite, tried, retries = carry
             lower = settings.back_off(tried).loss_scale < tried.loss_scale
             return ~finite & lower & (retries < max_retries)
 
-        start = (made, finite, state, jnp.zeros((), jnp.int32))
-        made, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
+        start = (last, finite, state, jnp.zeros((), jnp.int32))
+        last, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
         # A step that failed at every scale lowers the original scale once: the retries lowered a copy of it.
         skipped = settings.update(state, jnp.asarray(False))._replace(num_retries=tried.num_retries)
         good = settings.update(tried, jnp.asarray(True))
-        return ScaledGradients(made.value, unscale(made.scaled, made.scale), finite, select_tree(finite, good, skipped))
+        return ScaledGradients(last.value, unscale(last.scaled, last.scale), finite, select_tree(finite, good, skipped))
 
     return value_and_grad
 
@@ -447,10 +447,10 @@ def find_loss_scale_state(opt_state: Any) -> LossScaleState:
         return isinstance(node, LossScaleState)
 
     nodes = jax.tree.leaves(pytree("the optimizer state", opt_state), is_leaf=is_state)
-    found = [node for node in nodes if is_state(node)]
-    if len(found) != 1:
+    states = [node for node in nodes if is_state(node)]
+    if len(states) != 1:
         raise ArgumentError(
-            f"the optimizer state must contain one LossScaleState, got {len(found)}: wrap the whole optimizer once, as "
-            "in loss_scaled(optax.adam(1e-3))"
+            f"the optimizer state must contain one LossScaleState, got {len(states)}: wrap the whole optimizer once, "
+            "as in loss_scaled(optax.adam(1e-3))"
         )
-    return as_state(found[0])
+    return as_state(states[0])

@@ -11,7 +11,7 @@ from supremum.argument_checks import function
 from supremum.errors import ArgumentError
 from supremum.formats import DType, as_format
 from supremum.jaxprs import Plan, Step, aval_of
-from supremum.mixed_precision import as_settings, autocast_program
+from supremum.mixed_precision import as_settings, autocasted
 from supremum.numerics.attributing import (
     Found,
     Selected,
@@ -94,7 +94,7 @@ def attribute(
     def attributed(*args: Any, **kwargs: Any) -> Attribution:
         call = traced_run(fn, args, kwargs, "attribute")
         select = selection(call, output, "attribute")
-        program = call.program if settings is None else autocast_program(call.program, settings)
+        program = call.program if settings is None else autocasted(call.program, settings)
         plan = measured_plan(program, "attribute")
         found = find(plan, call.arrays, select)
         steps, digits = _judged(plan, found)

@@ -63,7 +63,7 @@ class NarrowValues:
         made = {**self._values, **constrain(others)}
         for key, value in constrain(narrow).items():
             row, key_of_step = as_format(self._values[key].dtype), step_key(self._seed, key, state.iterations)
-            made[key], beside[key] = self._storage.narrow(value, row, key_of_step)
+            made[key], beside[key] = self._storage.narrowed(value, row, key_of_step)
         return made, (slots, self._extra(extra, beside))
 
     def _extra(self, extra: ExtraWeights, beside: Mapping[str, Any]) -> ExtraWeights:

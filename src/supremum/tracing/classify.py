@@ -143,9 +143,9 @@ class CastClassifier:
         if not isinstance(node, ast.Call) or _mentions(node.func, value.partition("[")[0].partition(".")[0]):
             return ""
         values = (*node.args, *(each.value for each in node.keywords))
-        given = [each for each in values if literal_of(each) is UNRESOLVED]
-        found = [each for each in given if _mentions(each, value)] or (given if is_array else [])
-        return self._sources.source(position.file).text(found[0]) if len(found) == 1 else ""
+        candidates = [each for each in values if literal_of(each) is UNRESOLVED]
+        arguments = [each for each in candidates if _mentions(each, value)] or (candidates if is_array else [])
+        return self._sources.source(position.file).text(arguments[0]) if len(arguments) == 1 else ""
 
     def _intent_of(self, origin: CallOrigin) -> tuple[SourceIntent, CallOrigin]:
         """What the expression that casts says; an operator that a library only forwards belongs to the user."""
@@ -243,13 +243,13 @@ def _decision(
     # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there, but its own numbers
     # never widen a float.
     is_clear = intent.kind == "operator" or intent.operation or literals
-    seen, numbers = atoms, intent.numbers
+    promoting, numbers = atoms, intent.numbers
     if not is_clear:
         numbers = ()
         widens = as_format(source).kind is Kind.FLOAT and as_format(target).bits > as_format(source).bits
-        seen = [atom for atom in atoms if not isinstance(atom, Number) or (widens and not aval_of(atom).weak_type)]
+        promoting = [atom for atom in atoms if not isinstance(atom, Number) or (widens and not aval_of(atom).weak_type)]
     try:
-        choices = [_operands(seen, numbers, weak=weak) for weak in (not literals, False)]
+        choices = [_operands(promoting, numbers, weak=weak) for weak in (not literals, False)]
     except OperandError:  # a key or a token, which is never promoted
         return None
     rules = get_rules("jax")

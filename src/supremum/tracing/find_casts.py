@@ -20,7 +20,8 @@ from supremum.formats import DType, as_format
 from supremum.jax_compat import open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import aval_of, lifted, walk
-from supremum.promotion import explain
+from supremum.operands import as_operand
+from supremum.rules import get_rules
 from supremum.tracing.cast import OR, Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.classify import CastClassifier, as_method, promotion_of_caller
 from supremum.tracing.expressions import known_dtype
@@ -116,10 +117,10 @@ class _TraceableCall:
             return trace(*args, **kwargs).jaxpr
 
         def call(*values: Any) -> Any:
-            given = list(leaves)
+            with_values = list(leaves)
             for index, value in zip(self._traced, values, strict=True):
-                given[index] = value
-            args, kwargs = self._tree.unflatten(given)
+                with_values[index] = value
+            args, kwargs = self._tree.unflatten(with_values)
             return [leaf for leaf in jax.tree.leaves(self._function(*args, **kwargs)) if _is_value(leaf)]
 
         return jax.make_jaxpr(call)(*(leaves[index] for index in self._traced))
@@ -206,67 +207,67 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _TraceableCa
     """
     classifier = CastClassifier()
     flow = WideningFlow(classifier.origin_of)
-    found: list[Cast] = []
+    unlinked: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
     extra: Counter[int] = Counter()
     widened: dict[int, int] = {}
-    met: dict[int, tuple[int, ...]] = {}
+    combined: dict[int, tuple[int, ...]] = {}
     for place, site in enumerate(walk(program)):
         times = site.trips if site.used else 0
-        here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
-        found += here
-        first = flow.visit(site, here)
+        new = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
+        unlinked += new
+        first = flow.visit(site, new)
         for number, aval in flow.widened_results(site) if cost and times != 0 else ():
-            widened[place], met[place] = number, flow.met
-            wider = found[number].target.itemsize - found[number].source.itemsize
+            widened[place], combined[place] = number, flow.met
+            wider = unlinked[number].target.itemsize - unlinked[number].source.itemsize
             extra[number] += math.prod(aval.shape) * wider * (1 if times is None else times)
-        if first is not None and times != 0 and _same_category(found[first]):
-            promotion = classifier.hidden(site, flow.is_widened, found[first].source)
+        if first is not None and times != 0 and _same_category(unlinked[first]):
+            promotion = classifier.hidden(site, flow.is_widened, unlinked[first].source)
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
     trials = _FixTrials(call, program, classifier)
-    _promote_handed(found, flow, trials)
-    causes = [flow.cause(number) for number in range(len(found))]
-    roots = _roots(found, causes, flow, hidden, extra if cost else None)
-    casts = [roots.get(number) or replace(found[number], cause=roots[cause]) for number, cause in enumerate(causes)]
+    _promote_handed(unlinked, flow, trials)
+    causes = [flow.cause(number) for number in range(len(unlinked))]
+    roots = _roots(unlinked, causes, flow, hidden, extra if cost else None)
+    casts = [roots.get(number) or replace(unlinked[number], cause=roots[cause]) for number, cause in enumerate(causes)]
     # The sort is stable: casts that move as many bytes stay in program order.
     casts.sort(key=lambda cast: largest_first(cast.total_bytes))
     return WidenedProgram(
         CastReport(tuple(casts)),
         {place: roots[causes[number]] for place, number in widened.items()},
-        frozenset(place for place, numbers in met.items() if any(number in roots for number in numbers)),
+        frozenset(place for place, numbers in combined.items() if any(number in roots for number in numbers)),
     )
 
 
-def _promote_handed(found: list[Cast], flow: WideningFlow, trials: _FixTrials) -> None:
+def _promote_handed(unlinked: list[Cast], flow: WideningFlow, trials: _FixTrials) -> None:
     """Turn casts of libraries to which the user hands floats of two dtypes into promotions of the user."""
     for number, sources in flow.handed.items():
         if flow.cause(number) == number:
-            found[number] = replace(promotion_of_caller(found[number]), fix=trials.fix(found[number], sources))
+            unlinked[number] = replace(promotion_of_caller(unlinked[number]), fix=trials.fix(unlinked[number], sources))
 
 
 def _roots(
-    found: Sequence[Cast],
+    unlinked: Sequence[Cast],
     causes: Sequence[int],
     flow: WideningFlow,
     hidden: Mapping[int, Iterable[HiddenPromotion]],
     extra: Mapping[int, int] | None,
 ) -> dict[int, Cast]:
     """The casts that follow from no other, by their numbers, with what is known about them at the end."""
-    elsewhere = {cause for cast, cause in zip(found, causes, strict=True) if cast.place != found[cause].place}
+    elsewhere = {cause for cast, cause in zip(unlinked, causes, strict=True) if cast.place != unlinked[cause].place}
     extra_bytes: Counter[int] = Counter()
     for number, count in (extra or {}).items():
         extra_bytes[causes[number]] += count
     roots: dict[int, Cast] = {}
     for number in {*causes}:
-        cast = found[number]
+        cast = unlinked[number]
         fix = cast.fix
         if not fix and cast.kind != "promotion" and number in elsewhere and cast.expression and _same_category(cast):
             fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
         roots[number] = replace(
             cast,
             fix=fix,
-            asked_for=found[flow.asked_for[number]] if number in flow.asked_for else None,
+            asked_for=unlinked[flow.asked_for[number]] if number in flow.asked_for else None,
             hides=tuple(hidden.get(number, ())),
             extra_bytes=None if extra is None else extra_bytes[number],
         )
@@ -334,21 +335,21 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
     """The operands that an equation converts, each with its dtype afterwards."""
     operands = [aval_of(atom) for atom in equation.invars]
     if equation.primitive is p.convert_element_type_p:
-        wanted = [(operands[0], aval_of(equation.outvars[0]).dtype)]
+        conversions = [(operands[0], aval_of(equation.outvars[0]).dtype)]
     elif equation.primitive is p.pow_p:
         # A power accepts an integer exponent and casts it.
-        wanted = [(operands[1], operands[0].dtype)]
+        conversions = [(operands[1], operands[0].dtype)]
     elif equation.primitive is p.dot_general_p:
         # A product accepts two dtypes and casts the operands, unless it names the format to read them in.
         left, right = operands
         if isinstance(parameter(equation, "precision"), (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
             return
-        met = explain(left, right, rules="jax")
-        target = met.dtype if met else aval_of(equation.outvars[0]).dtype
-        wanted = [(left, target), (right, target)]
+        decision = get_rules("jax").decide(None, (as_operand(left), as_operand(right)))
+        target = decision.dtype if decision else aval_of(equation.outvars[0]).dtype
+        conversions = [(left, target), (right, target)]
     else:
         return
-    for operand, target in wanted:
+    for operand, target in conversions:
         # A random key and the tangent of an integer have no format. (NumPy says that float64 == None.)
         if operand.dtype != target and all(known_dtype(dtype) is not None for dtype in (operand.dtype, target)):
             yield operand, target

@@ -135,10 +135,10 @@ class Forbidden:
         >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
         ['autocast', 'conversion', 'library', 'promotion', 'unknown']
         """
-        wanted = set[str]()
+        forbidden = set[str]()
         for kind in kinds:
             chosen("class of casts", kind, (*CLASSES, "all"))
-            wanted |= set(CLASSES) if kind == "all" else {kind}
+            forbidden |= set(CLASSES) if kind == "all" else {kind}
         rules: list[RuleSet] = []
         files: list[str] = []
         undecided = True
@@ -147,14 +147,14 @@ class Forbidden:
             if isinstance(each, RuleSet) or text("what is allowed", each) in rule_names():
                 rules.append(get_rules(each))
             elif each in CLASSES:
-                wanted.discard(each)
+                forbidden.discard(each)
                 undecided = undecided and each != "unknown"
             elif any(mark in each for mark in "./*\\"):
                 files.append(each)
             else:
                 raise UnknownNameError("class, rule set or file pattern", each, (*CLASSES, *rule_names()))
-        known = baseline if baseline is None or isinstance(baseline, Baseline) else Baseline.read(baseline)
-        return cls(frozenset(wanted), tuple(rules), tuple(files), known, undecided)
+        known_casts = baseline if baseline is None or isinstance(baseline, Baseline) else Baseline.read(baseline)
+        return cls(frozenset(forbidden), tuple(rules), tuple(files), known_casts, undecided)
 
     def among(self, report: Iterable[Cast]) -> tuple[Cast, ...]:
         """The forbidden casts of a program, roots before the casts that follow from them.
@@ -322,10 +322,10 @@ def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[t
 
 def _frames(traceback: TracebackType | None) -> list[tuple[Position, FrameType]]:
     """The calls in users' and libraries' code that led to an error, outermost first."""
-    found: list[tuple[Position, FrameType]] = []
+    frames: list[tuple[Position, FrameType]] = []
     while traceback is not None:
         position = position_of(traceback.tb_frame.f_code, traceback.tb_lasti)
         if position.owner != BETWEEN:
-            found.append((position, traceback.tb_frame))
+            frames.append((position, traceback.tb_frame))
         traceback = traceback.tb_next
-    return found
+    return frames

@@ -180,21 +180,21 @@ class CastReport(Report):
         >>> [(name, len(found)) for name, found in report.sections.items()]
         [('conversions', 1), ('steps of libraries', 0), ('asked for', 0)]
         """
-        found: dict[str, list[Cast]] = {"conversions": [], "steps of libraries": [], "asked for": []}
+        sections: dict[str, list[Cast]] = {"conversions": [], "steps of libraries": [], "asked for": []}
         for cast in self.others:
             is_conversion, is_deliberate = cast.kind == "conversion", cast.kind in DELIBERATE
             section = "conversions" if is_conversion else "asked for" if is_deliberate else "steps of libraries"
-            found[section].append(cast)
-        return found
+            sections[section].append(cast)
+        return sections
 
     @property
     def conversions(self) -> str:
         """One line for all conversions, because programs of floats have them everywhere; empty without any."""
-        found = self.sections["conversions"]
-        if not found:
+        casts = self.sections["conversions"]
+        if not casts:
             return ""
-        total, names = _total(found), names_of(self.casts)
-        on = lines_of(short_place(names, cast) for cast in found)
+        total, names = _total(casts), names_of(self.casts)
+        on = lines_of(short_place(names, cast) for cast in casts)
         return f"{plural(total.casts, 'cast')} of bools and integers, {size_text(total.bytes)} bytes, on {on}"
 
     def select(
@@ -218,12 +218,12 @@ class CastReport(Report):
         >>> [cast.kind for cast in report.select(libraries=["jax"])]
         ['library', 'library']
         """
-        wanted, patterns, packages = tuple(kinds), tuple(files), tuple(libraries)
-        for kind in wanted:
+        classes, patterns, packages = tuple(kinds), tuple(files), tuple(libraries)
+        for kind in classes:
             chosen("class of casts", kind, CLASSES)
         return self.where(
             lambda cast: (
-                (not wanted or cast.kind in wanted)
+                (not classes or cast.kind in classes)
                 and (not patterns or any(fnmatch(cast.file, pattern) for pattern in patterns))
                 and (not packages or cast.library in packages)
             )
@@ -423,9 +423,9 @@ def _lines_of(casts: Sequence[Cast], names: Mapping[str, str], numbers: Mapping[
         key = (times, *dtypes, shape_text(cast.shape), cast.kind, short_place(names, cast), cast.expression)
         merged.setdefault(key, []).append(cast)
     lines: list[tuple[str, ...]] = []
-    for (times, *rest), found in merged.items():
-        runs = times if len(found) == 1 else f"{len(found)} x {times}"
-        lines.append((str(numbers.get(id(found[0]), "")), size_text(_total(found).bytes), runs, *rest))
+    for (times, *rest), group in merged.items():
+        runs = times if len(group) == 1 else f"{len(group)} x {times}"
+        lines.append((str(numbers.get(id(group[0]), "")), size_text(_total(group).bytes), runs, *rest))
     return lines
 
 

@@ -108,18 +108,18 @@ class WideningFlow:
         self.met = ()
         first = len(self._casts)
         self._casts += casts
-        found: int | None = None
+        hidden: int | None = None
         if frame.backward or is_backward(site.equation):
             self._fold_into_forward(first)
         elif not (called := callees(site.equation)):
-            found = self._compute(frame, site, first)
+            hidden = self._compute(frame, site, first)
         else:
             for callee in called:
                 if not callee.jaxpr.eqns:  # `walk` yields nothing of it
                     self._frames.append(_Frame(site, callee.jaxpr, False, widths=self._inputs(site, callee.jaxpr)))
                     self._leave()
         frame.last = site
-        return found
+        return hidden
 
     def cause(self, number: int) -> int:
         """The number of the cast that a cast follows from; its own number if it follows from none."""
@@ -170,13 +170,13 @@ class WideningFlow:
         dtypes = self._convert_operands(equation, first, widths)
         hidden: int | None = None
         for out in equation.outvars:
-            made = getattr(aval_of(out), "dtype", None)
-            if made is None or known_dtype(made) is None:
+            dtype_of_result = getattr(aval_of(out), "dtype", None)
+            if dtype_of_result is None or known_dtype(dtype_of_result) is None:
                 continue
             pairs = zip(widths, dtypes, strict=True)
-            alike = [width for width, dtype in pairs if dtype is not None and dtype == made]
-            frame.widths[out], found = self._meet(alike, site)
-            hidden = found if hidden is None else hidden
+            alike = [width for width, dtype in pairs if dtype is not None and dtype == dtype_of_result]
+            frame.widths[out], hidden_here = self._meet(alike, site)
+            hidden = hidden_here if hidden is None else hidden
             if (place := self._maker_of(site, out)) is not None:
                 frame.widths[out] = _Width(stored=True, source=place)
         return hidden
@@ -202,11 +202,11 @@ class WideningFlow:
 
     def _maker_of(self, site: Site, out: Any) -> Hashable:
         """The user's expression that makes a float of no other of its dtype, as `jnp.ones(3)` does; None if none."""
-        made = aval_of(out)
+        result = aval_of(out)
         variables = (aval_of(atom) for atom in site.equation.invars if isinstance(atom, Var))
-        if made.weak_type or not as_format(made.dtype).is_inexact:
+        if result.weak_type or not as_format(result.dtype).is_inexact:
             return None
-        if any(getattr(aval, "dtype", None) == made.dtype for aval in variables):
+        if any(getattr(aval, "dtype", None) == result.dtype for aval in variables):
             return None
         maker = self._origin_of(site).maker
         return maker if maker is not None and maker.owner == USER else None

@@ -152,14 +152,14 @@ def count_products(rewritten: jaxprs.Rewritten, rule: AutocastRule) -> ProductCo
         rule: the rule by which it was rewritten.
     """
     search = _Search(rule)
-    found = search.rewritten(rewritten, ())
+    products = search.rewritten(rewritten, ())
     compute = str(rule.settings.compute_dtype(()))
     inputs = open_jaxpr(rewritten.function).invars
-    if not found.count and found.wide and any(foreign(var.aval) in _WIDE for var in inputs):
-        left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in found.wide.items()]
-        return ProductCounts(found.wide.total(), tuple(left), compute)
-    nothing = not found.count and not found.left and _casts_nothing(rewritten, search)
-    return ProductCounts(found.count, tuple(found.left.items()), compute, nothing)
+    if not products.count and products.wide and any(foreign(var.aval) in _WIDE for var in inputs):
+        left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in products.wide.items()]
+        return ProductCounts(products.wide.total(), tuple(left), compute)
+    nothing = not products.count and not products.left and _casts_nothing(rewritten, search)
+    return ProductCounts(products.count, tuple(products.left.items()), compute, nothing)
 
 
 def _casts_nothing(rewritten: jaxprs.Rewritten, search: _Search) -> bool:
@@ -223,19 +223,19 @@ class _Search:
         equation, note = entry.equation, entry.action.note
         inner = self._within(scopes, note.scopes)
         if entry.functions:
-            found = _sum([self.rewritten(function, inner) for function in entry.functions])
+            products = _sum([self.rewritten(function, inner) for function in entry.functions])
         elif self._is_product(equation):
-            found = _product(equation)
+            products = _product(equation)
         else:
-            found = _sum([self._left(callee.jaxpr, inner, (equation,)) for callee in jaxprs.callees(equation)])
+            products = _sum([self._left(callee.jaxpr, inner, (equation,)) for callee in jaxprs.callees(equation)])
             if not note.unasked:
-                found = replace(found, left=Counter())
+                products = replace(products, left=Counter())
         # A function that JAX traces once for many callers has no line in user code.
-        if any(not left.called for left in found.left):
+        if any(not left.called for left in products.left):
             place = jaxprs.user_place(equation)
-            left = Counter({replace(each, called=each.called or place): n for each, n in found.left.items()})
-            found = replace(found, left=left)
-        return found
+            left = Counter({replace(each, called=each.called or place): n for each, n in products.left.items()})
+            products = replace(products, left=left)
+        return products
 
     def _left(
         self, function: Jaxpr, scopes: tuple[str, ...], path: tuple[JaxprEqn, ...], of_jax: bool = True
@@ -255,7 +255,7 @@ class _Search:
         key = id(function), scopes, id(path[0]), enter, id(closed), of_jax
         if key in self._known:
             return self._known[key]
-        found: list[_ProductCount] = []
+        products: list[_ProductCount] = []
         for equation in function.eqns:
             inner = self._within(scopes, jaxprs.scopes_of(equation))
             positions = jaxprs.frames_of(equation).positions[:1]
@@ -265,14 +265,14 @@ class _Search:
                 product = _product(equation)
                 if self.is_left(equation, inner) and not (closed is not None and made_by_jax):
                     product = replace(product, left=Counter({_uncast_function(path, enter, equation): 1}))
-                found.append(product)
+                products.append(product)
                 continue
             inside = made_by_jax or (closed is None and equation.primitive.name not in jaxprs.ENTERED)
             below = [self._left(each.jaxpr, inner, (*path, equation), inside) for each in jaxprs.callees(equation)]
             if self._asked(equation) == operations.DECLARED:
                 below = [replace(each, left=Counter()) for each in below]
-            found += below
-        self._known[key] = _sum(found)
+            products += below
+        self._known[key] = _sum(products)
         return self._known[key]
 
     def _is_product(self, equation: JaxprEqn) -> bool:
@@ -451,9 +451,9 @@ def warn_of_unmatched(settings: Settings, rewritten: jaxprs.Rewritten) -> None:
     if isinstance(settings.policy, PolicyMap):
         settings.policy.check(dict.fromkeys("/".join(scopes) for _, scopes, *_ in entries))
     equations = [entry.equation for entry, *_ in entries]
-    found = {name for each in equations for name in (each.primitive.name, jaxprs.name_of_call(each))}
-    for name in sorted(unknown - found):
-        near = near_names(name, {*operations.AUTOCAST_OPERATIONS, *found} - {""})
+    names = {name for each in equations for name in (each.primitive.name, jaxprs.name_of_call(each))}
+    for name in sorted(unknown - names):
+        near = near_names(name, {*operations.AUTOCAST_OPERATIONS, *names} - {""})
         hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
         message = f"ops has {name!r}, which is not a known primitive and not a function called here{hint}"
         warn_user(message, UnmatchedPatternWarning)

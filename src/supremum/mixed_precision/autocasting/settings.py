@@ -136,9 +136,9 @@ def _rule(name: str, rule: Any) -> str:
     if isinstance(rule, str) and rule in choices:
         return rule
     try:
-        found = as_format(rule).name
+        dtype_name = as_format(rule).name
     except UnknownDtypeError:
         raise UnknownNameError("rule", rule, choices, f"ops[{shown(name)}]") from None
-    if found not in _COMPUTE_NAMES:
-        raise ArgumentError(f"ops[{shown(name)}] must be one of {', '.join(choices)}, got {found}")
-    return found
+    if dtype_name not in _COMPUTE_NAMES:
+        raise ArgumentError(f"ops[{shown(name)}] must be one of {', '.join(choices)}, got {dtype_name}")
+    return dtype_name

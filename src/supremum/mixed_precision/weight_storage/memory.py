@@ -115,17 +115,17 @@ def weight_memory(params: Any, state: Any) -> WeightMemory:
     counted = sum(leaf.size for leaf in weights if is_inexact(leaf))
     if not counted:
         raise ArgumentError("weight_memory needs params with at least one element of a floating dtype")
-    found: dict[str, list[Any]] = defaultdict(list)
-    found[_WEIGHTS] = weights
+    groups: dict[str, list[Any]] = defaultdict(list)
+    groups[_WEIGHTS] = weights
     leaves = jax.tree.leaves(pytree("state", state))
     for leaf, place in zip(leaves, find_places(state, params), strict=True):
         if is_array(leaf):
-            found[place.field if place.path or leaf.size > 1 else _OTHERS].append(leaf)
-    if _OTHERS in found:
-        found[_OTHERS] = found.pop(_OTHERS)
+            groups[place.field if place.path or leaf.size > 1 else _OTHERS].append(leaf)
+    if _OTHERS in groups:
+        groups[_OTHERS] = groups.pop(_OTHERS)
     rows = [
         WeightMemoryRow(name, tuple(dict.fromkeys(as_format(leaf.dtype).name for leaf in arrays)), size, size / counted)
-        for name, arrays in found.items()
+        for name, arrays in groups.items()
         for size in [sum(leaf.nbytes for leaf in arrays)]
     ]
     return WeightMemory(tuple(rows), counted)

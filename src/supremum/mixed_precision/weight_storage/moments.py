@@ -74,12 +74,12 @@ def dynamic_map(signed: bool) -> np.ndarray[Any, np.dtype[np.float32]]:
     >>> len(numbers), numbers[:2], numbers[-2:]
     (256, array([0.00e+00, 3.25e-07], dtype=float32), array([0.9964844, 1.       ], dtype=float32))
     """
-    found = [np.asarray([0.0, 1.0])]
+    numbers = [np.asarray([0.0, 1.0])]
     for decade in range(_DECADES):
         bounds = np.linspace(0.1, 1, _intervals(decade, signed) + 1)
         positive = _power(decade) * (bounds[:-1] + bounds[1:]) / 2
-        found += [positive, -positive] if signed else [positive]
-    return np.sort(np.concatenate(found)).astype(np.float32)
+        numbers += [positive, -positive] if signed else [positive]
+    return np.sort(np.concatenate(numbers)).astype(np.float32)
 
 
 def _intervals(decade: int, signed: bool) -> int:
@@ -197,7 +197,7 @@ def store_first(state: Any, params: Any, moments: Mapping[str, Any]) -> Any:
     """
     leaves, structure = jax.tree.flatten(state)
     places = find_places(state, params)
-    seen: set[str] = set()
+    used: set[str] = set()
 
     def store(leaf: Any, place: Any) -> Any:
         if not is_floating(leaf):
@@ -206,18 +206,18 @@ def store_first(state: Any, params: Any, moments: Mapping[str, Any]) -> Any:
         pattern = next((each for each in moments if matches(each, scopes)), None)
         if pattern is None:
             return leaf
-        seen.add(pattern)
+        used.add(pattern)
         return store_moment(leaf, moments[pattern], place.field)
 
-    made = [store(leaf, place) for leaf, place in zip(leaves, places, strict=True)]
-    dead = [pattern for pattern in moments if pattern not in seen]
+    stored = [store(leaf, place) for leaf, place in zip(leaves, places, strict=True)]
+    dead = [pattern for pattern in moments if pattern not in used]
     if dead:
-        found = dict.fromkeys(place.field for leaf, place in zip(leaves, places, strict=True) if is_floating(leaf))
+        fields = dict.fromkeys(place.field for leaf, place in zip(leaves, places, strict=True) if is_floating(leaf))
         raise ArgumentError(
             f"moments has {listed(dead)}, but the state of the optimizer has "
-            f"{'the moments ' + listed(found) if found else 'no moments'}; remove {shown(dead[0])}"
+            f"{'the moments ' + listed(fields) if fields else 'no moments'}; remove {shown(dead[0])}"
         )
-    return jax.tree.unflatten(structure, made)
+    return jax.tree.unflatten(structure, stored)
 
 
 def _blocked(array: jax.Array) -> jax.Array:

@@ -160,7 +160,7 @@ class NarrowWeights:
             if not leaf.is_narrow:
                 return jnp.asarray(leaf.value + update).astype(leaf.value.dtype), None
             key = step_key(seed, leaf.path, state.steps, default=self.seed)
-            return storage.narrow(wide + jnp.asarray(update, jnp.float32), as_format(leaf.value.dtype), key)
+            return storage.narrowed(wide + jnp.asarray(update, jnp.float32), as_format(leaf.value.dtype), key)
 
         moved = [*map(move, leaves, extra, wide, leaves.like(updates, "the updates"))]
         after = _extra(storage, leaves, (beside for _, beside in moved))

@@ -50,13 +50,13 @@ class WeightStorage(NamedTuple):
         field: the field of `ExtraWeights` that it uses; None for none.
         first: the first array beside a weight.
         wide: the float32 value of a weight and the array beside it.
-        narrow: the weight and the array beside it for a new float32 value.
+        narrowed: the weight and the array beside it for a new float32 value.
     """
 
     field: str | None
     first: Callable[[jax.Array], Any]
     wide: Callable[[jax.Array, Any], jax.Array]
-    narrow: Callable[[jax.Array, Format, StepKey], tuple[jax.Array, Any]]
+    narrowed: Callable[[jax.Array, Format, StepKey], tuple[jax.Array, Any]]
 
 
 def _nothing(_: jax.Array) -> None:
