@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ from supremum.formats import as_format
 from supremum.mixed_precision.pytrees import is_array, is_inexact
 from supremum.mixed_precision.weight_storage.places import find_places
 from supremum.render import aligned
+from supremum.reports import plain_fields
 
 _WEIGHTS, _OTHERS = "weights", "counts and numbers"
 
@@ -68,12 +69,10 @@ class WeightMemory:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""
-        totals = {
-            "parameters": self.parameters,
+        return plain_fields(self) | {
             "total_bytes": self.total_bytes,
             "bytes_per_parameter": self.bytes_per_parameter,
         }
-        return {"rows": [asdict(row) for row in self.rows], **totals}
 
     def __str__(self) -> str:
         lines = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import pytree, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
+from supremum.formats import DType, as_format
 from supremum.mixed_precision.pytrees import as_optax, described, is_inexact, native, path_text, widen
 from supremum.mixed_precision.weight_storage.counter_hash import step_key
 from supremum.mixed_precision.weight_storage.moments import check_moments, read_moments, store_first, store_moments
@@ -241,12 +242,18 @@ def _gradient(gradient: Any, leaf: _Leaf) -> Any:
 
 def _check_extra(leaves: _Leaves, extra: list[Any], storage: WeightStorage) -> None:
     for leaf, beside in zip(leaves, extra, strict=True):
-        expected = jax.eval_shape(storage.first, leaf.value) if leaf.is_narrow else None
-        if getattr(beside, "dtype", None) != getattr(expected, "dtype", None):
+        expected = _extra_dtype(storage, leaf.value.dtype) if leaf.is_narrow else None
+        if getattr(beside, "dtype", None) != expected:
             raise ArgumentError(
                 f"{shown(leaf.path)} is {described(leaf.value)}, but init() made the state for another dtype: keep the "
                 "dtypes of params, or call init(params) again"
             )
+
+
+@lru_cache(maxsize=64)
+def _extra_dtype(storage: WeightStorage, dtype: DType) -> DType | None:
+    """The dtype of the array beside a weight; None if there is none."""
+    return getattr(jax.eval_shape(storage.first, jax.ShapeDtypeStruct((), dtype)), "dtype", None)
 
 
 def _extra(storage: WeightStorage, leaves: _Leaves, beside: Iterable[Any]) -> ExtraWeights:
