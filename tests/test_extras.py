@@ -24,9 +24,6 @@ CASES = {
         "supremum.training needs jax, optax, safetensors; install with: pip install 'supremum[jax]'",
     ),
     "import supremum.tracing": (["jax"], "supremum.tracing needs jax; install with: pip install 'supremum[jax]'"),
-    "import supremum.tracing.pytest_plugin": (
-        ["jax"], "supremum.tracing needs jax; install with: pip install 'supremum[jax]'",
-    ),
     "import supremum.mixed_precision": (
         ["jax"], "supremum.mixed_precision needs jax; install with: pip install 'supremum[jax]'",
     ),

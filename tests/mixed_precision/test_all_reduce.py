@@ -10,11 +10,10 @@ from jax.sharding import PartitionSpec as P
 from mixed_precision.meshes import all_reduces, compiled_sums, mesh, on_replicas
 from mixed_precision.replica_groups import collectives
 from supremum import OperandError
-from supremum.errors import ArgumentError, UnknownDtypeError
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.mixed_precision import DynamicLossScale, Policy, all_reduce_gradients
+from supremum.mixed_precision import DynamicLossScale, all_reduce_gradients
 from supremum.mixed_precision.all_reduce import bound_axes, replica_mean, replica_sum, varying
-from supremum.mixed_precision.policy.policy import policy_names
 
 STATE = DynamicLossScale(2.0**15).init()
 
@@ -183,14 +182,11 @@ def tree_of(count, **sizes):
 @pytest.mark.compiled
 @pytest.mark.parametrize(("dtype", "kind"), [(None, "f32"), ("float32", "f32"), ("float16", "f16")])
 def test_one_all_reduce_runs_in_the_requested_dtype(dtype, kind):
+    assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 3), ("bf16", 5)]
     found = collectives(
         jax.jit(on_replicas(reduced(dtype, STATE), 8)).lower(tree_of(8, a=3, b=5, c=7)).compile().as_text()
     )
     assert [(each.name, each.dtype, sorted(each.sizes)) for each in found] == [("all-reduce", kind, [3, 5, 7])]
-
-
-def test_bfloat16_is_requested_from_xla():
-    assert all_reduces(on_replicas(reduced("bfloat16", STATE), 8), tree_of(8, a=3, b=5)) == [("bf16", 3), ("bf16", 5)]
 
 
 @pytest.mark.compiled
@@ -219,27 +215,6 @@ def test_gradients_sharded_along_other_axes_are_not_gathered(check_vma, dtype, k
 def test_each_dtype_is_summed_as_it_is():
     tree = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 4), jnp.complex64), "c": jnp.ones((2, 5), jnp.bfloat16)}
     assert sorted(compiled_sums(on_replicas(reduced(), 2), tree)) == [("c64", 4), ("f32", 3), ("f32", 5)]
-
-
-def test_gradients_keep_their_places():
-    tree = {name: jnp.full((2, size, 2), float(size)) for name, size in {"a": 3, "b": 1, "c": 2}.items()}
-    jax.tree.map(np.testing.assert_array_equal, on_replicas(reduced("float16"), 2)(tree), tree)
-
-
-def test_only_mixed_float16_has_a_reduce_dtype():
-    reduce_dtypes = {name: Policy(name).reduce_dtype for name in policy_names()}
-    assert reduce_dtypes.pop("mixed_float16") == "float16"
-    assert set(reduce_dtypes.values()) == {None}
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("mixed_float16", "f16"), ("mixed_bfloat16", "f32"), ("float16", "f32"), ("bfloat16", "f32"), ("float32", "f32")],
-)
-def test_gradients_are_reduced_in_the_reduce_dtype_of_the_policy(name, kind):
-    policy = Policy(name)
-    parts = jnp.ones((2, 3), policy.variable_dtype)
-    assert compiled_sums(on_replicas(reduced(policy.reduce_dtype), 2), parts) == [(kind, 3)]
 
 
 # Invalid arguments
@@ -312,32 +287,6 @@ def test_unknown_axes_raise(name):
         all_reduce_gradients(jnp.ones(2), "data")
     with pytest.raises(ArgumentError, match="there is no axis 'data' here"):
         jax.jit(lambda part: all_reduce_gradients(part, "data"))(jnp.ones(2))
-
-
-@pytest.mark.parametrize("name", [(), ("data", "data")])
-def test_empty_and_repeated_axes_raise(name):
-    with pytest.raises(ArgumentError, match="must be an axis name or a tuple of different names"):
-        on_replicas(lambda part: all_reduce_gradients(part, name), 2)(jnp.ones(2))
-
-
-@pytest.mark.parametrize("dtype", ["int32", "complex64", "float8_e5m2", "float4_e2m1fn", "bool"])
-def test_unsupported_reduce_dtypes_raise(dtype):
-    with pytest.raises(ArgumentError, match=f"reduced in bfloat16, float16, float32 or float64, got {dtype}"):
-        on_replicas(reduced(dtype), 2)(jnp.ones(2))
-
-
-def test_other_invalid_arguments_raise():
-    def run(*args, **kwargs):
-        return on_replicas(reduced(*args, **kwargs), 2)(jnp.ones(2))
-
-    with pytest.raises(UnknownDtypeError, match="did you mean 'float16'"):
-        run("flaot16")
-    with pytest.raises(ArgumentError, match="no float64 while x64 is off"):
-        run("float64")
-    with pytest.raises(ArgumentError, match="scaled=True needs loss_scale_state"):
-        run(scaled=True)
-    with pytest.raises(TypeError, match="must be a LossScaleState"):
-        run(None, 2.0**15)
 
 
 def test_a_vmap_axis_in_shard_map_with_check_vma_raises_with_a_working_fix():

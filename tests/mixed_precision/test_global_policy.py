@@ -84,13 +84,9 @@ class TestAcceptedPolicies:
         assert global_policy() == Policy("float32")
         assert nn.Flatten(dtype=policy).dtype_policy == Policy(policy)
 
-    def test_infer_can_be_set_and_its_old_name_raises(self):
+    def test_infer_can_be_set(self):
         set_global_policy("infer")
         assert nn.Dense(2).compute_dtype is None
-        with pytest.raises(ValueError, match="use 'infer'"):
-            set_global_policy("_infer")
-        with pytest.raises(ValueError, match="use 'infer'"):
-            Policy("_infer")
 
     @pytest.mark.parametrize("policy", ["float16", "bfloat16"])
     def test_16_bit_variables_warn_at_the_line_that_sets_the_policy(self, policy):

@@ -5,8 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mixed_precision.meshes import on_replicas
+from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
 from supremum.formats import as_format
-from supremum.mixed_precision import DynamicLossScale, FixedLossScale, all_finite, cast_floating, scaled_value_and_grad
+from supremum.mixed_precision import (
+    DynamicLossScale,
+    FixedLossScale,
+    all_finite,
+    all_reduce_gradients,
+    cast_floating,
+    scaled_value_and_grad,
+)
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
@@ -61,19 +70,6 @@ def test_an_overflow_lowers_the_scale(jitted):
     assert (float(state.loss_scale), int(state.num_skipped_steps)) == (2.0**14, 1)
 
 
-def test_aux_and_argnums_match_value_and_grad():
-    def loss(x, w, y):
-        return (w * x + y).sum(), {"aux": x}
-
-    args = (jnp.float32(2), jnp.float32(3), jnp.float32(4))
-    scale = FixedLossScale(16.0)
-    for argnums in (0, 2, (0, 1), (1, 2)):
-        want_value, want_grads = jax.value_and_grad(loss, argnums, has_aux=True)(*args)
-        value, grads, finite, state = scaled_value_and_grad(loss, scale, argnums, has_aux=True)(scale.init(), *args)
-        assert jax.tree.map(float, (value, grads)) == jax.tree.map(float, (want_value, want_grads))
-        assert (bool(finite), float(state.loss_scale)) == (True, 16)
-
-
 def test_a_fixed_scale_compiles_no_finite_check():
     def text(scale):
         step = scaled_value_and_grad(lambda w: (w * w).sum(), scale)
@@ -81,27 +77,6 @@ def test_a_fixed_scale_compiles_no_finite_check():
 
     assert "is_finite" not in text(FixedLossScale(8.0))
     assert "is_finite" in text(DynamicLossScale(8.0))
-
-
-def test_negative_argnums_count_from_the_end():
-    def loss(x, w, y):
-        return w * x * x + y * y * y
-
-    args = (jnp.float32(2), jnp.float32(3), jnp.float32(5))
-    scale = FixedLossScale(16.0)
-    for argnums in (-1, -2, -3, (-1, 0), [0, 2], [-1]):
-        want = jax.grad(loss, tuple(argnums) if isinstance(argnums, list) else argnums)(*args)
-        grads = scaled_value_and_grad(loss, scale, argnums)(scale.init(), *args).grads
-        assert jax.tree.map(float, grads) == jax.tree.map(float, want)
-    with pytest.raises(TypeError, match="argnums=3 requires at least 4 positional"):
-        scaled_value_and_grad(loss, scale, 3)(scale.init(), *args)
-
-
-def test_keyword_arguments_are_passed_on():
-    scale = FixedLossScale(16.0)
-    step = scaled_value_and_grad(lambda w, *, by, state: w * by + state, scale)
-    value, grad, *_ = step(scale.init(), jnp.float32(2), by=3.0, state=1.0)
-    assert (float(value), float(grad)) == (7, 3)
 
 
 @pytest.mark.parametrize("has_aux", [False, True])
@@ -121,24 +96,11 @@ def test_a_loss_that_is_not_a_real_floating_scalar_raises(loss, shown, has_aux):
             each(scale.init(), jnp.float32(2))
 
 
-def test_missing_auxiliary_data_raise():
-    scale = DynamicLossScale()
-    for out in (lambda w: w, lambda w: (w,), lambda w: (w, w, w)):
-        with pytest.raises(TypeError, match="must return a pair of loss and auxiliary data, got"):
-            scaled_value_and_grad(out, scale, has_aux=True)(scale.init(), jnp.float32(2))
-
-
 def test_a_constant_loss_has_zero_gradients_as_in_jax():
     scale = DynamicLossScale()
     for constant in (3.0, np.float64(3), np.float16(3)):
         value, grad, *_ = scaled_value_and_grad(lambda w, c=constant: c, scale)(scale.init(), jnp.float32(2))
         assert (float(value), float(grad)) == (3, 0)
-
-
-def test_a_state_that_is_not_the_first_argument_raises():
-    step = scaled_value_and_grad(lambda w: w * w, "dynamic")
-    with pytest.raises(TypeError, match="the state of a loss scale must be a LossScaleState"):
-        step(jnp.float32(2), DynamicLossScale().init())
 
 
 @pytest.mark.parametrize(("dtype", "held"), [("float16", 2.0**15), ("float8_e5m2", 2.0**15), ("bfloat16", 2.0**40)])
@@ -197,59 +159,86 @@ def test_vmap_works(on_overflow):
         np.testing.assert_array_equal(leaf, jnp.stack(each))
 
 
-def test_none_as_loss_scale_raises():
-    with pytest.raises(TypeError, match=r"jax\.value_and_grad"):
-        scaled_value_and_grad(lambda w: w, None)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float8_e5m2"])
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
-@either_mode
-def test_all_finite_checks_every_leaf_and_dtype(dtype, bad, jitted):
-    check = jax.jit(all_finite) if jitted else all_finite
-    good = {"a": jnp.ones((2, 2), dtype), "n": jnp.arange(3), "b": (jnp.zeros((), dtype), jnp.ones(0, dtype))}
-    assert bool(check(good))
-    assert not bool(check(good | {"b": (jnp.asarray(bad, dtype),)}))
-
-
-def test_all_finite_accepts_empty_trees_and_huge_values():
-    assert bool(all_finite({}))
-    assert bool(all_finite([jnp.full(100, 3e38)]))  # their norm is inf
-
-
-@either_mode
-@pytest.mark.parametrize("bad", [complex(np.inf, 0), complex(0, np.nan)], ids=str)
-def test_all_finite_checks_complex_numbers(bad, jitted):
-    check = jax.jit(all_finite) if jitted else all_finite
-    assert bool(check([jnp.complex64(1 + 1j)]))
-    assert not bool(check([jnp.ones(3, jnp.complex64).at[1].set(bad)]))
-
-
-def test_all_finite_checks_numpy_arrays_and_ignores_prng_keys():
-    assert not bool(all_finite([np.float32(np.inf), jax.random.key(0), None, "name"]))
-    assert bool(all_finite([np.float64(1), jax.random.key(0), np.arange(3)]))
-
-
-@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", np.uint8])
-def test_cast_floating_raises_on_other_dtypes(dtype):
-    with pytest.raises(TypeError, match=r"cast_floating needs a real floating dtype, got .*: for other dtypes write"):
-        cast_floating([jnp.ones(2)], dtype)
-
-
 def test_cast_floating_handles_every_byte_order():
     out = cast_floating(np.ones(2, ">f4"), "float16")
     assert (out.dtype, out.tolist()) == ("float16", [1, 1])
 
 
-def test_cast_floating_keeps_other_leaves_and_containers():
-    key = jax.random.key(0)
-    tree = {
-        "x": np.ones(2, np.float64), "s": np.float32(1), "j": jnp.ones(2, jnp.bfloat16), "i": np.arange(2), "k": key,
-        "b": np.array([True]), "c": np.ones(1, np.complex64), "p": 1e-8, "t": np.array(["a"]), "n": None,
-    }  # fmt: skip
-    before = dict(tree)
-    for out in (cast_floating(tree, np.dtype("float16")),):
-        assert {name: out[name].dtype for name in "xsj"} == dict.fromkeys("xsj", np.dtype("float16"))
-        assert all(out[name] is tree[name] for name in "ikbcptn")
-    assert tree.keys() == before.keys()
-    assert all(tree[name] is before[name] for name in before)
+@pytest.mark.parametrize("argnums", [0, 2, (0, 1), (1, 2), -1, -2, -3, (-1, 0), [0, 2], [-1]], ids=str)
+def test_aux_argnums_and_keywords_match_value_and_grad(argnums):
+    def loss(x, w, y, *, by):
+        return (w * x * x + y * y * y).sum() * by, {"aux": x}
+
+    args, scale = tuple(map(jnp.float32, (2, 3, 5))), FixedLossScale(16.0)
+    wanted = jax.value_and_grad(loss, tuple(argnums) if isinstance(argnums, list) else argnums, has_aux=True)
+    made = scaled_value_and_grad(loss, scale, argnums, has_aux=True)(scale.init(), *args, by=2.0)
+    assert jax.tree.map(float, (made.value, made.grads)) == jax.tree.map(float, wanted(*args, by=2.0))
+    assert (bool(made.finite), float(made.state.loss_scale)) == (True, 16)
+
+
+@either_mode
+def test_all_finite_checks_every_leaf_and_dtype(jitted):
+    check = jax.jit(all_finite) if jitted else all_finite
+    for dtype in ("float16", "bfloat16", "float32", "float8_e5m2", "complex64"):
+        good = {"a": jnp.ones((2, 2), dtype), "n": jnp.arange(3), "b": (jnp.zeros((), dtype), jnp.ones(0, dtype))}
+        assert bool(check(good))
+        for bad in (np.inf, -np.inf, np.nan, *([complex(0, np.nan)] if dtype == "complex64" else [])):
+            assert not bool(check(good | {"b": (jnp.asarray(bad, dtype),)})), (dtype, bad)
+
+
+def test_all_finite_accepts_all_kinds_of_leaves_and_huge_values():
+    for tree in ({}, [jnp.full(100, 3e38)], [np.float64(1), jax.random.key(0), np.arange(3)]):  # the norm of one is inf
+        assert bool(all_finite(tree))
+    assert not bool(all_finite([np.float32(np.inf), jax.random.key(0), None, "name"]))
+
+
+def differentiate(loss=lambda w: w, scale="dynamic", *, state=None, **kwargs):
+    state = DynamicLossScale().init() if state is None else state
+    return scaled_value_and_grad(loss, scale, **kwargs)(state, jnp.float32(1))
+
+
+def reduce(*args, axis="data", **kwargs):
+    return on_replicas(lambda part: all_reduce_gradients(part, axis, *args, **kwargs), 2)(jnp.ones(2))
+
+
+INVALID = [
+    (lambda: differentiate(scale=None), TypeError, r"jax\.value_and_grad"),
+    (lambda: differentiate(state=jnp.float32(2)), TypeError, "the state of a loss scale must be a LossScaleState"),
+    *(
+        (lambda loss=loss: differentiate(loss, has_aux=True), TypeError, "must return a pair of loss and auxil")
+        for loss in (lambda w: w, lambda w: (w,), lambda w: (w, w, w))
+    ),
+    (lambda: differentiate(argnums=3), TypeError, "argnums=3 requires at least 4 positional"),
+    (lambda: differentiate(scale=FixedLossScale(8.0), on_overflow="retry"), ValueError, "cannot retry: use on_overfl"),
+    (lambda: differentiate(on_overflow="retyr"), UnknownNameError, "did you mean 'retry'"),
+    (lambda: differentiate(on_overflow=None), ValueError, "choose from skip, retry"),
+    (lambda: differentiate(on_overflow="retry", max_retries=-1), ValueError, "^max_retries must be from 0"),
+    (lambda: differentiate(lambda w: (w, {"name": "w"}), has_aux=True, on_overflow="retry"), TypeError,
+     r"got str \(at '1/name'\): do not return it"),
+    (lambda: differentiate(reduce_dtype="float16"), ArgumentError, "'float16' needs an axis: pass axis_name, such"),
+    (lambda: differentiate(axis_name="data", reduce_dtype="int8"), ArgumentError, "must be reduced in .*, got int8"),
+    (lambda: differentiate(axis_name="data", reduce_dtype="flaot16"), UnknownDtypeError, "did you mean 'float16'"),
+    (lambda: differentiate(axis_name="data"), ArgumentError, "there is no axis 'data' here"),
+    (lambda: reduce("flaot16"), UnknownDtypeError, "did you mean 'float16'"),
+    (lambda: reduce("float64"), ArgumentError, "no float64 while x64 is off"),
+    (lambda: reduce(scaled=True), ArgumentError, "scaled=True needs loss_scale_state"),
+    (lambda: reduce(None, 2.0**15), TypeError, "must be a LossScaleState"),
+    *(
+        (lambda name=name: reduce(axis=name), ArgumentError, "must be an axis name or a tuple of different names")
+        for name in [(), ("data", "data")]
+    ),
+    *(
+        (lambda dtype=dtype: reduce(dtype), ArgumentError, f"in bfloat16, float16, float32 or float64, got {dtype}")
+        for dtype in ("int32", "complex64", "float8_e5m2", "float4_e2m1fn", "bool")
+    ),
+    *(
+        (lambda dtype=dtype: cast_floating([jnp.ones(2)], dtype), TypeError, "real floating dtype, got .*: for other")
+        for dtype in ("int32", "bool", "complex64", np.uint8)
+    ),
+]  # fmt: skip
+
+
+def test_invalid_arguments_raise_errors_that_help():
+    for call, error, message in INVALID:
+        with pytest.raises(error, match=message):
+            call()

@@ -65,15 +65,38 @@ def test_defaults_match_the_rfc():
     assert (scale.minimum, scale.maximum, scale.hysteresis) == (1, 2**127, 1)
 
 
-def test_hysteresis_tolerates_overflows_until_the_scale_rises_again():
-    scale = DynamicLossScale(16.0, increment_period=2, hysteresis=2)
-    state, scales = scale.init(), []
-    for finite in (False, True, False, False, True, True, False, False):
-        state = scale.update(state, jnp.asarray(finite))
-        scales.append(float(state.loss_scale))
-    #       tolerated, good, 2nd falls, 3rd falls, good, rises, tolerated, falls
-    assert scales == [16, 16, 8, 4, 4, 8, 8, 4]
-    assert (int(state.num_skipped_steps), int(state.num_overflows)) == (5, 2)
+MOST = 2**31 - 1
+NARROW = {"initial_loss_scale": 4.0, "minimum": 2.0, "maximum": 8.0, "hysteresis": 2}
+RARE = {"initial_loss_scale": 2.0, "increment_period": MOST}
+# The settings, the state before (a scale and counts), whether each step is finite, the scales, and the counts after.
+UPDATES = {
+    "overflows are tolerated until the scale rises": (
+        {"initial_loss_scale": 16.0, "increment_period": 2, "hysteresis": 2}, (16, 0, 0, 0, 0), "FTFFTTFF",
+        [16, 16, 8, 4, 4, 8, 8, 4], [0, 5, 2, 0],
+    ),
+    "a product that overflows float32": (
+        {"increment_period": 1, "multiplier": 2.0**100}, (2.0**127, 0, 0, 0, 0), "TTT", [2.0**127] * 3, [0, 0, 0, 0]
+    ),
+    "below the minimum, finite": (NARROW, (1, 0, 0, 0, 0), "T", [2], [1, 0, 0, 0]),
+    "below the minimum, overflow": (NARROW, (1, 0, 0, 0, 0), "F", [2], [0, 1, 1, 0]),
+    "above the maximum, finite": (NARROW, (64, 0, 0, 0, 0), "T", [8], [1, 0, 0, 0]),
+    "above the maximum, overflow": (NARROW, (64, 0, 0, 0, 0), "F", [8], [0, 1, 1, 0]),
+    "full counts, overflow": (
+        RARE | {"hysteresis": MOST}, (2, MOST - 1, MOST, MOST, MOST), "F", [1], [0, MOST, MOST, MOST]
+    ),
+    "full counts, finite": (RARE, (2, MOST - 1, MOST, MOST, MOST), "T", [4], [0, MOST, 0, MOST]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_change_scale_and_counts(name):
+    settings, (first, *before), steps, scales, after = UPDATES[name]
+    scale, found = DynamicLossScale(**settings), []
+    state = LossScaleState(jnp.float32(first), *(jnp.asarray(count, jnp.int32) for count in before))
+    for step in steps:
+        state = scale.update(state, jnp.asarray(step == "T"))
+        found.append(float(state.loss_scale))
+    assert (found, [int(count) for count in state[1:]]) == (scales, after)
 
 
 def test_back_off_lowers_the_scale_without_skipping_a_step():
@@ -83,25 +106,7 @@ def test_back_off_lowers_the_scale_without_skipping_a_step():
     assert [float(leaf) for leaf in state] == [2, 0, 7, 1, 10]
     assert [float(leaf) for leaf in scale.back_off(state)] == [2, 0, 7, 1, 11]
     assert FixedLossScale(8.0).back_off(FixedLossScale(8.0).init()) == FixedLossScale(8.0).init()
-
-
-def test_counts_stop_at_the_largest_integer():
-    scale = DynamicLossScale(2.0, increment_period=2**31 - 1, hysteresis=2**31 - 1)
-    largest = jnp.asarray(2**31 - 1, jnp.int32)
-    state = LossScaleState(jnp.float32(2), largest - 1, largest, largest, largest)
-    after = scale.update(state, jnp.asarray(False))
-    assert (int(after.num_skipped_steps), int(after.num_overflows), float(after.loss_scale)) == (2**31 - 1,) * 2 + (1,)
-    assert int(scale.back_off(state).num_retries) == 2**31 - 1
-    rare = DynamicLossScale(2.0, increment_period=2**31 - 1).update(state, jnp.asarray(True))
-    assert (float(rare.loss_scale), int(rare.num_good_steps)) == (4, 0)
-
-
-def test_the_scale_stays_at_its_maximum_if_the_product_overflows_float32():
-    scale = DynamicLossScale(2.0**127, increment_period=1, multiplier=2.0**100)
-    state = scale.init()
-    for _ in range(3):
-        state = scale.update(state, jnp.asarray(True))
-    assert float(state.loss_scale) == 2.0**127
+    assert int(scale.back_off(state._replace(num_retries=jnp.asarray(MOST, jnp.int32))).num_retries) == MOST
 
 
 @pytest.mark.parametrize("step", ["update", "back_off"])
@@ -133,14 +138,6 @@ def test_update_makes_a_hand_made_state_strongly_typed(made):
         state = jax.jit(scale.update)(LossScaleState(*made), jnp.asarray(True))
         assert (state.loss_scale.dtype, float(state.loss_scale)) == (jnp.float32, 8)
         assert not any(leaf.weak_type for leaf in state)
-
-
-def test_update_clips_the_scale_to_its_bounds():
-    scale = DynamicLossScale(4.0, minimum=2.0, maximum=8.0, hysteresis=2)
-    for outside, inside in ((1.0, 2), (64.0, 8)):
-        state = scale.init()._replace(loss_scale=jnp.float32(outside))
-        assert float(scale.update(state, jnp.asarray(True)).loss_scale) == inside
-        assert float(scale.update(state, jnp.asarray(False)).loss_scale) == inside
 
 
 def test_a_value_that_is_not_a_state_raises():

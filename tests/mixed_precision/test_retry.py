@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mixed_precision import reference
-from supremum.errors import UnknownNameError
-from supremum.mixed_precision import DynamicLossScale, FixedLossScale, LossScaleState, scaled_value_and_grad
+from supremum.mixed_precision import DynamicLossScale, scaled_value_and_grad
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
@@ -45,55 +44,11 @@ def test_retries_match_the_reference(settings, max_retries):
             assert float(made.grads[number]) == 2.0**15 / highest
 
 
-@either_mode
-def test_retry_saves_a_step_when_the_scale_is_too_high(jitted):
-    scale = DynamicLossScale(2.0**15)
-    step = scaled_value_and_grad(loss, scale, on_overflow="retry")
-    made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(3), jnp.float32(32))
-    assert (float(made.grads), bool(made.finite)) == (1024, True)
-    assert [float(leaf) for leaf in made.state] == [32, 1, 0, 0, 10]
-
-
-@pytest.mark.parametrize(("jitted", "max_retries"), [(False, 3), (True, 0), (True, 3), (True, 16)])
-def test_a_step_that_fails_at_every_scale_lowers_the_scale_once(jitted, max_retries):
-    scale = DynamicLossScale(1024.0)
-    step = scaled_value_and_grad(lambda w: w * jnp.nan, scale, on_overflow="retry", max_retries=max_retries)
-    made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float32(3))
-    assert not bool(made.finite)
-    assert [float(leaf) for leaf in made.state] == [512, 0, 1, 1, min(max_retries, 10)]
-
-
 def test_zero_retries_skip_the_step():
     scale = DynamicLossScale(1024.0, hysteresis=2)
     args = (scale.init(), jnp.float16(3), jnp.float32(32))
     retried = scaled_value_and_grad(loss, scale, on_overflow="retry", max_retries=0)(*args)
     assert retried.state == scaled_value_and_grad(loss, scale)(*args).state
-
-
-@either_mode
-def test_a_scale_at_the_floor_is_not_retried(jitted):
-    scale = DynamicLossScale(2.0, minimum=2.0)
-    step = scaled_value_and_grad(loss, scale, on_overflow="retry")
-    made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(3), jnp.float32(1))
-    assert [float(leaf) for leaf in made.state] == [2, 0, 1, 1, 0]
-
-
-@either_mode
-def test_a_saturated_retry_count_does_not_stop_retries(jitted):
-    scale = DynamicLossScale(8.0)
-    step = scaled_value_and_grad(loss, scale, on_overflow="retry", max_retries=2)
-    full = LossScaleState(jnp.float32(8), *(jnp.asarray(n) for n in (0, 0, 0, 2**31 - 1)))
-    made = (jax.jit(step) if jitted else step)(full, jnp.float16(3), jnp.float32(1))
-    assert not bool(made.finite)
-    assert int(made.state.num_retries) == 2**31 - 1
-
-
-@either_mode
-def test_a_float16_loss_is_retried_from_its_largest_scale(jitted):
-    scale = DynamicLossScale(2.0**40)
-    step = scaled_value_and_grad(lambda w: w * jnp.float16(256), scale, on_overflow="retry")
-    made = (jax.jit(step) if jitted else step)(scale.init(), jnp.float16(3))
-    assert (float(made.grads), float(made.state.loss_scale), int(made.state.num_retries)) == (256, 2.0**7, 8)
 
 
 @either_mode
@@ -108,25 +63,6 @@ def test_retry_returns_value_and_auxiliary_data_as_arrays(jitted):
     assert (float(aux["w"]), int(aux["n"]), aux["half"].dtype) == (2, 3, "float16")
 
 
-def test_retry_raises_on_auxiliary_data_that_are_not_arrays():
-    scale = DynamicLossScale()
-    step = scaled_value_and_grad(lambda w: (w, {"name": "w"}), scale, has_aux=True, on_overflow="retry")
-    with pytest.raises(TypeError, match=r"got str \(at '1/name'\): do not return it"):
-        step(scale.init(), jnp.float32(1))
-    assert scaled_value_and_grad(lambda w: (w, "w"), scale, has_aux=True)(scale.init(), jnp.float32(1)).value[1] == "w"
-
-
-def test_invalid_on_overflow_and_max_retries_raise():
-    with pytest.raises(ValueError, match="cannot retry: use on_overflow='skip'"):
-        scaled_value_and_grad(loss, FixedLossScale(8.0), on_overflow="retry")
-    with pytest.raises(UnknownNameError, match="did you mean 'retry'"):
-        scaled_value_and_grad(loss, "dynamic", on_overflow="retyr")
-    with pytest.raises(ValueError, match="choose from skip, retry"):
-        scaled_value_and_grad(loss, "dynamic", on_overflow=None)
-    with pytest.raises(ValueError, match=r"^max_retries must be from 0"):
-        scaled_value_and_grad(loss, "dynamic", on_overflow="retry", max_retries=-1)
-
-
 def test_steps_without_overflow_run_outside_the_loop():
     def text(on_overflow):
         step = scaled_value_and_grad(loss, "dynamic", on_overflow=on_overflow)
@@ -135,3 +71,29 @@ def test_steps_without_overflow_run_outside_the_loop():
     assert "while" not in text("skip")
     before_the_loop, _ = text("retry").split("while[", 1)
     assert "is_finite" in before_the_loop
+
+
+MOST = 2**31 - 1
+# The settings, the largest number of retries, the retries before, the loss, whether it becomes finite, and the state.
+RETRIED = {
+    "a scale that is too high": ([2.0**15], {}, 16, 0, lambda w: loss(w, 32), True, [32, 1, 0, 0, 10]),
+    "no scale is low enough": ([1024.0], {}, 16, 0, lambda w: w * jnp.nan, False, [512, 0, 1, 1, 10]),
+    "too few retries": ([1024.0], {}, 3, 0, lambda w: w * jnp.nan, False, [512, 0, 1, 1, 3]),
+    "no retries": ([1024.0], {}, 0, 0, lambda w: w * jnp.nan, False, [512, 0, 1, 1, 0]),
+    "a scale at the floor": ([2.0], {"minimum": 2.0}, 16, 0, lambda w: loss(w, 1), False, [2, 0, 1, 1, 0]),
+    "a count that cannot rise": ([8.0], {}, 2, MOST, lambda w: loss(w, 1), False, [4, 0, 1, 1, MOST]),
+    "a float16 loss": ([2.0**40], {}, 16, 0, lambda w: w * jnp.float16(256), True, [2.0**7, 1, 0, 0, 8]),
+}
+
+
+@either_mode
+@pytest.mark.parametrize("name", RETRIED)
+def test_a_step_is_retried_until_it_is_finite(name, jitted):
+    arguments, settings, max_retries, retries, function, finite, state = RETRIED[name]
+    scale = DynamicLossScale(*arguments, **settings)
+    step = scaled_value_and_grad(function, scale, on_overflow="retry", max_retries=max_retries)
+    before = scale.init()._replace(num_retries=jnp.asarray(retries))
+    made = (jax.jit(step) if jitted else step)(before, jnp.float16(3))
+    assert (bool(made.finite), [leaf.item() for leaf in made.state]) == (finite, state)
+    if finite:
+        assert float(made.grads) == float(jax.grad(lambda w: function(w).astype(jnp.float32))(jnp.float16(3)))

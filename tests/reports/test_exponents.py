@@ -3,8 +3,8 @@
 import re
 import xml.etree.ElementTree as ET
 
-from supremum.reports import Axis, Exponents, Span, axis_of, exponents_picture, exponents_to_html
-from supremum.reports.exponents import _strip, described, power
+from supremum.reports import ExponentAxis, Exponents, Span, axis_of, exponents_picture, exponents_to_html
+from supremum.reports.exponents import _strip, describe, power
 
 F16 = Span("f16", -24, -14, 15, "3% inf")
 WIDE = Span("bf16", -133, -126, 127)
@@ -12,15 +12,15 @@ COUNTS = Exponents({-30: 2, 0: 1024, 15: 8, 16: 1, 17: 4}, (F16, WIDE))
 
 
 def test_the_axis_has_all_values_and_the_ranges_that_are_not_wide():
-    assert axis_of([COUNTS]) == Axis(-32, 19)
-    assert axis_of([Exponents({}, (F16,))]) == Axis(-26, 17)
-    assert axis_of([Exponents({-140: 1}, (WIDE,))]) == Axis(-142, -138)
-    assert axis_of([]) == Axis(-10, 10)
-    assert Axis(-32, 19).ticks == (-32, -16, 0, 16)
+    assert axis_of([COUNTS]) == ExponentAxis(-32, 19)
+    assert axis_of([Exponents({}, (F16,))]) == ExponentAxis(-26, 17)
+    assert axis_of([Exponents({-140: 1}, (WIDE,))]) == ExponentAxis(-142, -138)
+    assert axis_of([]) == ExponentAxis(-10, 10)
+    assert ExponentAxis(-32, 19).ticks == (-32, -16, 0, 16)
 
 
 def test_a_strip_has_the_range_and_the_values_outside_of_it():
-    axis = Axis(-32, 19)
+    axis = ExponentAxis(-32, 19)
     assert _strip(COUNTS, F16, axis) == [
         ("subnormal", -24, -14), ("normal", -14, 16), ("lost", -30, -29), ("overflow", 16, 18)
     ]  # fmt: skip
@@ -42,6 +42,6 @@ def test_names_are_escaped_and_the_picture_is_well_formed():
 
 
 def test_what_screen_readers_say():
-    assert described(COUNTS) == "exponents from 2⁻³⁰ to 2¹⁷; f16 3% inf"
-    assert described(Exponents({})) == "no values other than zero"
+    assert describe(COUNTS) == "exponents from 2⁻³⁰ to 2¹⁷; f16 3% inf"
+    assert describe(Exponents({})) == "no values other than zero"
     assert power(128) == "2¹²⁸"

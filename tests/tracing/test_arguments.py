@@ -6,7 +6,7 @@ import pytest
 
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.formats import FORMATS
-from supremum.tracing import check_call, made_arguments, parse_arguments
+from supremum.tracing import arguments_maker, check_call, parse_arguments
 
 
 def described(value):
@@ -20,6 +20,7 @@ def described(value):
     [
         ("", ()),
         ("f32[8,128], bf16[128], i8[2]", ("float32[8, 128]", "bfloat16[128]", "int8[2]")),
+        ("s32[2], float16[2], int64[]", ("int32[2]", "float16[2]", "int64[]")),
         ("float32[8, 128],u4[3],s16[1],c64[]", ("float32[8, 128]", "uint4[3]", "int16[1]", "complex64[]")),
         ("f8_e4m3fn[2], bool[2], f32[ ]", ("float8_e4m3fn[2]", "bool[2]", "float32[]")),
         ("1, -2.5, 1e-3, 2j, inf, True, None, 'same'", (1, -2.5, 1e-3, 2j, float("inf"), True, None, "same")),
@@ -72,13 +73,13 @@ def test_a_described_key_can_be_used():
 
 
 def test_a_function_can_make_the_arguments():
-    assert made_arguments("f32[8]") is None
-    assert made_arguments("{'a': 1}") is None
-    make = made_arguments(" numpy:random.random ")
+    assert arguments_maker("f32[8]") is None
+    assert arguments_maker("{'a': 1}") is None
+    make = arguments_maker(" numpy:random.random ")
     assert make is not None
     (only,) = make()
     assert isinstance(only, float)
-    assert made_arguments("sys:exc_info")() == (None, None, None)  # a tuple has several
+    assert arguments_maker("sys:exc_info")() == (None, None, None)  # a tuple has several
 
 
 def test_a_call_is_checked():
@@ -87,10 +88,3 @@ def test_a_call_is_checked():
     check_call("f", max, (1, 2, 3, 4, 5, 6))  # its parameters are unknown
     with pytest.raises(ArgumentError, match=r"f\(x\) cannot be called with 2 arguments: too many positional"):
         check_call("f", jax.jit(lambda x: x), (1, 2))
-
-
-def test_dtypes_have_the_names_of_jax_of_xla_and_of_numpy():
-    names = ["f32", "bf16", "i8", "s32", "u4", "c64", "f8_e4m3fn", "float16", "int64"]
-    given = parse_arguments(", ".join(f"{name}[2]" for name in names))
-    expected = ["float32", "bfloat16", "int8", "int32", "uint4", "complex64", "float8_e4m3fn", "float16", "int64"]
-    assert [each.dtype.name for each in given] == expected

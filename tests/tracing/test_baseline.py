@@ -8,7 +8,6 @@ import pytest
 
 from supremum.errors import ArgumentError, FileError
 from supremum.tracing import Baseline, ForbiddenCastError, casts, forbid_casts
-from supremum.tracing.pytest_plugin import forbid_casts_fixture  # noqa: F401
 
 X, Y = jnp.ones(3, jnp.bfloat16), jnp.ones(3)
 BEFORE = """

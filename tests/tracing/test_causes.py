@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from supremum.errors import UnknownNameError
-from supremum.tracing import CastReport, casts
+from supremum.tracing import casts
 from tracing import gemma
 
 X, W, SCALE = jnp.ones((4, 4), jnp.bfloat16), jnp.ones((4, 4), jnp.bfloat16), jnp.ones(4)
@@ -206,11 +206,6 @@ def test_the_fixes_on_the_first_screen_remove_all_promotions(report, tmp_path):
         found = casts(names["train_step"])(names["Gemma"](2), gemma.tokens())
         left.append({cause.first.expression for cause in found.causes})
     assert left == [{hidden[0]}, {hidden[1]}, set()]
-
-
-def test_an_empty_report_has_no_causes():
-    assert CastReport(()).causes == ()
-    assert len(CastReport(()).others) == 0
 
 
 def test_causes_that_move_the_most_bytes_with_what_follows_come_first():

@@ -143,14 +143,6 @@ def test_mixed_precision_programs_have_no_unknown_casts(name):
     assert [cast.reason for cast in report if cast.kind == "unknown"] == []
 
 
-def test_casts_of_autocast_are_not_promotions():
-    x = jax.ShapeDtypeStruct((8, 8), jnp.float32)
-    report = casts(autocast(lambda w, x: jnp.sin(x @ w) + jax.nn.softmax(x @ w), "mixed_bfloat16"))(x, x)
-    narrowing = [cast for cast in report if cast.target == HALF]
-    assert {cast.expression for cast in narrowing} >= {"x @ w"}
-    assert "promotion" not in {cast.kind for cast in narrowing}
-
-
 @pytest.mark.slow
 def test_the_report_names_lines_scopes_and_libraries():
     function, arguments = of_nnx()

@@ -124,6 +124,7 @@ def test_explain_shows_one_cast():
 def test_an_empty_report_has_no_tables():
     empty = CastReport(())
     assert (len(empty), empty.total, empty.by_class, empty.by_line) == (0, CastTotal(0, 0), {}, {})
+    assert (empty.causes, len(empty.others)) == ((), 0)
     assert "0 casts" in empty.to_html()
 
 

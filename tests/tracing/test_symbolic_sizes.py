@@ -9,7 +9,6 @@ from jax import export, lax
 
 from supremum.mixed_precision import autocast
 from supremum.tracing import casts, forbid_casts
-from supremum.tracing.sizes import largest_first, plain, shown
 
 (BATCH, LENGTH) = export.symbolic_shape("batch, length")
 
@@ -62,10 +61,3 @@ def test_autocast_and_forbid_casts_accept_symbolic_sizes():
         jax.ShapeDtypeStruct((BATCH, 3), "float32")
     )
     assert found.call(jnp.ones((5, 3))).shape == (5, 3)
-
-
-def test_numbers_are_sorted_and_expressions_come_first():
-    sizes = [5, 2 * BATCH, 9000, LENGTH]
-    assert sorted(sizes, key=largest_first) == [2 * BATCH, LENGTH, 9000, 5]
-    assert [shown(size) for size in sizes] == ["5", "2*batch", "9,000", "length"]
-    assert [plain(size) for size in sizes] == [5, "2*batch", 9000, "length"]

@@ -10,7 +10,7 @@ import pytest
 from supremum import nn, optimizers, training
 from supremum.arrays import RuntimeDtypeError
 from supremum.mixed_precision import PolicyWarning
-from supremum.mixed_precision.all_reduce import checked_reduce_dtype
+from supremum.mixed_precision.all_reduce import as_reduce_dtype
 
 # float32 would round all of X to 1.
 X = 1 + 1e-12 * np.arange(32.0).reshape(16, 2)
@@ -58,7 +58,7 @@ def test_layers_keep_64_bits_of_numpy_and_jax_inputs():
             out = layer(inputs)
             assert out.dtype == "float64"
             np.testing.assert_array_equal(np.asarray(out), _expected_outputs(X))
-    assert checked_reduce_dtype("float64") == "float64"
+    assert as_reduce_dtype("float64") == "float64"
     narrow = nn.Dense(1, dtype="float32")
     nn.initialize(narrow, jnp.ones((1, 2)), seed=0)
     with pytest.warns(PolicyWarning, match="narrows its float64 inputs to float32"):

@@ -37,7 +37,7 @@ from supremum.cli.programs import (
 from supremum.errors import ArgumentError, SupremumError, shortened
 
 if TYPE_CHECKING:
-    from supremum.tracing import Baseline, Cast, JittedCall, Recorded
+    from supremum.tracing import Baseline, Cast, CastReport, JittedCall, Recorded
 
 _FORMATS = ("terminal", "json", "html", "github")
 
@@ -187,29 +187,30 @@ def _of_function(target: str, args: str, *, cost: bool) -> tuple[list[Recorded],
 
 
 def _of_script(script: str, arguments: Sequence[str], *, cost: bool) -> tuple[list[Recorded], BaseException | None]:
-    from supremum.tracing import record_jitted, watch_jitted
+    from supremum.tracing import Recorded, watch_jitted
+    from supremum.tracing import casts as casts_in
 
-    if cost:
-        measured: list[Recorded] = []
-        with watch_jitted(lambda call: measured.append(_measured(call))):
-            error = run_script(script, arguments)
-        return measured, error
-    with record_jitted() as recorded:
+    recorded: list[Recorded] = []
+
+    def record(call: JittedCall) -> None:
+        report = _costs_of(call) if cost else casts_in(call.function)(*call.args, **call.kwargs)
+        recorded.append(Recorded(call.name, call.types, report))
+
+    with watch_jitted(record):
         error = run_script(script, arguments)
     return recorded, error
 
 
-def _measured(call: JittedCall) -> Recorded:
-    """A call with what its promotions cost; without the errors if they cannot be measured."""
+def _costs_of(call: JittedCall) -> CastReport:
+    """The casts of a call with what its promotions cost; without the errors if they cannot be measured."""
     from supremum.numerics import promotion_costs
-    from supremum.tracing import Recorded, casts_of
+    from supremum.tracing import casts_of
 
     try:
-        report = promotion_costs(call.function)(*call.args, **call.kwargs)
+        return promotion_costs(call.function)(*call.args, **call.kwargs)
     except SupremumError as error:
         typer.echo(f"supremum: the errors of {call} are left out: {error}", err=True)
-        report = casts_of(call.program, cost=True)
-    return Recorded(call.name, call.types, report)
+        return casts_of(call.program, cost=True)
 
 
 def _written(recorded: Sequence[Recorded], format: str, found: Sequence[Cast]) -> str:  # noqa: A002

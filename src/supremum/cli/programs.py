@@ -70,14 +70,14 @@ def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
         ArgumentError: for a wrong target or wrong arguments.
         UnknownNameError: for an unknown function.
     """
-    from supremum.tracing import check_call, made_arguments, parse_arguments
+    from supremum.tracing import arguments_maker, check_call, parse_arguments
 
     module_name, _, path = target.partition(":")
     if not path or not all(name.isidentifier() for name in (*module_name.split("."), *path.split("."))):
         raise ArgumentError(
             f"With --args, the target must be module:function, such as train:loss, got {shown(target)}."
         )
-    make = made_arguments(args)
+    make = arguments_maker(args)
     arguments = parse_arguments(args) if make is None else ()
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

@@ -76,10 +76,10 @@ from supremum.mixed_precision.weight_storage.memory import WeightMemory, WeightM
 from supremum.mixed_precision.weight_storage.moments import BlockScaled
 from supremum.mixed_precision.weight_storage.moments import read_moments as read_moments
 from supremum.mixed_precision.weight_storage.moments import storage_of_moments as storage_of_moments
+from supremum.mixed_precision.weight_storage.moments import store_moment as store_moment
 from supremum.mixed_precision.weight_storage.moments import store_moments as store_moments
-from supremum.mixed_precision.weight_storage.moments import stored_moment as stored_moment
-from supremum.mixed_precision.weight_storage.rounding import rounded as rounded
-from supremum.mixed_precision.weight_storage.rounding import widened as widened
+from supremum.mixed_precision.weight_storage.rounding import round_to_format as round_to_format
+from supremum.mixed_precision.weight_storage.rounding import to_float32 as to_float32
 from supremum.mixed_precision.weight_storage.transformation import (
     NarrowStep,
     NarrowWeights,

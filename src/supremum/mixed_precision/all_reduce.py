@@ -144,14 +144,15 @@ def all_reduce_gradients(
     ... )(grads)[0]
     Array([6.e+04, 2.e+00], dtype=float32)
     """
+    if flag("scaled", scaled) and loss_scale_state is None:
+        raise ArgumentError("scaled=True needs loss_scale_state, the state whose scale the gradients carry")
     if loss_scale_state is None:
-        if flag("scaled", scaled):
-            raise ArgumentError("scaled=True needs loss_scale_state, the state whose scale the gradients carry")
         return replica_mean(grads, axis_name, reduce_dtype)
     scale = as_state(loss_scale_state).loss_scale
-    _checked_axes(grads, axis_name)
-    scaled_grads = grads if flag("scaled", scaled) else rescale(grads, scale)
-    return unscale(replica_mean(scaled_grads, axis_name, reduce_dtype), scale)
+    if not scaled:
+        _checked_axes(grads, axis_name)  # other leaves have no product with the scale
+        grads = rescale(grads, scale)
+    return unscale(replica_mean(grads, axis_name, reduce_dtype), scale)
 
 
 def replica_mean(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
@@ -166,7 +167,7 @@ def replica_mean(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
 
 def replica_sum(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
     """Sum gradients over all replicas, for a loss that was divided by the number of replicas; see `replica_mean`."""
-    reduced = checked_reduce_dtype(dtype)
+    reduced = as_reduce_dtype(dtype)
     axes = _checked_axes(grads, axis_name)
     leaves, structure = jax.tree.flatten(jax.tree.map(_wide, grads))
     terms = [leaf if reduced is None or not is_floating(leaf) else leaf.astype(reduced) for leaf in leaves]
@@ -174,7 +175,7 @@ def replica_sum(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
     return structure.unflatten([term.astype(leaf.dtype) for term, leaf in zip(summed, leaves, strict=True)])
 
 
-def checked_reduce_dtype(dtype: Any) -> DType | None:
+def as_reduce_dtype(dtype: Any) -> DType | None:
     """Check that gradients can be reduced in a dtype, and return the dtype; None stays None.
 
     Raises:
@@ -182,7 +183,7 @@ def checked_reduce_dtype(dtype: Any) -> DType | None:
             is off.
         UnknownDtypeError: for anything that is not a dtype.
 
-    >>> checked_reduce_dtype("f16")
+    >>> as_reduce_dtype("f16")
     dtype('float16')
     """
     if dtype is None:

@@ -15,7 +15,7 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, as_format, at_least_float32
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
-from supremum.mixed_precision.pytrees import is_floating
+from supremum.mixed_precision.pytrees import is_floating, path_text
 from supremum.render import aligned
 
 
@@ -141,16 +141,16 @@ def narrow(tree: Any, policy: Any) -> Narrowed:
     """
     by_path = policy if isinstance(policy, PolicyMap) else PolicyMap({}, _for_storage(as_policy(policy)))
     entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
-    paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in entries]
+    paths = [path_text(path) for path, _ in entries]
     by_path.check(paths)
     leaves: list[Any] = []
     rows: list[NarrowedArray] = []
     for path, (_, leaf) in zip(paths, entries, strict=True):
-        made = _narrowed(path, leaf, by_path.for_path(path).variable_dtype)
-        leaves.append(made)
-        if made is not leaf:
-            before, after = (as_format(each.dtype).name for each in (leaf, made))
-            rows.append(NarrowedArray(path, before, after, _relative_error(leaf, made), leaf.nbytes, made.nbytes))
+        new = _narrowed(path, leaf, by_path.for_path(path).variable_dtype)
+        leaves.append(new)
+        if new is not leaf:
+            before, after = (as_format(each.dtype).name for each in (leaf, new))
+            rows.append(NarrowedArray(path, before, after, _relative_error(leaf, new), leaf.nbytes, new.nbytes))
     report = NarrowingReport(tuple(rows), _bytes([leaf for _, leaf in entries]), _bytes(leaves))
     return Narrowed(jax.tree.unflatten(structure, leaves), report)
 
@@ -183,16 +183,16 @@ def _narrowed(path: str, leaf: Any, dtype: DType) -> Any:
         return leaf.astype(dtype)
 
 
-def _relative_error(given: Any, made: Any) -> float:
-    found = [0.0]
-    for old, new in zip(_blocks(given), _blocks(made), strict=True):
+def _relative_error(before: Any, after: Any) -> float:
+    errors = [0.0]
+    for old, new in zip(_blocks(before), _blocks(after), strict=True):
         wide = at_least_float32(old.dtype)
         x, y = old.astype(wide), new.astype(wide)
         with np.errstate(all="ignore"):
             error = np.abs(y - x) / np.abs(x)
         error = np.where(np.isfinite(y), error, np.inf)[np.isfinite(x) & (x != 0)]
-        found.append(float(error.max(initial=0.0)))
-    return max(found)
+        errors.append(float(error.max(initial=0.0)))
+    return max(errors)
 
 
 def _blocks(array: Any) -> Iterator[np.ndarray[Any, Any]]:

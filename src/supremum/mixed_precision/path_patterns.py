@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from supremum.errors import ArgumentError, OperandError, shown
 
 
-@lru_cache(maxsize=4096)
-def compiled(pattern: str, owner: str) -> re.Pattern[str]:
-    """Compile a pattern.
+def check_pattern(pattern: Any, owner: str) -> None:
+    """Check a pattern.
 
     Args:
         pattern: a regular expression.
@@ -21,10 +19,10 @@ def compiled(pattern: str, owner: str) -> re.Pattern[str]:
         OperandError: for anything that is not a string; a `TypeError`.
         ArgumentError: for an invalid regular expression; a `ValueError`.
     """
-    if not isinstance(cast("Any", pattern), str):
+    if not isinstance(pattern, str):
         raise OperandError(f"a pattern of {owner} must be a string, got {shown(pattern)}")
     try:
-        return re.compile(pattern)
+        re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         fix = f"to match the text literally, write {re.escape(pattern)!r}"
         raise ArgumentError(f"the pattern {shown(pattern)} is not a regular expression ({error}): {fix}") from None
@@ -40,6 +38,6 @@ def scopes_of(path: str) -> tuple[str, ...]:
     return tuple("/".join(names[:depth]) for depth in range(len(names), 0, -1))
 
 
-def matches(pattern: str, scopes: tuple[str, ...], owner: str) -> bool:
+def matches(pattern: str, scopes: tuple[str, ...]) -> bool:
     """Whether a pattern matches one of the scopes of a path."""
-    return any(compiled(pattern, owner).fullmatch(scope) for scope in scopes)
+    return any(re.fullmatch(pattern, scope) for scope in scopes)

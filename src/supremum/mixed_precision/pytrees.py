@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,9 @@ from supremum.errors import ArgumentError, OperandError, shortened, shown
 from supremum.formats import FORMATS, Kind, as_format, at_least_float32
 from supremum.jaxprs import is_array
 from supremum.rules import JAX_X32, is_explicit_x64, is_x64
+
+if TYPE_CHECKING:
+    import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
 _INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
@@ -47,6 +50,34 @@ def described(value: Any) -> str:
     ('float32[2]', 'str')
     """
     return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else type(value).__name__
+
+
+def path_text(path: Any) -> str:
+    """Write a path of `jax.tree_util` as its names, joined by slashes; empty for the root.
+
+    >>> ((path, _),) = jax.tree_util.tree_leaves_with_path({"dense": {"kernel": 1}})
+    >>> path_text(path)
+    'dense/kernel'
+    """
+    return jax.tree_util.keystr(tuple(path), simple=True, separator="/")
+
+
+def as_optax(owner: str, optimizer: Any) -> optax.GradientTransformationExtraArgs:
+    """Convert an optax optimizer to a transformation whose `update` takes further arguments.
+
+    Args:
+        owner: the name of the function that takes the optimizer, for the error.
+        optimizer: a transformation or an `optax.MultiSteps`.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+    """
+    import optax  # pyright: ignore[reportMissingTypeStubs] (it takes 0.2 s, and not every user of this package needs it)
+
+    inner: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
+    if not isinstance(inner, optax.GradientTransformation):
+        raise OperandError(f"{owner} needs an optax transformation, got {shown(optimizer)}: use optax.adam(1e-3)")
+    return optax.with_extra_args_support(inner)
 
 
 def as_real_floating(name: str, value: Any) -> str:
@@ -193,7 +224,7 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
         raise ArgumentError(f"select_tree needs two trees of the same structure, got {both}")
 
     def select(path: Any, a: Any, b: Any) -> Any:
-        where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"
+        where = path_text(path) or "the root"
         if is_array(a) and is_array(b):
             if (a.dtype, a.shape) != (b.dtype, b.shape):
                 raise OperandError(
@@ -243,8 +274,8 @@ def unscale(tree: Any, scale: jax.Array) -> Any:
 
 
 def _with_scale(combine: Callable[[Any, Any], Any], tree: Any, scale: jax.Array) -> Any:
-    def combined(leaf: Any) -> Any:
+    def with_scale(leaf: Any) -> Any:
         wide = widen(leaf)
         return combine(wide, scale.astype(wide.dtype))
 
-    return jax.tree.map(combined, tree)
+    return jax.tree.map(with_scale, tree)

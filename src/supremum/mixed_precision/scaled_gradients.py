@@ -13,9 +13,18 @@ import numpy as np
 from supremum.argument_checks import chosen, pytree, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.all_reduce import checked_reduce_dtype, replica_mean, varying
+from supremum.mixed_precision.all_reduce import as_reduce_dtype, replica_mean, varying
 from supremum.mixed_precision.loss_scales import LossScale, LossScaleState, as_loss_scale, as_state
-from supremum.mixed_precision.pytrees import all_finite, as_loss, cast_like, described, select_tree, unscale, widen
+from supremum.mixed_precision.pytrees import (
+    all_finite,
+    as_loss,
+    as_optax,
+    cast_like,
+    described,
+    select_tree,
+    unscale,
+    widen,
+)
 
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
@@ -83,13 +92,13 @@ class ScaledGradients(NamedTuple):
     state: LossScaleState
 
 
-class _Attempt(NamedTuple):
+class _ScaledStep(NamedTuple):
     scaled: Any  # the gradients of the scaled loss, averaged over replicas
     value: Any
     scale: jax.Array  # the factor of the scaled loss
 
 
-_Carry: TypeAlias = tuple[_Attempt, jax.Array, LossScaleState, jax.Array]
+_Carry: TypeAlias = tuple[_ScaledStep, jax.Array, LossScaleState, jax.Array]
 """The last attempt, whether its gradients are finite, the state with its scale, and the number of retries."""
 
 
@@ -172,7 +181,7 @@ def scaled_value_and_grad(
     if on_overflow == "retry" and not settings.skips:
         raise ArgumentError(f"{settings} does not check for overflows and cannot retry: use on_overflow='skip'")
     max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
-    reduced = checked_reduce_dtype(reduce_dtype)
+    reduced = as_reduce_dtype(reduce_dtype)
     choices: dict[str, Any] = {"has_aux": has_aux, "on_overflow": on_overflow, "max_retries": max_retries}
     if axis_name is None:
         if reduced is not None:
@@ -214,52 +223,52 @@ def differentiate_scaled(
         max_retries: the largest number of retries.
     """
 
-    def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _Attempt:
+    def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _ScaledStep:
         @wraps(loss_fn)
         def scaled_loss(*args: Any, **kwargs: Any) -> tuple[jax.Array, Any]:
             out = loss_fn(*args, **kwargs)
             loss, _ = split_loss(out, has_aux)
-            held = _held(scale, loss)
+            held = _limit_scale(scale, loss)
             loss = widen(loss)
             return loss * held.astype(loss.dtype), (out, held)
 
         scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
         value = _as_arrays(value) if on_overflow == "retry" else value
-        return _Attempt(scaled if aggregate is None else aggregate(scaled), value, held)
+        return _ScaledStep(scaled if aggregate is None else aggregate(scaled), value, held)
 
     def value_and_grad(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
         state = as_state(state)
-        made = attempt(state.loss_scale, args, kwargs)
+        last = attempt(state.loss_scale, args, kwargs)
         finite = jnp.asarray(True)
         if settings.skips:
             # Check the scaled gradients: division cannot make an infinity finite, and would cost another pass.
-            finite = all_finite(made.scaled)
-            state = state._replace(loss_scale=made.scale)
+            finite = all_finite(last.scaled)
+            state = state._replace(loss_scale=last.scale)
         if on_overflow == "skip":
-            return ScaledGradients(made.value, unscale(made.scaled, made.scale), finite, settings.update(state, finite))
+            return ScaledGradients(last.value, unscale(last.scaled, last.scale), finite, settings.update(state, finite))
 
         def retry(carry: _Carry) -> _Carry:
             *_, tried, retries = carry
             tried = settings.back_off(tried)
-            made = attempt(tried.loss_scale, args, kwargs)
-            return made, all_finite(made.scaled), tried, retries + 1
+            last = attempt(tried.loss_scale, args, kwargs)
+            return last, all_finite(last.scaled), tried, retries + 1
 
         def can_retry(carry: _Carry) -> jax.Array:
             _, finite, tried, retries = carry
             lower = settings.back_off(tried).loss_scale < tried.loss_scale
             return ~finite & lower & (retries < max_retries)
 
-        start = (made, finite, state, jnp.zeros((), jnp.int32))
-        made, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
+        start = (last, finite, state, jnp.zeros((), jnp.int32))
+        last, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
         # A step that failed at every scale lowers the original scale once: the retries lowered a copy of it.
         skipped = settings.update(state, jnp.asarray(False))._replace(num_retries=tried.num_retries)
         good = settings.update(tried, jnp.asarray(True))
-        return ScaledGradients(made.value, unscale(made.scaled, made.scale), finite, select_tree(finite, good, skipped))
+        return ScaledGradients(last.value, unscale(last.scaled, last.scale), finite, select_tree(finite, good, skipped))
 
     return value_and_grad
 
 
-def _held(scale: jax.Array, loss: jax.Array) -> jax.Array:
+def _limit_scale(scale: jax.Array, loss: jax.Array) -> jax.Array:
     # The cotangent of a narrow loss is the scale in the dtype of the loss.
     row = as_format(loss.dtype)
     return jnp.minimum(scale, 2.0**row.max_exponent) if row.bits < as_format(scale.dtype).bits else scale
@@ -363,10 +372,7 @@ def loss_scaled(
     settings = as_loss_scale(loss_scale)
     if settings is None:
         raise OperandError("loss_scaled needs a loss scale, got None: use the optimizer without loss_scaled")
-    given: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
-    if not isinstance(given, optax.GradientTransformation):
-        raise OperandError(f"loss_scaled needs an optax transformation, got {shown(optimizer)}: use optax.adam(1e-3)")
-    wrapped = optax.with_extra_args_support(given)
+    wrapped = as_optax("loss_scaled", optimizer)
 
     def init(params: Any) -> ScaledOptimizerState:
         return ScaledOptimizerState(wrapped.init(params), settings.init())
@@ -441,10 +447,10 @@ def find_loss_scale_state(opt_state: Any) -> LossScaleState:
         return isinstance(node, LossScaleState)
 
     nodes = jax.tree.leaves(pytree("the optimizer state", opt_state), is_leaf=is_state)
-    found = [node for node in nodes if is_state(node)]
-    if len(found) != 1:
+    states = [node for node in nodes if is_state(node)]
+    if len(states) != 1:
         raise ArgumentError(
-            f"the optimizer state must contain one LossScaleState, got {len(found)}: wrap the whole optimizer once, as "
-            "in loss_scaled(optax.adam(1e-3))"
+            f"the optimizer state must contain one LossScaleState, got {len(states)}: wrap the whole optimizer once, "
+            "as in loss_scaled(optax.adam(1e-3))"
         )
-    return as_state(found[0])
+    return as_state(states[0])

@@ -16,8 +16,7 @@ import numpy as np
 from jax import lax
 
 from supremum.formats import FORMATS, Kind, as_format
-from supremum.mixed_precision import rounded as rounded_on_bits
-from supremum.mixed_precision import widened
+from supremum.mixed_precision import round_to_format, to_float32
 from supremum.numerics.devices import Arithmetic
 
 _FLOAT32 = as_format("float32")
@@ -40,7 +39,7 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
         return lax.reduce_precision(x, exponent, mantissa)
     layout = exponent, mantissa
     row = next(row for row in FORMATS if row.kind is Kind.FLOAT and (row.exponent, row.mantissa) == layout)
-    return widened(rounded_on_bits(x, row))
+    return to_float32(round_to_format(x, row))
 
 
 def truncated(x: Any, mantissa: int) -> Any:

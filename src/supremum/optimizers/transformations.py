@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
-from supremum.mixed_precision import is_floating, read_moments, store_moments, stored_moment, widen
+from supremum.mixed_precision import is_floating, read_moments, store_moment, store_moments, widen
 
 _INJECTED: Any = optax.InjectStatefulHyperparamsState
 
@@ -230,7 +230,7 @@ def initial_slots(
         array = jnp.asarray(leaf)
         fields = [entry.name for entry in path if isinstance(entry, jax.tree_util.GetAttrKey)]
         field = next((field for field in fields if dtypes.get(field) is not None), None)
-        return array if field is None else stored_moment(array, dtypes[field], field)
+        return array if field is None else store_moment(array, dtypes[field], field)
 
     return jax.tree_util.tree_map_with_path(cast, extract_numbers(slots, names)[0])
 

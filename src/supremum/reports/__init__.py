@@ -6,7 +6,7 @@ It depends on neither JAX nor dtypes: what a row says comes from the package tha
 from supremum.public_names import public_names
 from supremum.reports.bars import Bar, bars_picture
 from supremum.reports.exponents import (
-    Axis,
+    ExponentAxis,
     Exponents,
     Span,
     axis_of,
@@ -31,10 +31,10 @@ from supremum.reports.tables import SHOWN as SHOWN
 from supremum.reports.tables import Column, RowTable
 
 __all__ = [
-    "Axis", "Bar", "Column", "Exponents", "OperationRow", "PageGroup", "PageRow", "PageSection", "Report", "RowTable",
-    "SourceLine", "SourceRange", "Span", "axis_of", "bars_picture", "exponents_picture", "exponents_to_html",
-    "legend_to_html", "operation_row", "plain_data", "plain_fields", "plural", "report_page", "rows_by", "short_names",
-    "short_place", "source_lines",
+    "Bar", "Column", "ExponentAxis", "Exponents", "OperationRow", "PageGroup", "PageRow", "PageSection", "Report",
+    "RowTable", "SourceLine", "SourceRange", "Span", "axis_of", "bars_picture", "exponents_picture",
+    "exponents_to_html", "legend_to_html", "operation_row", "plain_data", "plain_fields", "plural", "report_page",
+    "rows_by", "short_names", "short_place", "source_lines",
 ]  # fmt: skip
 
 

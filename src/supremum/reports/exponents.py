@@ -59,7 +59,7 @@ class Exponents:
         counts: the number of values by their exponent; `2**e` and what is less than `2**(e + 1)` has the exponent `e`.
         spans: the ranges to compare them with.
 
-    >>> described(Exponents({-1: 4, 3: 1}))
+    >>> describe(Exponents({-1: 4, 3: 1}))
     'exponents from 2⁻¹ to 2³'
     """
 
@@ -68,13 +68,13 @@ class Exponents:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ExponentAxis:
     """The exponents that histograms show, so that several can be compared.
 
     Args:
         first, last: the lowest and the highest exponent.
 
-    >>> Axis(-26, 22).length, Axis(-26, 22).ticks
+    >>> ExponentAxis(-26, 22).length, ExponentAxis(-26, 22).ticks
     (49, (-16, 0, 16))
     """
 
@@ -93,18 +93,18 @@ class Axis:
         return tuple(range(-(-self.first // step) * step, self.last + 1, step))
 
 
-def axis_of(histograms: Iterable[Exponents]) -> Axis:
+def axis_of(histograms: Iterable[Exponents]) -> ExponentAxis:
     """The axis that shows all values, and the ranges as far as they are not very wide.
 
     >>> axis_of([Exponents({0: 3, 20: 1}, (Span("f16", -24, -14, 15),))])
-    Axis(first=-26, last=22)
+    ExponentAxis(first=-26, last=22)
     """
     histograms = tuple(histograms)
     shown = [each for histogram in histograms for each, count in histogram.counts.items() if count]
     for span in {span for histogram in histograms for span in histogram.spans}:
         if span.high - span.low < _WIDE:
             shown += [span.low, span.high]
-    return Axis(min(shown, default=-8) - 2, max(shown, default=8) + 2)
+    return ExponentAxis(min(shown, default=-8) - 2, max(shown, default=8) + 2)
 
 
 def power(exponent: int) -> str:
@@ -116,10 +116,10 @@ def power(exponent: int) -> str:
     return f"2{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
-def described(histogram: Exponents) -> str:
+def describe(histogram: Exponents) -> str:
     """What a histogram shows, for screen readers.
 
-    >>> described(Exponents({0: 3, 20: 1}, (Span("f16", -24, -14, 15, "25% inf"),)))
+    >>> describe(Exponents({0: 3, 20: 1}, (Span("f16", -24, -14, 15, "25% inf"),)))
     'exponents from 2⁰ to 2²⁰; f16 25% inf'
     """
     shown = [each for each, count in histogram.counts.items() if count]
@@ -127,7 +127,7 @@ def described(histogram: Exponents) -> str:
     return "; ".join([values, *(f"{span.name} {span.note}" for span in histogram.spans if span.note)])
 
 
-def _bars(counts: Mapping[int, int], axis: Axis, width: float, height: float) -> str:
+def _bars(counts: Mapping[int, int], axis: ExponentAxis, width: float, height: float) -> str:
     """The bars as the data of a path; a bar's height is the logarithm of its count."""
     most = max(counts.values(), default=0)
     wide = width / axis.length
@@ -139,7 +139,7 @@ def _bars(counts: Mapping[int, int], axis: Axis, width: float, height: float) ->
     return "".join(parts)
 
 
-def _strip(histogram: Exponents, span: Span, axis: Axis) -> list[tuple[str, int, int]]:
+def _strip(histogram: Exponents, span: Span, axis: ExponentAxis) -> list[tuple[str, int, int]]:
     """The parts of the strip of a format: what it is, its first exponent, and the one after its last."""
     ranges = ("subnormal", span.low, span.normal), ("normal", span.normal, span.high + 1)
     parts = [
@@ -167,7 +167,7 @@ def legend_to_html() -> str:
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
 
-def exponents_to_html(histogram: Exponents, axis: Axis) -> str:
+def exponents_to_html(histogram: Exponents, axis: ExponentAxis) -> str:
     """A histogram as an HTML fragment that is as wide as its place.
 
     The style is that of `report.css`, which shows only the bars while the row of a page is closed.
@@ -177,7 +177,7 @@ def exponents_to_html(histogram: Exponents, axis: Axis) -> str:
         axis: the exponents to show.
 
     >>> drawn = exponents_to_html(
-    ...     Exponents({0: 3}, (Span("f16", -24, -14, 15),)), Axis(-8, 8)
+    ...     Exponents({0: 3}, (Span("f16", -24, -14, 15),)), ExponentAxis(-8, 8)
     ... )
     >>> drawn.count("<svg"), "f16" in drawn
     (2, True)
@@ -199,7 +199,7 @@ def exponents_to_html(histogram: Exponents, axis: Axis) -> str:
         f'<i style="left:{100 * (each - axis.first) / length:.2f}%">{power(each)}</i>' for each in axis.ticks
     )
     drawn.append(f'<span></span><div class="ticks">{ticks}</div><span></span>')
-    return f'<div class="exponents" role="img" aria-label="{escape(described(histogram))}">{"".join(drawn)}</div>'
+    return f'<div class="exponents" role="img" aria-label="{escape(describe(histogram))}">{"".join(drawn)}</div>'
 
 
 KEY: tuple[tuple[str, str], ...] = (
@@ -212,7 +212,7 @@ KEY: tuple[tuple[str, str], ...] = (
 """The meaning of each colour."""
 
 
-def exponents_to_block(histogram: Exponents, axis: Axis, width: float) -> Block:
+def exponents_to_block(histogram: Exponents, axis: ExponentAxis, width: float) -> Block:
     """A histogram as a part of a picture, with the names of formats at the left and their notes at the right.
 
     Args:

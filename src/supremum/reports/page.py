@@ -101,11 +101,11 @@ class PageSection:
 
 def _rows_in(groups: Sequence[PageGroup]) -> list[PageRow]:
     """All rows, those inside of other rows included."""
-    found: list[PageRow] = []
+    rows: list[PageRow] = []
     for group in groups:
         for row in group.rows:
-            found += [row, *_rows_in(row.groups)]
-    return found
+            rows += [row, *_rows_in(row.groups)]
+    return rows
 
 
 def operation_row(

@@ -72,10 +72,10 @@ def source_lines(file: str, line: int, at: SourceRange | None) -> list[tuple[int
         del numbers[0]
     while numbers and numbers[-1] > last and not lines[numbers[-1] - 1].strip():
         del numbers[-1]
-    return [(number, *_divided(lines[number - 1].rstrip(), number, at)) for number in numbers]
+    return [(number, *_split_line(lines[number - 1].rstrip(), number, at)) for number in numbers]
 
 
-def _divided(line: str, number: int, at: SourceRange | None) -> tuple[str, str, str]:
+def _split_line(line: str, number: int, at: SourceRange | None) -> tuple[str, str, str]:
     """The text of a line before, in and after an expression."""
     if at is None or not at.line <= number <= at.end_line:
         return line, "", ""

@@ -12,24 +12,20 @@ require(__name__, "jax")
 from supremum.jaxprs import Adapter, register_adapter
 from supremum.public_names import public_names
 from supremum.tracing.annotations import github_annotations as github_annotations
+from supremum.tracing.arguments import arguments_maker as arguments_maker
 from supremum.tracing.arguments import check_call as check_call
-from supremum.tracing.arguments import made_arguments as made_arguments
 from supremum.tracing.arguments import parse_arguments as parse_arguments
 from supremum.tracing.baseline import Baseline
 from supremum.tracing.carries import CarryMismatch, carry_mismatches
 from supremum.tracing.cast import Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.causes import Cause
-from supremum.tracing.expressions import Sources as Sources
 from supremum.tracing.find_casts import Recorded as Recorded
-from supremum.tracing.find_casts import WidenedProgram as WidenedProgram
 from supremum.tracing.find_casts import casts, casts_of
 from supremum.tracing.find_casts import find_widened as find_widened
-from supremum.tracing.find_casts import record_jitted as record_jitted
 from supremum.tracing.forbid import Forbidden as Forbidden
 from supremum.tracing.forbid import ForbiddenCastError, forbid_casts
 from supremum.tracing.jitted_calls import JittedCall as JittedCall
 from supremum.tracing.jitted_calls import watch_jitted as watch_jitted
-from supremum.tracing.origins import Origins as Origins
 from supremum.tracing.page import casts_page
 from supremum.tracing.report import CastReport, CastTotal, Explanation
 from supremum.tracing.row_fields import RowFields as RowFields

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +14,7 @@ import jax
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format
+from supremum.reports import plural
 from supremum.tracing.expressions import UNRESOLVED, literal_of
 
 _SIGNED = re.compile(r"s(\d+)")  # XLA's name of a signed integer
@@ -56,7 +57,7 @@ def parse_arguments(text: str) -> tuple[Any, ...]:
     return tuple(_value(node, python) for node in tree.args)
 
 
-def made_arguments(name: str) -> Callable[[], tuple[Any, ...]] | None:
+def arguments_maker(name: str) -> Callable[[], tuple[Any, ...]] | None:
     """A function that makes the arguments, if a text names one as `module:make_args`; None for any other text.
 
     Args:
@@ -68,14 +69,10 @@ def made_arguments(name: str) -> Callable[[], tuple[Any, ...]] | None:
     """
     if not _MADE.fullmatch(name.strip()):
         return None
-    module, _, path = name.strip().partition(":")
 
     def make() -> tuple[Any, ...]:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-        made = found()
-        return made if type(made) is tuple else (made,)
+        arguments = pkgutil.resolve_name(name.strip())()
+        return arguments if type(arguments) is tuple else (arguments,)
 
     return make
 
@@ -104,8 +101,7 @@ def check_call(name: str, function: Callable[..., Any], arguments: tuple[Any, ..
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        count = f"{len(arguments)} argument{'' if len(arguments) == 1 else 's'}"
-        parameters = ", ".join(signature.parameters)
+        parameters, count = ", ".join(signature.parameters), plural(len(arguments), "argument")
         raise ArgumentError(
             f"{name}({parameters}) cannot be called with {count}: {error}; --args must describe each of them."
         ) from None

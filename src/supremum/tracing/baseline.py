@@ -118,17 +118,15 @@ class Baseline:
         Args:
             casts: casts of one program.
         """
-        left = Counter(self.counts)
-        found: list[Cast] = []
+        seen: Counter[_Key] = Counter()
+        new: list[Cast] = []
         for cast in casts:
-            key = _key(cast, self.folder)
-            if cast.times == 0:
-                continue
-            if left[key] > 0:
-                left[key] -= 1
-            else:
-                found.append(cast)
-        return tuple(found)
+            if cast.times != 0:
+                key = _key(cast, self.folder)
+                seen[key] += 1
+                if seen[key] > self.counts.get(key, 0):
+                    new.append(cast)
+        return tuple(new)
 
     def gone(self, reports: Iterable[Iterable[Cast]]) -> int:
         """How many casts of the baseline none of some programs has; a baseline without them is stricter.
@@ -136,13 +134,7 @@ class Baseline:
         Args:
             reports: the reports on the programs.
         """
-        left = Counter(self.counts) - Counter(Baseline.of(reports, self.folder).counts)
-        return left.total()
-
-
-def as_baseline(given: Baseline | str | os.PathLike[str]) -> Baseline:
-    """A baseline, or that in a file."""
-    return given if isinstance(given, Baseline) else Baseline.read(given)
+        return (Counter(self.counts) - Counter(Baseline.of(reports, self.folder).counts)).total()
 
 
 def _key(cast: Cast, folder: Path) -> _Key:

@@ -69,12 +69,12 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     for name, tree in (("init", init), ("xs", xs)):
         _check_arrays(name, tree)
     rows = [tree_map_with_path(_row, x) for x in xs]
-    program, given = jax.make_jaxpr(body, return_shape=True)(init, *rows)
+    program, result = jax.make_jaxpr(body, return_shape=True)(init, *rows)
     if xs:
-        if not isinstance(given, tuple) or len(given) != 2:
+        if not isinstance(result, tuple) or len(result) != 2:
             raise OperandError("The body of a scan must return a pair of carry and output, such as: return carry, None")
-        given = given[0]
-    before, after = types_by_path(init), types_by_path(given)
+        result = result[0]
+    before, after = types_by_path(init), types_by_path(result)
     places = dict.fromkeys(before, SourcePlace()) | dict(zip(after, places_of_results(program), strict=False))
     return tuple(
         CarryMismatch(path, had, has, place, _fix(path, had, has, place))
@@ -115,5 +115,5 @@ def _fix(path: str, had: ValueType | None, has: ValueType | None, place: SourceP
         return "return the same containers from the body that it takes"
     if had.shape != has.shape:
         return f"start carry{path} with the shape {has.shape}, or return the shape {had.shape}"
-    made = f"({place.expression}).astype('{had.dtype}')" if place.expression else f"it with .astype('{had.dtype}')"
-    return f"start with jnp.asarray(carry{path}, '{has.dtype}'), or return {made}"
+    cast = f"({place.expression}).astype('{had.dtype}')" if place.expression else f"it with .astype('{had.dtype}')"
+    return f"start with jnp.asarray(carry{path}, '{has.dtype}'), or return {cast}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from supremum.reports import plural, short_place
 from supremum.tracing.cast import DELIBERATE, OR, Cast, ErrorChange, HiddenPromotion
-from supremum.tracing.sizes import largest_first, plain, shown
+from supremum.tracing.sizes import largest_first, plain, size_text
 
 _LINES = 3
 _HIDDEN = 5
@@ -76,13 +76,13 @@ class Cause:
 
         Each is a label and a text, which together make a sentence.
         """
-        found: list[tuple[str, str]] = []
+        costs: list[tuple[str, str]] = []
         if self.extra_bytes is not None:
-            text = f"{shown(self.extra_bytes)} bytes more in values that are wider than in {self.first.source}"
-            found.append(("costs ", text))
+            text = f"{size_text(self.extra_bytes)} bytes more in values that are wider than in {self.first.source}"
+            costs.append(("costs ", text))
         if self.narrow_error is not None:
-            found.append(("undone, ", str(self.narrow_error)))
-        return tuple(found)
+            costs.append(("undone, ", str(self.narrow_error)))
+        return tuple(costs)
 
     @property
     def change(self) -> str:
@@ -101,24 +101,24 @@ class Cause:
             width: the width; a word that is longer gets a line of its own.
         """
         first = self.first
-        found = _wrapped("head", "", f"{short_place(names, first)}  {first.expression}", width)
+        lines = _wrapped("head", "", f"{short_place(names, first)}  {first.expression}", width)
         name = f"cast {numbers[id(first)]}: " if id(first) in numbers else ""
         on = lines_of(short_place(names, cast) for cast in self.follow if cast.place != first.place)
-        found += _wrapped("text", "", f"{name}{first.category}, {self.change}{', on ' if on else ''}{on}", width)
+        lines += _wrapped("text", "", f"{name}{first.category}, {self.change}{', on ' if on else ''}{on}", width)
         for label, text in self.costs:
-            found += _wrapped("text", label, text, width)
+            lines += _wrapped("text", label, text, width)
         if first.asked_for is not None:
             asked = first.asked_for
             text = f"{short_place(names, asked)} asks for {asked.target}: {asked.expression}"
-            found += _wrapped("text", "because ", text, width)
+            lines += _wrapped("text", "because ", text, width)
         for fix in self.fixes:
-            found += _fix_lines(fix, "", width)
+            lines += _fix_lines(fix, "", width)
         for hidden in self.hides[:_HIDDEN]:
-            found += _wrapped("text", "then ", f"{short_place(names, hidden.at)} promotes: {hidden.expression}", width)
-            found += _fix_lines(hidden.fix, "  ", width)
+            lines += _wrapped("text", "then ", f"{short_place(names, hidden.at)} promotes: {hidden.expression}", width)
+            lines += _fix_lines(hidden.fix, "  ", width)
         if len(self.hides) > _HIDDEN:
-            found += _wrapped("text", "then ", f"{plural(len(self.hides) - _HIDDEN, 'line')} more", width)
-        return found
+            lines += _wrapped("text", "then ", f"{plural(len(self.hides) - _HIDDEN, 'line')} more", width)
+        return lines
 
     def to_dict(self, numbers: Mapping[int, int]) -> dict[str, Any]:
         """The cause as plain data for JSON.

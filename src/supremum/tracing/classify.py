@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from jax.extend.core import Literal as Number
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError
@@ -27,24 +28,15 @@ from supremum.operands import Operand, as_operand
 from supremum.rules import get_rules
 from supremum.tracing.cast import OR, Cast, CastClass, HiddenPromotion, converts
 from supremum.tracing.expressions import NO_SOURCE, UNRESOLVED, SourceIntent, Sources, literal_of
-from supremum.tracing.origins import Carry, Origin, Origins
+from supremum.tracing.origins import CallOrigin, Carry, Origins
 
 T = TypeVar("T")
-_BINARY = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
-    *("and", "or", "xor", "lshift", "rshift"),
-)
 _MAY_PROMOTE = "; its operands mix dtypes, so it may be a promotion"
 _IN_CUSTOM_RULE = "in a derivative rule of jax.custom_jvp or custom_vjp, for which JAX keeps no position"
 # Expressions that need no parentheses before a method call.
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(\([^()]*\)|\[[^\[\]]*\])*")
-_METHODS = frozenset(
-    f"__{name}__"
-    for name in (
-        *(f"{side}{name}" for name in _BINARY for side in ("", "r", "i")),
-        *("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "invert"),
-    )
-)
+# The methods of all operators, with the reflected ones and those in place.
+_METHODS = frozenset(name for name, value in vars(NDArrayOperatorsMixin).items() if callable(value))
 
 
 class CastClassifier:
@@ -73,14 +65,7 @@ class CastClassifier:
         if CAST_SCOPE not in scopes_of(site.equation):
             carry = self._origins.carry(site)
             atoms = self._origins.operands(origin.site) if carry is None else carry.operands
-            maker, user = origin.maker, origin.user
-            if maker is not None and maker.owner != USER and user is not None:
-                # An operator belongs to the user even if a container forwards it to the array that it holds.
-                of_user = self._sources.intent(user)
-                if self._is_forwarded(of_user, origin):
-                    intent, origin = of_user, replace(origin, maker=user)
-            elif maker is not None:
-                intent = self._sources.intent(maker)
+            intent, origin = self._intent_of(origin)
             texts = _texts(intent, atoms) if carry is None else (carry.name, "")
             called = origin.site.equation.primitive is p.jit_p
             decision = _decision(intent, atoms, source, target, literals=called)
@@ -158,11 +143,22 @@ class CastClassifier:
         if not isinstance(node, ast.Call) or _mentions(node.func, value.partition("[")[0].partition(".")[0]):
             return ""
         values = (*node.args, *(each.value for each in node.keywords))
-        given = [each for each in values if literal_of(each) is UNRESOLVED]
-        found = [each for each in given if _mentions(each, value)] or (given if is_array else [])
-        return self._sources.source(position.file).text(found[0]) if len(found) == 1 else ""
+        candidates = [each for each in values if literal_of(each) is UNRESOLVED]
+        arguments = [each for each in candidates if _mentions(each, value)] or (candidates if is_array else [])
+        return self._sources.source(position.file).text(arguments[0]) if len(arguments) == 1 else ""
 
-    def _is_forwarded(self, intent: SourceIntent, origin: Origin) -> bool:
+    def _intent_of(self, origin: CallOrigin) -> tuple[SourceIntent, CallOrigin]:
+        """What the expression that casts says; an operator that a library only forwards belongs to the user."""
+        maker, user = origin.maker, origin.user
+        if maker is None:
+            return NO_SOURCE, origin
+        if maker.owner == USER or user is None:
+            return self._sources.intent(maker), origin
+        # An operator belongs to the user even if a container forwards it to the array that it holds.
+        of_user = self._sources.intent(user)
+        return (of_user, replace(origin, maker=user)) if self._is_forwarded(of_user, origin) else (NO_SOURCE, origin)
+
+    def _is_forwarded(self, intent: SourceIntent, origin: CallOrigin) -> bool:
         """Whether the user's operator causes the cast, and the methods of the operands only forward it.
 
         If the operator of a library's object computes something itself, such as the product of two poses, that
@@ -186,7 +182,13 @@ class CastClassifier:
         return inner.kind == "call" and (name in _METHODS or is_looked_up or is_same)
 
     def _class(
-        self, origin: Origin, intent: SourceIntent, decision: Decision | None, weak: bool, source: DType, target: DType
+        self,
+        origin: CallOrigin,
+        intent: SourceIntent,
+        decision: Decision | None,
+        weak: bool,
+        source: DType,
+        target: DType,
     ) -> tuple[CastClass, str]:
         """The class of a cast and the reason; `weak` tells whether an operand is a weak number of the source dtype."""
         maker = origin.maker
@@ -206,7 +208,7 @@ class CastClassifier:
         return _unexplained(origin, intent, weak, source)
 
 
-def _unexplained(origin: Origin, intent: SourceIntent, weak: bool, source: DType) -> tuple[CastClass, str]:
+def _unexplained(origin: CallOrigin, intent: SourceIntent, weak: bool, source: DType) -> tuple[CastClass, str]:
     """The class of a cast that neither a dtype in the source nor the operands explain, and the reason."""
     if intent.kind == "operator":
         if weak:
@@ -241,13 +243,13 @@ def _decision(
     # A literal is a Python number or a 0-d array. In a call, JAX itself may also have put it there, but its own numbers
     # never widen a float.
     is_clear = intent.kind == "operator" or intent.operation or literals
-    seen, numbers = atoms, intent.numbers
+    promoting, numbers = atoms, intent.numbers
     if not is_clear:
         numbers = ()
         widens = as_format(source).kind is Kind.FLOAT and as_format(target).bits > as_format(source).bits
-        seen = [atom for atom in atoms if not isinstance(atom, Number) or (widens and not aval_of(atom).weak_type)]
+        promoting = [atom for atom in atoms if not isinstance(atom, Number) or (widens and not aval_of(atom).weak_type)]
     try:
-        choices = [_operands(seen, numbers, weak=weak) for weak in (not literals, False)]
+        choices = [_operands(promoting, numbers, weak=weak) for weak in (not literals, False)]
     except OperandError:  # a key or a token, which is never promoted
         return None
     rules = get_rules("jax")
@@ -293,7 +295,7 @@ def _operands(atoms: Sequence[Any], numbers: Sequence[Operand | None], *, weak: 
     return tuple(operands)
 
 
-def _library(origin: Origin, kind: CastClass) -> str:
+def _library(origin: CallOrigin, kind: CastClass) -> str:
     if kind != "library":
         return ""
     return BETWEEN if origin.maker is None or origin.maker.owner == USER else origin.maker.owner
@@ -355,24 +357,26 @@ def fix_of(
     "x.astype('float32') to compute in float32, or (w + 1).astype('bfloat16') to stay in bfloat16"
     """
     operands = () if decision is None else decision.operands
-    pairs = list(zip(texts if len(texts) == len(operands) else [""] * len(operands), operands, strict=True))
-    arrays = [(text, operand) for text, operand in pairs if not operand.is_python_scalar]
+    texts = texts if len(texts) == len(operands) else [""] * len(operands)
+    arrays = [pair for pair in zip(texts, operands, strict=True) if not pair[1].is_python_scalar]
     stored = texts[0] if in_place and texts else None
     cast = [(text, operand) for text, operand in arrays if operand.dtype == source]
     strong = [(text, operand) for text, operand in cast if not operand.weak]
-    widened = dict.fromkeys(_cast(text, target, source, stored) for text, _ in strong or cast)
+    widen = _join_casts(strong or cast, target, stored) or as_method("", target, source)
     # A weak operand follows the others, and widens none of them.
-    others = [(text, operand.dtype) for text, operand in arrays if operand.dtype != source and not operand.weak]
-    narrow = dict.fromkeys(_cast(text, source, dtype, stored) for text, dtype in others if strong)
+    others = [(text, operand) for text, operand in arrays if operand.dtype != source and not operand.weak]
     # A cast to another category would drop fractions.
     same_category = all(operand.category == as_format(source).category for operand in operands)
-    stay = f"{OR}{' and '.join(narrow)} to stay in {source}" if narrow and same_category else ""
-    return f"{' and '.join(widened) or as_method('', target, source)} to compute in {target}{stay}"
+    stay = (
+        f"{OR}{_join_casts(others, source, stored)} to stay in {source}" if strong and others and same_category else ""
+    )
+    return f"{widen} to compute in {target}{stay}"
 
 
-def _cast(text: str, target: DType, source: DType | None, stored: str | None) -> str:
-    cast = as_method(text, target, source)
-    return f"{text} = {cast}" if text and text == stored else cast
+def _join_casts(operands: Iterable[tuple[str, Operand]], target: DType, stored: str | None) -> str:
+    """The casts of some operands to a dtype; that of the operand that an operator writes to is a statement."""
+    casts = ((text, as_method(text, target, operand.dtype)) for text, operand in operands)
+    return " and ".join(dict.fromkeys(f"{text} = {cast}" if text and text == stored else cast for text, cast in casts))
 
 
 def as_method(text: str, target: DType, source: DType | None = None) -> str:

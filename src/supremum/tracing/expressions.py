@@ -119,8 +119,8 @@ def value_of(node: ast.AST, names: Mapping[str, Any], *, in_objects: bool = Fals
         owner = value_of(node.value, names, in_objects=in_objects)
         if isinstance(owner, (ModuleType, type)):
             return getattr(owner, node.attr, UNRESOLVED)
-        held = getattr(owner, "__dict__", None) if in_objects else None
-        return held.get(node.attr, UNRESOLVED) if isinstance(held, Mapping) else UNRESOLVED
+        attributes = getattr(owner, "__dict__", None) if in_objects else None
+        return attributes.get(node.attr, UNRESOLVED) if isinstance(attributes, Mapping) else UNRESOLVED
     if not in_objects:
         return UNRESOLVED
     if isinstance(node, ast.Subscript):
@@ -304,10 +304,10 @@ def _call(node: ast.Call, source: Source) -> SourceIntent:
 
 def _array_arguments(node: ast.Call) -> tuple[ast.expr, ...]:
     """The positional arguments of a call that may be arrays; the elements of a list, as `jnp.stack` takes one."""
-    given = [each for each in operand_nodes(node) if not isinstance(literal_of(each), str)]
-    if len(given) == 1 and isinstance(given[0], (ast.List, ast.Tuple)):
-        given = given[0].elts
-    return () if any(isinstance(each, ast.Starred) for each in given) else tuple(given)
+    arguments = [each for each in operand_nodes(node) if not isinstance(literal_of(each), str)]
+    if len(arguments) == 1 and isinstance(arguments[0], (ast.List, ast.Tuple)):
+        arguments = arguments[0].elts
+    return () if any(isinstance(each, ast.Starred) for each in arguments) else tuple(arguments)
 
 
 def _last_name(node: ast.expr) -> str:
@@ -342,23 +342,23 @@ def _operation(called: Any, name: str) -> str | None:
 
 def _dtype_arguments(node: ast.Call, called: Any, name: str) -> list[ast.expr]:
     """The arguments of a call that stand for a dtype."""
-    found = [keyword.value for keyword in node.keywords if keyword.arg in _DTYPE_KEYWORDS]
+    arguments = [keyword.value for keyword in node.keywords if keyword.arg in _DTYPE_KEYWORDS]
     if name == "astype" and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
-        found += node.args
+        arguments += node.args
     places = [1] if name in _SECOND_IS_DTYPE else []
     if called is not UNRESOLVED:
         with suppress(TypeError, ValueError):
             parameters = inspect.signature(called).parameters
             places = [place for place, name in enumerate(parameters) if name in _DTYPE_KEYWORDS]
     if not any(isinstance(argument, ast.Starred) for argument in node.args):
-        found += [node.args[place] for place in places if place < len(node.args)]
-    return found
+        arguments += [node.args[place] for place in places if place < len(node.args)]
+    return arguments
 
 
 def _static(node: ast.expr, source: Source) -> Any:
     """The value of an argument as far as the source shows it: a dtype, its name, or the name of an attribute."""
-    found = source.value(node)
-    return node.attr if found is UNRESOLVED and isinstance(node, ast.Attribute) else found
+    value = source.value(node)
+    return node.attr if value is UNRESOLVED and isinstance(node, ast.Attribute) else value
 
 
 def _named(value: Any) -> DType | None:

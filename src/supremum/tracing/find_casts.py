@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +20,12 @@ from supremum.formats import DType, as_format
 from supremum.jax_compat import open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import aval_of, lifted, walk
-from supremum.promotion import explain
+from supremum.operands import as_operand
+from supremum.rules import get_rules
 from supremum.tracing.cast import OR, Cast, ErrorChange, HiddenPromotion
 from supremum.tracing.classify import CastClassifier, as_method, promotion_of_caller
 from supremum.tracing.expressions import known_dtype
-from supremum.tracing.jitted_calls import JittedCall, described, watch_jitted
+from supremum.tracing.jitted_calls import call_text
 from supremum.tracing.report import CastReport
 from supremum.tracing.sizes import largest_first
 from supremum.tracing.widening import WideningFlow
@@ -67,13 +68,13 @@ def casts(function: Callable[..., Any], *, cost: bool = False) -> Callable[..., 
     flag("cost", cost)
 
     def report(*args: Any, **kwargs: Any) -> CastReport:
-        call = _Call(function, args, kwargs)
+        call = _TraceableCall(function, args, kwargs)
         return find_widened(call.trace(), cost=cost, call=call).report
 
     return report
 
 
-class _Call:
+class _TraceableCall:
     """A call to trace, also again with an argument of a different dtype.
 
     Arguments other than arrays and numbers, such as strings, functions and layers that are not pytrees, are passed on
@@ -116,10 +117,10 @@ class _Call:
             return trace(*args, **kwargs).jaxpr
 
         def call(*values: Any) -> Any:
-            given = list(leaves)
+            with_values = list(leaves)
             for index, value in zip(self._traced, values, strict=True):
-                given[index] = value
-            args, kwargs = self._tree.unflatten(given)
+                with_values[index] = value
+            args, kwargs = self._tree.unflatten(with_values)
             return [leaf for leaf in jax.tree.leaves(self._function(*args, **kwargs)) if _is_value(leaf)]
 
         return jax.make_jaxpr(call)(*(leaves[index] for index in self._traced))
@@ -196,7 +197,7 @@ class WidenedProgram:
         ))  # fmt: skip
 
 
-def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None = None) -> WidenedProgram:
+def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _TraceableCall | None = None) -> WidenedProgram:
     """Find the casts of a traced program.
 
     Args:
@@ -206,54 +207,85 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _Call | None
     """
     classifier = CastClassifier()
     flow = WideningFlow(classifier.origin_of)
-    found: list[Cast] = []
+    unlinked: list[Cast] = []
     hidden: dict[int, dict[HiddenPromotion, None]] = {}
     extra: Counter[int] = Counter()
     widened: dict[int, int] = {}
-    met: dict[int, tuple[int, ...]] = {}
+    combined: dict[int, tuple[int, ...]] = {}
     for place, site in enumerate(walk(program)):
         times = site.trips if site.used else 0
-        here = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
-        found += here
-        first = flow.visit(site, here)
+        new = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
+        unlinked += new
+        first = flow.visit(site, new)
         for number, aval in flow.widened_results(site) if cost and times != 0 else ():
-            widened[place], met[place] = number, flow.met
-            wider = found[number].target.itemsize - found[number].source.itemsize
+            widened[place], combined[place] = number, flow.met
+            wider = unlinked[number].target.itemsize - unlinked[number].source.itemsize
             extra[number] += math.prod(aval.shape) * wider * (1 if times is None else times)
-        if first is not None and times != 0 and _same_category(found[first]):
-            promotion = classifier.hidden(site, flow.is_widened, found[first].source)
+        if first is not None and times != 0 and _same_category(unlinked[first]):
+            promotion = classifier.hidden(site, flow.is_widened, unlinked[first].source)
             if promotion is not None:
                 hidden.setdefault(first, {})[promotion] = None
-    trials = None if call is None else _FixTrials(call, program, classifier)
+    trials = _FixTrials(call, program, classifier)
+    _promote_handed(unlinked, flow, trials)
+    causes = [flow.cause(number) for number in range(len(unlinked))]
+    roots = _roots(unlinked, causes, flow, hidden, extra if cost else None)
+    casts = [roots.get(number) or replace(unlinked[number], cause=roots[cause]) for number, cause in enumerate(causes)]
+    # The sort is stable: casts that move as many bytes stay in program order.
+    casts.sort(key=lambda cast: largest_first(cast.total_bytes))
+    return WidenedProgram(
+        CastReport(tuple(casts)),
+        {place: roots[causes[number]] for place, number in widened.items()},
+        frozenset(place for place, numbers in combined.items() if any(number in roots for number in numbers)),
+    )
+
+
+def _promote_handed(unlinked: list[Cast], flow: WideningFlow, trials: _FixTrials) -> None:
+    """Turn casts of libraries to which the user hands floats of two dtypes into promotions of the user."""
     for number, sources in flow.handed.items():
         if flow.cause(number) == number:
-            fix = "" if trials is None else trials.fix(found[number], sources)
-            found[number] = replace(promotion_of_caller(found[number]), fix=fix)
-    if not cost:
-        return WidenedProgram(CastReport(_in_order(found, flow, _roots(found, flow, hidden, None))), {}, frozenset())
-    of_roots: Counter[int] = Counter()
-    for number, count in extra.items():
-        of_roots[flow.cause(number)] += count
-    roots = _roots(found, flow, hidden, of_roots)
-    return WidenedProgram(
-        CastReport(_in_order(found, flow, roots)),
-        {place: roots[flow.cause(number)] for place, number in widened.items()},
-        frozenset(place for place, numbers in met.items() if any(flow.cause(number) == number for number in numbers)),
-    )
+            unlinked[number] = replace(promotion_of_caller(unlinked[number]), fix=trials.fix(unlinked[number], sources))
+
+
+def _roots(
+    unlinked: Sequence[Cast],
+    causes: Sequence[int],
+    flow: WideningFlow,
+    hidden: Mapping[int, Iterable[HiddenPromotion]],
+    extra: Mapping[int, int] | None,
+) -> dict[int, Cast]:
+    """The casts that follow from no other, by their numbers, with what is known about them at the end."""
+    elsewhere = {cause for cast, cause in zip(unlinked, causes, strict=True) if cast.place != unlinked[cause].place}
+    extra_bytes: Counter[int] = Counter()
+    for number, count in (extra or {}).items():
+        extra_bytes[causes[number]] += count
+    roots: dict[int, Cast] = {}
+    for number in {*causes}:
+        cast = unlinked[number]
+        fix = cast.fix
+        if not fix and cast.kind != "promotion" and number in elsewhere and cast.expression and _same_category(cast):
+            fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
+        roots[number] = replace(
+            cast,
+            fix=fix,
+            asked_for=unlinked[flow.asked_for[number]] if number in flow.asked_for else None,
+            hides=tuple(hidden.get(number, ())),
+            extra_bytes=None if extra is None else extra_bytes[number],
+        )
+    return roots
 
 
 class _FixTrials:
     """Casts of arguments that undo promotions, each shown only if the program traced again with it has none.
 
     Args:
-        call: the call that was traced.
+        call: the call that was traced; None if it is unknown, so that nothing can be tried.
         program: the traced program.
         classifier: the classifier of its casts.
     """
 
-    def __init__(self, call: _Call, program: ClosedJaxpr | Jaxpr, classifier: CastClassifier) -> None:
+    def __init__(self, call: _TraceableCall | None, program: ClosedJaxpr | Jaxpr, classifier: CastClassifier) -> None:
         self._call = call
-        self._inputs = call.inputs(program)
+        self._inputs = {} if call is None else call.inputs(program)
         self._classifier = classifier
         self._reports: dict[tuple[int, DType], CastReport | None] = {}
 
@@ -266,14 +298,14 @@ class _FixTrials:
         """
         narrow, wide = sources
         choices = [
-            f"{self._tried(cast, narrow, cast.target)} to compute in {cast.target}",
-            f"{self._tried(cast, wide, cast.source)} to stay in {cast.source}",
+            f"{self._try_fix(cast, narrow, cast.target)} to compute in {cast.target}",
+            f"{self._try_fix(cast, wide, cast.source)} to stay in {cast.source}",
         ]
         return OR.join(choice for choice in choices if not choice.startswith(" "))
 
-    def _tried(self, cast: Cast, source: Hashable, dtype: DType) -> str:
+    def _try_fix(self, cast: Cast, source: Hashable, dtype: DType) -> str:
         number = self._inputs.get(source)
-        if number is None:
+        if self._call is None or number is None:
             return ""
         value, is_array = self._call.argument(number)
         text = self._classifier.argument(cast.path[-1][0], value, is_array=is_array)
@@ -299,62 +331,25 @@ def _same_category(cast: Cast) -> bool:
     return as_format(cast.source).category == as_format(cast.target).category
 
 
-def _roots(
-    found: Sequence[Cast],
-    flow: WideningFlow,
-    hidden: Mapping[int, Iterable[HiddenPromotion]],
-    extra: Mapping[int, int] | None,
-) -> dict[int, Cast]:
-    """The casts that follow from no other, by their numbers, with what is known about them at the end."""
-    causes = [flow.cause(number) for number in range(len(found))]
-    asked = {number: found[by] for number, by in flow.asked_for.items()}
-    elsewhere = {cause for number, cause in enumerate(causes) if found[number].place != found[cause].place}
-    roots: dict[int, Cast] = {}
-    for number in {*causes}:
-        cast = found[number]
-        fix = cast.fix
-        if not fix and cast.kind != "promotion" and number in elsewhere and cast.expression and _same_category(cast):
-            fix = f"{as_method(cast.expression, cast.source)} to go on in {cast.source}"
-        roots[number] = replace(
-            cast,
-            fix=fix,
-            asked_for=asked.get(number),
-            hides=tuple(hidden.get(number, ())),
-            extra_bytes=None if extra is None else extra.get(number, 0),
-        )
-    return roots
-
-
-def _in_order(found: Sequence[Cast], flow: WideningFlow, roots: Mapping[int, Cast]) -> tuple[Cast, ...]:
-    """The casts, those that move the most bytes first, each with the cast that it follows from."""
-    causes = [flow.cause(number) for number in range(len(found))]
-    casts = [
-        roots[number] if number == cause else replace(found[number], cause=roots[cause])
-        for number, cause in enumerate(causes)
-    ]
-    # The sort is stable: casts that move as many bytes stay in program order.
-    return tuple(sorted(casts, key=lambda cast: largest_first(cast.total_bytes)))
-
-
 def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
     """The operands that an equation converts, each with its dtype afterwards."""
     operands = [aval_of(atom) for atom in equation.invars]
     if equation.primitive is p.convert_element_type_p:
-        wanted = [(operands[0], aval_of(equation.outvars[0]).dtype)]
+        conversions = [(operands[0], aval_of(equation.outvars[0]).dtype)]
     elif equation.primitive is p.pow_p:
         # A power accepts an integer exponent and casts it.
-        wanted = [(operands[1], operands[0].dtype)]
+        conversions = [(operands[1], operands[0].dtype)]
     elif equation.primitive is p.dot_general_p:
         # A product accepts two dtypes and casts the operands, unless it names the format to read them in.
         left, right = operands
         if isinstance(parameter(equation, "precision"), (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
             return
-        met = explain(left, right, rules="jax")
-        target = met.dtype if met else aval_of(equation.outvars[0]).dtype
-        wanted = [(left, target), (right, target)]
+        decision = get_rules("jax").decide(None, (as_operand(left), as_operand(right)))
+        target = decision.dtype if decision else aval_of(equation.outvars[0]).dtype
+        conversions = [(left, target), (right, target)]
     else:
         return
-    for operand, target in wanted:
+    for operand, target in conversions:
         # A random key and the tangent of an integer have no format. (NumPy says that float64 == None.)
         if operand.dtype != target and all(known_dtype(dtype) is not None for dtype in (operand.dtype, target)):
             yield operand, target
@@ -375,28 +370,4 @@ class Recorded:
     report: CastReport
 
     def __str__(self) -> str:
-        return described(self.name, self.arguments)
-
-
-@contextmanager
-def record_jitted() -> Generator[list[Recorded]]:
-    """Record the functions that are jitted and called in a block.
-
-    The block replaces `jax.jit`, so use it only to run a whole program that has not been imported before. A function
-    that another jitted function calls is part of that function. Functions jitted before the block and code outside
-    jitted functions are not recorded.
-
-    >>> import jax.numpy as jnp
-    >>> with record_jitted() as recorded:
-    ...     _ = jax.jit(lambda x, y: x + y)(jnp.ones(2, "bfloat16"), jnp.ones(2))
-    >>> [(each.arguments, len(each.report)) for each in recorded]
-    [(('bfloat16[2]', 'float32[2]'), 1)]
-    """
-    recorded: list[Recorded] = []
-
-    def record(call: JittedCall) -> None:
-        report = find_widened(call.program, cost=False, call=_Call(call.function, call.args, call.kwargs)).report
-        recorded.append(Recorded(call.name, call.types, report))
-
-    with watch_jitted(record):
-        yield recorded
+        return call_text(self.name, self.arguments)

@@ -20,13 +20,13 @@ from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, UnknownNameError
 from supremum.jaxprs import BETWEEN, USER, Position, position_of
 from supremum.operands import as_operand
+from supremum.reports import plural
 from supremum.rules import RuleSet, RulesLike, get_rules, rule_names
-from supremum.tracing.baseline import Baseline, as_baseline
+from supremum.tracing.baseline import Baseline
 from supremum.tracing.cast import CLASSES, Cast
 from supremum.tracing.classify import fix_of, has_cast
 from supremum.tracing.expressions import UNRESOLVED, Sources, operand_nodes, value_of
 from supremum.tracing.find_casts import casts
-from supremum.tracing.report import CastReport
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -135,10 +135,10 @@ class Forbidden:
         >>> sorted(Forbidden.of(["all"], ["explicit", "*/layers/*.py"]).kinds)
         ['autocast', 'conversion', 'library', 'promotion', 'unknown']
         """
-        wanted = set[str]()
+        forbidden = set[str]()
         for kind in kinds:
             chosen("class of casts", kind, (*CLASSES, "all"))
-            wanted |= set(CLASSES) if kind == "all" else {kind}
+            forbidden |= set(CLASSES) if kind == "all" else {kind}
         rules: list[RuleSet] = []
         files: list[str] = []
         undecided = True
@@ -147,14 +147,14 @@ class Forbidden:
             if isinstance(each, RuleSet) or text("what is allowed", each) in rule_names():
                 rules.append(get_rules(each))
             elif each in CLASSES:
-                wanted.discard(each)
+                forbidden.discard(each)
                 undecided = undecided and each != "unknown"
             elif any(mark in each for mark in "./*\\"):
                 files.append(each)
             else:
                 raise UnknownNameError("class, rule set or file pattern", each, (*CLASSES, *rule_names()))
-        known = None if baseline is None else as_baseline(baseline)
-        return cls(frozenset(wanted), tuple(rules), tuple(files), known, undecided)
+        known_casts = baseline if baseline is None or isinstance(baseline, Baseline) else Baseline.read(baseline)
+        return cls(frozenset(forbidden), tuple(rules), tuple(files), known_casts, undecided)
 
     def among(self, report: Iterable[Cast]) -> tuple[Cast, ...]:
         """The forbidden casts of a program, roots before the casts that follow from them.
@@ -200,20 +200,12 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             key = _key(args, kwargs)
             if key is None or key not in seen:
-                self.check(casts(function)(*args, **kwargs))
+                if forbidden := self._forbidden.among(casts(function)(*args, **kwargs)):
+                    raise ForbiddenCastError(forbidden)
                 seen[key] = None
             return function(*args, **kwargs)
 
         return checked
-
-    def check(self, report: CastReport) -> None:
-        """Check a report.
-
-        Raises:
-            ForbiddenCastError: if it has forbidden casts.
-        """
-        if found := self._forbidden.among(report):
-            raise ForbiddenCastError(found)
 
     def __enter__(self) -> Forbidding:
         if self._forbidden != Forbidden(frozenset({"promotion"})):
@@ -249,7 +241,7 @@ def _key(args: Any, kwargs: Any) -> Any:
 
 
 def _message(casts: tuple[Cast, ...]) -> str:
-    lines = [f"{len(casts)} forbidden cast{'' if len(casts) == 1 else 's'}:"]
+    lines = [f"{plural(len(casts), 'forbidden cast')}:"]
     for cast in casts[:_SHOWN]:
         lines.append(f"  {cast.where}: {cast.expression}")
         lines.append(f"    {cast.kind}: {cast.source} -> {cast.target}, {cast.reason}")
@@ -289,17 +281,15 @@ def _promotion_in(error: BaseException) -> str | None:
     texts, decision = _decision(sources, *frames[-1])
     if decision is None:
         return "\n".join([*lines, f"    {error}"])
-    shown = [
+    operands = [
         text if operand.value is not None and text == str(operand.value) else f"{text}: {operand}"
         for text, operand in zip(texts, decision.operands, strict=True)
     ]
-    lines.append(f"    operands: {', '.join(shown)}")
-    for cast in decision.casts:
-        if cast.changes and cast.source is not None:
-            in_place = sources.intent(positions[-1]).in_place
-            fix = fix_of(decision, texts, cast.source, cast.target, in_place=in_place)
-            lines.append(f"    fix: {fix}")
-            break
+    lines.append(f"    operands: {', '.join(operands)}")
+    cast = next((each for each in decision.casts if each.changes and each.source is not None), None)
+    if cast is not None and cast.source is not None:
+        in_place = sources.intent(positions[-1]).in_place
+        lines.append(f"    fix: {fix_of(decision, texts, cast.source, cast.target, in_place=in_place)}")
     return "\n".join(lines)
 
 
@@ -332,10 +322,10 @@ def _decision(sources: Sources, position: Position, frame: FrameType) -> tuple[t
 
 def _frames(traceback: TracebackType | None) -> list[tuple[Position, FrameType]]:
     """The calls in users' and libraries' code that led to an error, outermost first."""
-    found: list[tuple[Position, FrameType]] = []
+    frames: list[tuple[Position, FrameType]] = []
     while traceback is not None:
         position = position_of(traceback.tb_frame.f_code, traceback.tb_lasti)
         if position.owner != BETWEEN:
-            found.append((position, traceback.tb_frame))
+            frames.append((position, traceback.tb_frame))
         traceback = traceback.tb_next
-    return found
+    return frames

@@ -38,13 +38,13 @@ class JittedCall:
     types: tuple[str, ...]
 
     def __str__(self) -> str:
-        return described(self.name, self.types)
+        return call_text(self.name, self.types)
 
 
-def described(name: str, types: Sequence[str]) -> str:
+def call_text(name: str, types: Sequence[str]) -> str:
     """A function and the types of its arguments, of which the first few are shown.
 
-    >>> described("loss", ["float32[8]"] * 8)
+    >>> call_text("loss", ["float32[8]"] * 8)
     'loss(float32[8], float32[8], float32[8], float32[8], float32[8], float32[8], and 2 more)'
     """
     rest = len(types) - _SHOWN
@@ -53,15 +53,15 @@ def described(name: str, types: Sequence[str]) -> str:
 
 
 @contextmanager
-def watch_jitted(seen: Callable[[JittedCall], None], *, every: bool = False) -> Generator[None]:
-    """Tell of the functions that are jitted and called in a block.
+def watch_jitted(record: Callable[[JittedCall], None], *, every: bool = False) -> Generator[None]:
+    """Record the functions that are jitted and called in a block.
 
     The block replaces `jax.jit`, so use it only to run a whole program that has not been imported before. A function
     that another jitted function calls is part of that function. Functions jitted before the block and code outside
     jitted functions are not watched.
 
     Args:
-        seen: gets the first call of each program, before it runs. Functions that it jits are not watched.
+        record: gets the first call of each program, before it runs. Functions that it jits are not watched.
         every: whether it gets all calls.
 
     >>> import jax.numpy as jnp
@@ -73,17 +73,17 @@ def watch_jitted(seen: Callable[[JittedCall], None], *, every: bool = False) -> 
     """
     original = jax.jit
 
-    def tell(call: JittedCall) -> None:
+    def record_call(call: JittedCall) -> None:
         watching, jax.jit = jax.jit, original
         try:
-            seen(call)
+            record(call)
         finally:
             jax.jit = watching
 
     def jit(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         if function is None:  # @jax.jit(static_argnames="n")
             return functools.partial(jit, **options)
-        return _Watched(original(function, **options), tell, every)
+        return _Watched(original(function, **options), record_call, every)
 
     jax.jit = jit
     try:
@@ -93,12 +93,12 @@ def watch_jitted(seen: Callable[[JittedCall], None], *, every: bool = False) -> 
 
 
 class _Watched:
-    """A jitted function that tells of each of its programs once, or of each call, before it runs."""
+    """A jitted function that records each of its programs once, or each call, before it runs."""
 
-    def __init__(self, function: Any, tell: Callable[[JittedCall], None], every: bool) -> None:
+    def __init__(self, function: Any, record: Callable[[JittedCall], None], every: bool) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._tell = tell
+        self._record = record
         self._every = every
         self._seen: dict[int, Any] = {}
 
@@ -110,7 +110,7 @@ class _Watched:
                 self._seen[id(program)] = program
                 name = getattr(self._function, "__name__", "function")
                 types = tuple(type_text(var.aval) for var in program.jaxpr.invars)
-                self._tell(JittedCall(name, self._function, args, kwargs, program, types))
+                self._record(JittedCall(name, self._function, args, kwargs, program, types))
         return self._function(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

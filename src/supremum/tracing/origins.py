@@ -18,7 +18,7 @@ RESHAPES = (p.broadcast_in_dim_p, p.reshape_p, p.squeeze_p, p.transpose_p, p.con
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CallOrigin:
     """Where an equation comes from.
 
     Args:
@@ -71,23 +71,23 @@ class Origins:
     def __init__(self) -> None:
         # Keeping the program and its sites alive keeps their ids unique.
         self._functions: dict[int, _Function] = {}
-        self._of_callers: dict[int, tuple[Site, Origin]] = {}
+        self._of_callers: dict[int, tuple[Site, CallOrigin]] = {}
 
-    def of(self, site: Site) -> Origin:
+    def of(self, site: Site) -> CallOrigin:
         """Find where an equation comes from."""
         frames = self._function(site).frames(site.index)
         outer = None if site.caller is None else self._of_caller(site.caller)
         backward = is_backward(site.equation) or (outer is not None and outer.backward)
         if not frames.positions:
             if outer is None:
-                return Origin(site, None, (), frames.entry, backward)
+                return CallOrigin(site, None, (), frames.entry, backward)
             return replace(outer, backward=backward)
         own = tuple(position for position in reversed(frames.positions) if position.owner == USER)
         path = (*(() if outer is None else outer.path), *own)
         between = tuple(takewhile(lambda position: position.owner != USER, frames.positions))
         if not own and outer is not None:
             between += outer.between
-        return Origin(site, frames.positions[0], path, frames.entry, backward, between, frames.in_custom_rule)
+        return CallOrigin(site, frames.positions[0], path, frames.entry, backward, between, frames.in_custom_rule)
 
     def operands(self, site: Site) -> tuple[Any, ...]:
         """The operands of the expression that an equation belongs to, as variables and literals.
@@ -112,7 +112,7 @@ class Origins:
             self._functions[key] = _Function(site.function)
         return self._functions[key]
 
-    def _of_caller(self, site: Site) -> Origin:
+    def _of_caller(self, site: Site) -> CallOrigin:
         # Not recursive, because programs nest deeper than Python recurses.
         unknown: list[Site] = []
         caller: Site | None = site

@@ -10,7 +10,7 @@ from supremum.reports import PageGroup, PageRow, PageSection, plural, report_pag
 from supremum.tracing.cast import OR, Cast
 from supremum.tracing.causes import Cause
 from supremum.tracing.report import CastReport, names_of
-from supremum.tracing.sizes import shape_text, shown
+from supremum.tracing.sizes import shape_text, size_text
 
 _STYLES: dict[str, str] = {
     "promotion": "bad", "conversion": "neutral", "explicit": "good", "library": "neutral", "autocast": "own",
@@ -62,7 +62,7 @@ def _section(report: CastReport) -> PageSection:
         PageGroup("Totals by line", is_folded=True, table=lines if report.casts else ()),
     ]
     totals = [
-        (f"{total.casts} {kind}, {shown(total.bytes)} bytes", _STYLES[kind]) for kind, total in report.by_class.items()
+        (f"{each.casts} {kind}, {size_text(each.bytes)} bytes", _STYLES[kind]) for kind, each in report.by_class.items()
     ]
     return PageSection(report.title, groups, totals)
 
@@ -104,7 +104,7 @@ def _rows(casts: Iterable[Cast], names: Mapping[str, str]) -> list[PageRow]:
 
 def _row(casts: Sequence[Cast], names: Mapping[str, str]) -> PageRow:
     first = casts[0]
-    size = shown(sum(cast.total_bytes for cast in casts))
+    size = size_text(sum(cast.total_bytes for cast in casts))
     return PageRow(
         short_place(names, first),
         first.expression,

@@ -14,13 +14,13 @@ from supremum.render import Document, aligned, columns_to_html, document_to_html
 from supremum.reports import SHOWN, Report, plain_data, plural, short_names, short_place
 from supremum.tracing.cast import CLASSES, DELIBERATE, Cast
 from supremum.tracing.causes import Cause, causes_of, lines_of
-from supremum.tracing.sizes import largest_first, plain, shape_text, shown
+from supremum.tracing.sizes import largest_first, plain, shape_text, size_text
 
 _Table: TypeAlias = tuple[str, Sequence[tuple[str, ...]], frozenset[int]]
 """A title, rows of texts with the headings first, and the columns of numbers."""
 
 _HEADINGS = ("#", "bytes", "times", "from", "to", "shape", "class", "line", "expression")
-_WIDTH = 60
+_LONGEST = 60
 """The longest expression that plain text shows, in characters."""
 # ANSI colours follow the terminal's theme.
 _COLOURS = {
@@ -180,22 +180,22 @@ class CastReport(Report):
         >>> [(name, len(found)) for name, found in report.sections.items()]
         [('conversions', 1), ('steps of libraries', 0), ('asked for', 0)]
         """
-        found: dict[str, list[Cast]] = {"conversions": [], "steps of libraries": [], "asked for": []}
+        sections: dict[str, list[Cast]] = {"conversions": [], "steps of libraries": [], "asked for": []}
         for cast in self.others:
             is_conversion, is_deliberate = cast.kind == "conversion", cast.kind in DELIBERATE
             section = "conversions" if is_conversion else "asked for" if is_deliberate else "steps of libraries"
-            found[section].append(cast)
-        return found
+            sections[section].append(cast)
+        return sections
 
     @property
     def conversions(self) -> str:
         """One line for all conversions, because programs of floats have them everywhere; empty without any."""
-        found = self.sections["conversions"]
-        if not found:
+        casts = self.sections["conversions"]
+        if not casts:
             return ""
-        total, names = _total(found), names_of(self.casts)
-        on = lines_of(short_place(names, cast) for cast in found)
-        return f"{plural(total.casts, 'cast')} of bools and integers, {shown(total.bytes)} bytes, on {on}"
+        total, names = _total(casts), names_of(self.casts)
+        on = lines_of(short_place(names, cast) for cast in casts)
+        return f"{plural(total.casts, 'cast')} of bools and integers, {size_text(total.bytes)} bytes, on {on}"
 
     def select(
         self, *, kinds: Iterable[str] = (), files: Iterable[str] = (), libraries: Iterable[str] = ()
@@ -218,12 +218,12 @@ class CastReport(Report):
         >>> [cast.kind for cast in report.select(libraries=["jax"])]
         ['library', 'library']
         """
-        wanted, patterns, packages = tuple(kinds), tuple(files), tuple(libraries)
-        for kind in wanted:
+        classes, patterns, packages = tuple(kinds), tuple(files), tuple(libraries)
+        for kind in classes:
             chosen("class of casts", kind, CLASSES)
         return self.where(
             lambda cast: (
-                (not wanted or cast.kind in wanted)
+                (not classes or cast.kind in classes)
                 and (not patterns or any(fnmatch(cast.file, pattern) for pattern in patterns))
                 and (not packages or cast.library in packages)
             )
@@ -253,7 +253,7 @@ class CastReport(Report):
         if not self.casts:
             return "0 casts"
         classes = ", ".join(f"{total.casts} {kind}" for kind, total in self.by_class.items())
-        return f"{plural(len(self.casts), 'cast')}, {shown(self.total.bytes)} bytes ({classes})"
+        return f"{plural(len(self.casts), 'cast')}, {size_text(self.total.bytes)} bytes ({classes})"
 
     def to_html(self) -> str:
         """The report as an HTML fragment that needs no style sheet; `casts_page` makes a page of reports."""
@@ -267,34 +267,31 @@ class CastReport(Report):
         return self.to_html()
 
     def __str__(self) -> str:
-        causes = ["\n".join(text for _, text in lines) for lines in self._causes(_COLUMNS)]
-        tables = ["\n".join([title, aligned(_cut(lines), right=right)]) for title, lines, right in self._tables(_WIDTH)]
-        return "\n\n".join(filter(None, [self.title, *causes, self.conversions, *tables]))
+        return "\n".join(text for text, _ in self._styled_lines(_COLUMNS))
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """What `rich.print` prints: the same in colour, as wide as the terminal."""
-        from rich.box import SIMPLE_HEAD  # rich is needed only to print
-        from rich.table import Table
-        from rich.text import Text
+        from rich.text import Text  # rich is needed only to print
 
-        yield Text(self.title, style="bold")
-        for lines in self._causes(options.max_width):
-            yield Text()
-            for role, text in lines:
-                yield Text(text, style=_ROLES[role])
+        for text, style in self._styled_lines(options.max_width):
+            yield Text(text, style=style)
+
+    def _styled_lines(self, width: int) -> list[tuple[str, str]]:
+        """The lines of the report, each with its style for rich.
+
+        Args:
+            width: the width of the causes; tables are as wide as they need to be.
+        """
+        parts = [[(self.title, "bold")]]
+        parts += [[(text, _ROLES[role]) for role, text in lines] for lines in self._causes(width)]
         if conversions := self.conversions:
-            yield Text(f"\n{conversions}")
-        for title, lines, right in self._tables():
-            yield Text()
-            yield Text(title, style="bold")
-            table = Table(box=SIMPLE_HEAD, show_edge=False)
-            headings, *rest = _cut(lines)
-            for place, heading in enumerate(headings):
-                table.add_column(heading, justify="right" if place in right else "left", overflow="fold")
-            for line in rest:
-                style = next((_COLOURS[text] for text in line if text in _COLOURS), "")
-                table.add_row(*map(Text, line), style=style)
-            yield table
+            parts.append([(conversions, "")])
+        for title, rows, right in self._tables():
+            rows = _first_rows(rows)
+            styles = [next((_COLOURS[text] for text in row if text in _COLOURS), "") for row in rows]
+            lines = aligned(rows, right=right).splitlines()
+            parts.append([(title, "bold"), *zip(lines, styles, strict=True)])
+        return [line for part in parts for line in (*part, ("", ""))][:-1]
 
     def _causes(self, width: int) -> list[list[tuple[str, str]]]:
         """The causes as lines of a width, each with its role."""
@@ -309,11 +306,11 @@ class CastReport(Report):
             described.append([("text", f"  and {plural(len(causes) - _SHOWN_CAUSES, 'line')} more")])
         return described
 
-    def _tables(self, width: int | None = None) -> list[_Table]:
+    def _tables(self) -> list[_Table]:
         """Tables of the casts without a cause and of the totals."""
         sections, names, numbers = self.sections, names_of(self.casts), self._numbers()
         tables = [
-            (title, [_HEADINGS, *_lines_of(sections[title], names, numbers, width)], frozenset({0, 1, 2}))
+            (title, [_HEADINGS, *_lines_of(sections[title], names, numbers)], frozenset({0, 1, 2}))
             for title in ("steps of libraries", "asked for")
         ]
         tables += [
@@ -356,7 +353,7 @@ class Explanation:
             "called from": calls,
             "operands": cast.operands,
             "scope": [cast.scope] if cast.scope else [],
-            "bytes": [f"{shown(cast.bytes)} x {times}"],
+            "bytes": [f"{size_text(cast.bytes)} x {times}"],
             "reason": [cast.reason],
             "follows from": [] if cast.cause is None else [f"{cast.cause.where}: {cast.cause.expression}"],
             "because": [] if cast.asked_for is None else [f"{cast.asked_for.where}: {cast.asked_for.expression}"],
@@ -390,7 +387,7 @@ def _totals(casts: Sequence[Cast], key: Callable[[Cast], str]) -> dict[str, Cast
 
 
 def _lines_of_totals(name: str, totals: Mapping[str, CastTotal]) -> list[tuple[str, ...]]:
-    return [(name, "casts", "bytes"), *((key, str(each.casts), shown(each.bytes)) for key, each in totals.items())]
+    return [(name, "casts", "bytes"), *((key, str(each.casts), size_text(each.bytes)) for key, each in totals.items())]
 
 
 def names_of(casts: Sequence[Cast]) -> dict[str, str]:
@@ -418,26 +415,24 @@ def _causes_table(casts: Sequence[Cast], causes: Sequence[Cause]) -> list[_Table
     return [("what widened first", lines, frozenset())]
 
 
-def _lines_of(
-    casts: Sequence[Cast], names: Mapping[str, str], numbers: Mapping[int, int], width: int | None
-) -> list[tuple[str, ...]]:
+def _lines_of(casts: Sequence[Cast], names: Mapping[str, str], numbers: Mapping[int, int]) -> list[tuple[str, ...]]:
     """One row for each cast. Casts that look the same share a row, which has the number of the first."""
     merged: dict[tuple[str, ...], list[Cast]] = {}
     for cast in casts:
-        text = cast.expression if width is None else shortened(cast.expression, width)
         times, dtypes = "?" if cast.times is None else str(cast.times), (str(cast.source), str(cast.target))
-        key = (times, *dtypes, shape_text(cast.shape), cast.kind, short_place(names, cast), text)
+        key = (times, *dtypes, shape_text(cast.shape), cast.kind, short_place(names, cast), cast.expression)
         merged.setdefault(key, []).append(cast)
     lines: list[tuple[str, ...]] = []
-    for (times, *rest), found in merged.items():
-        runs = times if len(found) == 1 else f"{len(found)} x {times}"
-        lines.append((str(numbers.get(id(found[0]), "")), shown(_total(found).bytes), runs, *rest))
+    for (times, *rest), group in merged.items():
+        runs = times if len(group) == 1 else f"{len(group)} x {times}"
+        lines.append((str(numbers.get(id(group[0]), "")), size_text(_total(group).bytes), runs, *rest))
     return lines
 
 
-def _cut(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The headings and the first rows, followed by the number of the rest."""
-    shown_lines, rest = list(lines[: SHOWN + 1]), len(lines) - SHOWN - 1
+def _first_rows(lines: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The headings and the first rows, with short expressions, followed by the number of the rest."""
+    shown_lines = [(*line[:-1], shortened(line[-1], _LONGEST)) for line in lines[: SHOWN + 1]]
+    rest = len(lines) - SHOWN - 1
     if rest > 0:
         shown_lines.append((f"+{rest}", *("..." for _ in lines[0][1:])))
     return shown_lines

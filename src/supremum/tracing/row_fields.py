@@ -6,7 +6,7 @@ from typing import Any
 
 from supremum.jaxprs import Position, Site, operation_of
 from supremum.tracing.expressions import Sources
-from supremum.tracing.origins import Origin, Origins
+from supremum.tracing.origins import CallOrigin, Origins
 
 
 class RowFields:
@@ -16,7 +16,7 @@ class RowFields:
         self._origins = Origins()
         self._sources = Sources()
 
-    def origin(self, site: Site) -> Origin:
+    def origin(self, site: Site) -> CallOrigin:
         """Where an operation comes from."""
         return self._origins.of(site)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def shown(size: Any) -> str:
+def size_text(size: Any) -> str:
     """Format a size for reports.
 
     Args:
@@ -13,7 +13,7 @@ def shown(size: Any) -> str:
 
     >>> import jax.export
     >>> (batch,) = jax.export.symbolic_shape("batch")
-    >>> shown(4096), shown(4 * batch)
+    >>> size_text(4096), size_text(4 * batch)
     ('4,096', '4*batch')
     """
     return f"{size:,}" if isinstance(size, int) else str(size)

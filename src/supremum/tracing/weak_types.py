@@ -110,11 +110,11 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
     """
 
     def report(*args: Any) -> WeakReport:
-        program, given = jax.make_jaxpr(function, return_shape=True)(*args)
-        results = types_by_path(given)
+        program, result = jax.make_jaxpr(function, return_shape=True)(*args)
+        results = types_by_path(result)
         places = dict(zip(results, places_of_results(program), strict=True))
         values: list[WeakValue] = []
-        fed = _fed_back(args, given)
+        fed = _match_results(args, result)
         for path, kind in types_by_path(args).items():
             back = fed.get(path, "")
             returned = results[back] if path in fed and results[back] != kind else None
@@ -131,11 +131,11 @@ def weak_types(function: Callable[..., Any]) -> Callable[..., WeakReport]:
     return report
 
 
-def _fed_back(args: tuple[Any, ...], given: Any) -> dict[str, str]:
+def _match_results(args: tuple[Any, ...], result: Any) -> dict[str, str]:
     """The paths of arguments' leaves, each with the path of the result that looks the same."""
-    parts: dict[str, Any] = {"": given}
-    if isinstance(given, (tuple, list)):
-        parts = {f"[{index}]": part for index, part in enumerate(given)}
+    parts: dict[str, Any] = {"": result}
+    if isinstance(result, (tuple, list)):
+        parts = {f"[{index}]": part for index, part in enumerate(result)}
     fed: dict[str, str] = {}
     for index, argument in enumerate(args):
         for name, part in parts.items():

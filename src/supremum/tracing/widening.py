@@ -6,15 +6,15 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jax.extend.core import Jaxpr, Literal, Var
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
-from supremum.formats import CATEGORIES, as_format
+from supremum.formats import CATEGORIES, DType, as_format
 from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import USER, Site, aval_of, callees, is_backward, loop_operands
 from supremum.tracing.cast import DELIBERATE, Cast
 from supremum.tracing.expressions import known_dtype
-from supremum.tracing.origins import RESHAPES, Origin
+from supremum.tracing.origins import RESHAPES, CallOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class WideningFlow:
         met: the casts whose results the equation that was visited last combines with other values.
     """
 
-    def __init__(self, origin_of: Callable[[Site], Origin]) -> None:
+    def __init__(self, origin_of: Callable[[Site], CallOrigin]) -> None:
         self._origin_of = origin_of
         self._frames: list[_Frame] = []
         self._casts: list[Cast] = []
@@ -108,18 +108,18 @@ class WideningFlow:
         self.met = ()
         first = len(self._casts)
         self._casts += casts
-        found: int | None = None
+        hidden: int | None = None
         if frame.backward or is_backward(site.equation):
             self._fold_into_forward(first)
         elif not (called := callees(site.equation)):
-            found = self._compute(frame, site, first)
+            hidden = self._compute(frame, site, first)
         else:
             for callee in called:
                 if not callee.jaxpr.eqns:  # `walk` yields nothing of it
                     self._frames.append(_Frame(site, callee.jaxpr, False, widths=self._inputs(site, callee.jaxpr)))
                     self._leave()
         frame.last = site
-        return found
+        return hidden
 
     def cause(self, number: int) -> int:
         """The number of the cast that a cast follows from; its own number if it follows from none."""
@@ -167,34 +167,46 @@ class WideningFlow:
                 result = widths[0] if aval_of(equation.invars[0]).dtype == aval_of(equation.outvars[0]).dtype else None
             frame.widths[equation.outvars[0]] = result or _OF_NUMBER
             return None
-        # Products and powers cast operands themselves.
-        dtypes = [getattr(aval_of(atom), "dtype", None) for atom in equation.invars]
-        numbers = iter(range(first, len(self._casts)))
-        number = next(numbers, None)
-        for place, dtype in enumerate(dtypes):
-            if number is not None and dtype is not None and dtype == self._casts[number].source:
-                widths[place], dtypes[place] = self._of_cast(number, widths[place]), self._casts[number].target
-                number = next(numbers, None)
+        dtypes = self._convert_operands(equation, first, widths)
         hidden: int | None = None
         for out in equation.outvars:
-            made = getattr(aval_of(out), "dtype", None)
-            if made is None or known_dtype(made) is None:
+            dtype_of_result = getattr(aval_of(out), "dtype", None)
+            if dtype_of_result is None or known_dtype(dtype_of_result) is None:
                 continue
             pairs = zip(widths, dtypes, strict=True)
-            alike = [width for width, dtype in pairs if dtype is not None and dtype == made]
-            frame.widths[out], found = self._meet(alike, site)
-            hidden = found if hidden is None else hidden
-            if (place := self._made_at(site, out)) is not None:
+            alike = [width for width, dtype in pairs if dtype is not None and dtype == dtype_of_result]
+            frame.widths[out], hidden_here = self._meet(alike, site)
+            hidden = hidden_here if hidden is None else hidden
+            if (place := self._maker_of(site, out)) is not None:
                 frame.widths[out] = _Width(stored=True, source=place)
         return hidden
 
-    def _made_at(self, site: Site, out: Any) -> Hashable:
+    def _convert_operands(self, equation: JaxprEqn, first: int, widths: list[_Width]) -> list[DType | None]:
+        """Update the widths of the operands that an equation casts itself, as products and powers do.
+
+        Args:
+            equation: the equation.
+            first: the number of its first cast.
+            widths: the widths of its operands.
+
+        Returns:
+            The dtypes of the operands after the casts; None for an operand without a dtype.
+        """
+        dtypes: list[DType | None] = [getattr(aval_of(atom), "dtype", None) for atom in equation.invars]
+        number = first
+        for place, dtype in enumerate(dtypes):
+            if number < len(self._casts) and dtype is not None and dtype == self._casts[number].source:
+                widths[place], dtypes[place] = self._of_cast(number, widths[place]), self._casts[number].target
+                number += 1
+        return dtypes
+
+    def _maker_of(self, site: Site, out: Any) -> Hashable:
         """The user's expression that makes a float of no other of its dtype, as `jnp.ones(3)` does; None if none."""
-        made = aval_of(out)
+        result = aval_of(out)
         variables = (aval_of(atom) for atom in site.equation.invars if isinstance(atom, Var))
-        if made.weak_type or not as_format(made.dtype).is_inexact:
+        if result.weak_type or not as_format(result.dtype).is_inexact:
             return None
-        if any(getattr(aval, "dtype", None) == made.dtype for aval in variables):
+        if any(getattr(aval, "dtype", None) == result.dtype for aval in variables):
             return None
         maker = self._origin_of(site).maker
         return maker if maker is not None and maker.owner == USER else None
@@ -226,29 +238,45 @@ class WideningFlow:
         """
         if site.equation.primitive in RESHAPES and widths:  # still the same value
             return widths[0], None
-        source = next((w.source for w in widths if w.source is not None), None)
-        started = [w.cast for w in widths if w.cast is not None and not w.fresh and not self._is_deliberate(w.cast)]
-        fresh = [w.cast for w in widths if w.cast is not None and w.fresh and not self._is_deliberate(w.cast)]
+        asked, started, fresh = self._causes_of(widths)
         self.met += tuple(fresh)
-        asked = min((w.cast for w in widths if w.cast is not None and self._is_deliberate(w.cast)), default=None)
         earlier = min(map(self.cause, started), default=None)
-        for number in fresh:
-            if number not in self._settled:
-                self._settled.add(number)
-                if earlier is not None and self.cause(number) != earlier:
-                    self._causes[number] = earlier
-                elif earlier is None and asked is not None:
-                    self.asked_for[number] = asked
-        ours = min(map(self.cause, (*started, *fresh)), default=None)
-        joined = [w.cast for w in widths if w.cast is not None and w.joined]
+        self._settle(fresh, earlier, asked)
+        cause = min(map(self.cause, (*started, *fresh)), default=asked)
+        source = next((width.source for width in widths if width.source is not None), None)
+        joined = [width.cast for width in widths if width.cast is not None and width.joined]
         for number in (*fresh, *joined) if source is not None else ():
             self._hand(number, source, site)
         stored = any(width.stored for width in widths)
         hidden = earlier if stored and not fresh else None
-        ours = asked if ours is None else ours
-        is_of_user = ours is None or self._is_deliberate(ours)
-        source = source if is_of_user else None
-        return _Width(ours, joined=len({*fresh}) > 1, stored=stored and ours is None, source=source), hidden
+        is_of_user = cause is None or self._is_deliberate(cause)
+        is_joined, is_stored = len({*fresh}) > 1, stored and cause is None
+        return _Width(cause, joined=is_joined, stored=is_stored, source=source if is_of_user else None), hidden
+
+    def _causes_of(self, widths: Sequence[_Width]) -> tuple[int | None, list[int], list[int]]:
+        """The casts that widened values: the first that the user asked for, the earlier ones, and those of results."""
+        widened = [(width.cast, width.fresh) for width in widths if width.cast is not None]
+        asked = min((number for number, _ in widened if self._is_deliberate(number)), default=None)
+        others = [(number, is_fresh) for number, is_fresh in widened if not self._is_deliberate(number)]
+        started = [number for number, is_fresh in others if not is_fresh]
+        return asked, started, [number for number, is_fresh in others if is_fresh]
+
+    def _settle(self, fresh: Sequence[int], earlier: int | None, asked: int | None) -> None:
+        """Find what the casts follow from whose results meet other values here for the first time.
+
+        Args:
+            fresh: the casts.
+            earlier: the first cast that widened the other values; None if none did.
+            asked: the cast with which the user widened them on purpose; None if there is none.
+        """
+        for number in fresh:
+            if number in self._settled:
+                continue
+            self._settled.add(number)
+            if earlier is not None and self.cause(number) != earlier:
+                self._causes[number] = earlier
+            elif earlier is None and asked is not None:
+                self.asked_for[number] = asked
 
     def _hand(self, number: int, source: Hashable, site: Site) -> None:
         """Note that a value which a library just widened meets one that came as wide into the same call."""

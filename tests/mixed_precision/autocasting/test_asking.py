@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flax import nnx
 from jax import lax
+from jax.extend.core import Primitive
 
 from mixed_precision.autocasting.found import W, X, dtypes, products
 from supremum.errors import ArgumentError, UnknownNameError
@@ -28,18 +29,64 @@ from supremum.tracing import register_adapter
 
 # Operations and policies
 
-
-@pytest.mark.parametrize("rule", ["float32", jnp.float32, np.dtype("float32"), "declared"])
-def test_ops_sets_the_dtype_of_a_primitive(rule):
-    assert products(autocast(lambda x: x @ W, ops={"dot_general": rule}), X) == ["float32"]
+MINE = Primitive("mine_alone")
+MINE.def_abstract_eval(lambda x: x)
 
 
-def test_ops_accepts_other_dtypes_and_rules():
-    cast = autocast(lambda x: jnp.exp(x @ W), ops={"dot_general": "float16", "exp": "compute"})
-    assert (products(cast, X), dtypes(cast, "exp", X)) == (["float16"], ["bfloat16"])
-    by_hand = autocast(lambda x: jnp.exp(x.astype("bfloat16")), ops={"exp": "float32"})
-    assert dtypes(by_hand, "exp", X) == ["float32"]  # ops overrides the cast in the program
-    assert products(autocast(lambda x: x @ W, ops={"dot_general": "widest"}), X.astype("float16")) == ["float32"]
+def layer(x):
+    return jnp.exp(x @ W)
+
+
+def mine(x):
+    return MINE.bind(x @ W)
+
+
+# A function, the policy, `ops`, a primitive, and the dtype in which it runs.
+ASKED = [
+    *((layer, None, {"dot_general": rule}, "dot_general", "float32") for rule in ("float32", jnp.float32, "declared")),
+    (layer, None, {"dot_general": np.dtype("float32")}, "dot_general", "float32"),
+    (layer, None, {"dot_general": "float16"}, "dot_general", "float16"),
+    (layer, None, {"exp": "compute"}, "exp", "bfloat16"),
+    (lambda x: jnp.exp(x.astype("bfloat16")), None, {"exp": "float32"}, "exp", "float32"),  # in place of a cast by hand
+    (lambda x: x.astype("float16") @ W, None, {"dot_general": "widest"}, "dot_general", "float32"),
+    (mine, None, None, "mine_alone", "float32"),
+    (mine, None, {"mine_alone": "compute"}, "mine_alone", "bfloat16"),
+    *((layer, policy, None, "dot_general", "float16") for policy in ("mixed_float16", "float16")),
+    (layer, "bfloat16", None, "dot_general", "bfloat16"),
+    (layer, Policy("float32"), None, "dot_general", "float32"),
+]
+
+
+@pytest.mark.parametrize(("function", "policy", "ops", "primitive", "expected"), ASKED)
+def test_operations_run_in_the_dtype_that_is_asked_for(function, policy, ops, primitive, expected):
+    assert dtypes(autocast(function, policy, ops=ops), primitive, X) == [expected]
+
+
+IDENTITY = lambda x: x  # noqa: E731
+CHOICES = "compute, float32, widest, each, declared, bfloat16, float16"
+INVALID = [
+    *(
+        (lambda policy=policy: autocast(IDENTITY, policy), ValueError, f"policy that computes in one of .*{policy}")
+        for policy in ("float64", "int32", "float8_e4m3fn", "complex64")
+    ),
+    (lambda: autocast(IDENTITY, "infer"), ValueError, "'infer', which computes in the dtype of its inputs"),
+    (lambda: autocast(IDENTITY, PolicyMap({"a": "int32"}, "bfloat16")), ValueError, "'int32', which computes in int32"),
+    (lambda: autocast(IDENTITY, ops={"exp": "flaot32"}), UnknownNameError, "unknown rule 'flaot32': .* 'float32'"),
+    (lambda: autocast(IDENTITY, ops={"exp": "int32"}), ArgumentError, f"must be one of {CHOICES}, got int32"),
+    (lambda: autocast(IDENTITY, ops={"exp": "inside"}), UnknownNameError, r"ops\['exp'\]: unknown rule 'inside'"),
+    (lambda: autocast(IDENTITY, ops={"pure_callback": "each"}), ArgumentError, "'declared', got 'each': code outside"),
+    (lambda: autocast("mixed_float16")(2), TypeError, r"got 2: use autocast\(function, 'mixed_float16'\)"),
+    (lambda: autocast("mixed_float16", "bfloat16"), TypeError, r"got 'mixed_float16': .* or @autocast\('bfloat16'\)"),
+    (lambda: autocast(IDENTITY, enabled="no"), TypeError, "enabled must be True or False, got 'no'"),
+    (lambda: register_operation("mine", "bfloat16", "x"), UnknownNameError, "choose from compute, float32"),
+    (lambda: register_operation("mine", "compute", ""), ArgumentError, "reason must say why"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), INVALID)
+def test_invalid_arguments_raise(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def test_ops_applies_to_whole_functions():
@@ -107,34 +154,6 @@ def test_register_operation_replaces_a_row():
     finally:
         AUTOCAST_OPERATIONS["tanh"] = row
     assert dtypes(autocast(function), "tanh", X) == ["bfloat16"]
-    with pytest.raises(UnknownNameError, match="choose from compute, float32"):
-        register_operation("mine", "bfloat16", "x")
-    with pytest.raises(ArgumentError, match="reason must say why"):
-        register_operation("mine", "compute", "")
-
-
-def test_unknown_primitives_are_not_cast():
-    from jax.extend.core import Primitive
-
-    mine = Primitive("mine_alone")
-    mine.def_abstract_eval(lambda x: x)
-    assert dtypes(autocast(lambda x: mine.bind(x @ W)), "mine_alone", X) == ["float32"]
-    cast = autocast(lambda x: mine.bind(x @ W), ops={"mine_alone": "compute"})
-    assert dtypes(cast, "mine_alone", X) == ["bfloat16"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "compute"),
-    [("mixed_float16", "float16"), ("bfloat16", "bfloat16"), (Policy("float32"), "float32"), ("float16", "float16")],
-)
-def test_products_use_the_compute_dtype_of_the_policy(policy, compute):
-    assert products(autocast(lambda x: x @ W, policy), X) == [compute]
-
-
-@pytest.mark.parametrize("policy", ["float64", "int32", "float8_e4m3fn", "complex64"])
-def test_policies_with_an_unsupported_compute_dtype_raise(policy):
-    with pytest.raises(ValueError, match=rf"autocast needs a policy that computes in one of .*float16.*{policy}"):
-        autocast(lambda x: x, policy)
 
 
 def scoped(x):
@@ -172,30 +191,6 @@ def test_unmatched_patterns_and_ops_warn():
     with pytest.warns(UnmatchedPatternWarning, match=r"ops has 'dot_genral'.*did you mean 'dot_general'"):
         autocast(scoped, ops={"dot_genral": "float32"})(X)
     autocast(scoped, ops={"conv_general_dilated": "float32"})(X)  # a known primitive, but unused here
-
-
-def test_invalid_arguments_raise():
-    with pytest.raises(ValueError, match="'infer', which computes in the dtype of its inputs"):
-        autocast(lambda x: x, "infer")
-    with pytest.raises(ValueError, match="'int32', which computes in int32"):
-        autocast(lambda x: x, PolicyMap({"a": "int32"}, default="bfloat16"))
-    with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'flaot32': did you mean 'float32'"):
-        autocast(lambda x: x, ops={"exp": "flaot32"})
-    choices = "compute, float32, widest, each, declared, bfloat16, float16"
-    with pytest.raises(ArgumentError, match=rf"ops\['exp'\] must be one of {choices}, got int32"):
-        autocast(lambda x: x, ops={"exp": "int32"})
-    with pytest.raises(UnknownNameError, match=r"ops\['exp'\]: unknown rule 'inside'"):
-        autocast(lambda x: x, ops={"exp": "inside"})
-    with pytest.raises(
-        ArgumentError, match=r"ops\['pure_callback'\] must be 'declared', got 'compute': code outside JAX"
-    ):
-        autocast(lambda x: x, ops={"pure_callback": "compute"})
-    with pytest.raises(TypeError, match=r"autocast needs a function, got 2: use autocast\(function, 'mixed_float16'\)"):
-        autocast("mixed_float16")(2)
-    with pytest.raises(TypeError, match=r"needs a function first, got 'mixed_float16': .* or @autocast\('bfloat16'\)"):
-        autocast("mixed_float16", "bfloat16")
-    with pytest.raises(TypeError, match="enabled must be True or False, got 'no'"):
-        autocast(lambda x: x, enabled="no")
 
 
 # Decorators

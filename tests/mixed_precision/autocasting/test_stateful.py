@@ -8,7 +8,6 @@ import pytest
 from flax import nnx
 
 from slowly import mostly_slow
-from supremum.jaxprs import mutable_arguments
 from supremum.mixed_precision import autocast
 from supremum.tracing import casts, forbid_casts
 
@@ -185,18 +184,3 @@ def test_no_tracers_stay_in_a_module():
     leaves = jax.tree.leaves(nnx.state(model))
     assert len(leaves) > 5
     assert not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-
-
-def test_arguments_without_modules_are_not_lifted():
-    assert mutable_arguments.lifted(lambda x: x, (X, {"a": [X]}), {"b": 3}) is None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("outer", [nnx.jit, lambda function: function])
-@pytest.mark.parametrize("inner", [nnx.grad, lambda function: function])
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_transformations_nest(outer, inner, policy):
-    for transformed in (outer(inner(autocast(loss, policy))), outer(autocast(inner(loss), policy))):
-        leaves = jax.tree.leaves(transformed(Model(nnx.Rngs(0)), X, Y))
-        assert leaves
-        assert {str(leaf.dtype) for leaf in leaves} == {"float32"}

@@ -15,8 +15,8 @@ from supremum.mixed_precision.weight_storage.moments import (
     dynamic_map,
     read,
     read_moments,
+    store_array,
     store_moments,
-    stored,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -29,7 +29,7 @@ def spread(shape, decades, signed):
 
 @partial(jax.jit, static_argnames=("name", "signed"))
 def stored_and_read(values, name, signed):
-    made = stored(values, name, signed=signed)
+    made = store_array(values, name, signed=signed)
     return made, read(made)
 
 
@@ -73,20 +73,6 @@ def test_the_error_of_a_dtype_is_half_its_last_place(name):
     assert np.max(np.abs(np.asarray(again) - values) / np.abs(values)) <= ERRORS[name] * (1 + 1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "signed", "largest"), [
-    ("dynamic8", True, 0.0071), ("dynamic8", False, 0.0036), ("float8_e4m3fn", True, 0.0358),
-])  # fmt: skip
-def test_the_error_in_a_block_is_a_part_of_its_largest_element(name, signed, largest):
-    """Half a step of the map near 1: 0.9 / 64 / 2 with signs, 0.9 / 128 / 2 without; 16 / 448 for float8."""
-    values = spread((64, 256), 3, signed)
-    _, again = stored_and_read(values, name, signed)
-    error = np.abs(np.asarray(again) - values) / np.abs(values).max(1, keepdims=True)
-    assert error.max() <= largest
-    # The mean error is far smaller, because small elements have small errors.
-    assert error.mean() < largest / 2
-
-
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", ["dynamic8", "float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("shape", [(), (1,), (255,), (257,), (3, 200), (0,)])
@@ -120,7 +106,7 @@ def test_small_squares_do_not_vanish():
 
 
 def test_storage_does_not_change_from_step_to_step():
-    tree = {"a": stored(jnp.ones(300), "dynamic8", signed=False), "b": jnp.ones(3, "bfloat16"), "n": jnp.int32(3)}
+    tree = {"a": store_array(jnp.ones(300), "dynamic8", signed=False), "b": jnp.ones(3, "bfloat16"), "n": jnp.int32(3)}
     again = store_moments(read_moments(tree), tree)
     assert jax.tree.structure(again) == jax.tree.structure(tree)
     for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(tree), strict=True):

@@ -7,7 +7,7 @@ import pytest
 
 from supremum.formats import FORMATS, as_format
 from supremum.mixed_precision.weight_storage.counter_hash import random_bits, step_key
-from supremum.mixed_precision.weight_storage.rounding import is_roundable, rounded, split, widened, with_rest
+from supremum.mixed_precision.weight_storage.rounding import is_roundable, round_to_format, split, to_float32, with_rest
 
 ROWS = [row for row in FORMATS if is_roundable(row)]
 every_format = pytest.mark.parametrize("row", ROWS, ids=str)
@@ -56,14 +56,14 @@ def test_rounding_to_nearest_agrees_with_ml_dtypes(row):
     values = values_around(row)
     with np.errstate(over="ignore", invalid="ignore"):
         expected = values.astype(row.dtype).astype(np.float32)
-    found = jax.jit(lambda x: rounded(x, row))(values)
+    found = jax.jit(lambda x: round_to_format(x, row))(values)
     assert found.dtype == row.dtype
     got = np.asarray(found).astype(np.float32)
     np.testing.assert_array_equal(got, expected)
     is_number = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(got[is_number]), np.signbit(expected[is_number]))
     if row.name == "float8_e4m3fn":  # eager calls compile each operation
-        np.testing.assert_array_equal(np.asarray(rounded(jnp.asarray(values), row)).astype(np.float32), got)
+        np.testing.assert_array_equal(np.asarray(round_to_format(jnp.asarray(values), row)).astype(np.float32), got)
 
 
 @pytest.mark.compiled
@@ -71,7 +71,7 @@ def test_rounding_to_nearest_agrees_with_ml_dtypes(row):
 def test_stochastic_rounding_keeps_exact_values_infinities_and_nan(row):
     values = np.concatenate([numbers_of(row), [np.nan, *([np.inf, -np.inf] if row.inf else [])]]).astype(np.float32)
     values = np.append(values, np.uint32(0x7F800001).view(np.float32))  # a signalling NaN
-    round_all = jax.jit(lambda noise: rounded(jnp.asarray(values), row, noise))
+    round_all = jax.jit(lambda noise: round_to_format(jnp.asarray(values), row, noise))
     for noise in (np.zeros_like(values, np.uint32), np.full_like(values, LARGEST_NOISE, np.uint32)):
         np.testing.assert_array_equal(np.asarray(round_all(noise)).astype(np.float32), values)
 
@@ -94,7 +94,7 @@ def test_the_mean_is_exact_within_4_standard_errors(row):
 
     @jax.jit
     def counts(value, place, low, high):
-        drawn = widened(rounded(jnp.full(DRAWS, value), row, random_bits(step_key(3, "w", place), (DRAWS,))))
+        drawn = to_float32(round_to_format(jnp.full(DRAWS, value), row, random_bits(step_key(3, "w", place), (DRAWS,))))
         # As bits: XLA treats float32 subnormals as zero in comparisons.
         bits = jax.lax.bitcast_convert_type(drawn, jnp.uint32) & np.uint32(0x7FFFFFFF)
         return (bits == low).sum(), (bits == high).sum()
@@ -119,7 +119,7 @@ def test_values_past_the_largest_round_to_nearest(row):
     values = np.float32([row.max + step / 4, -row.max - step / 4, row.max + step * 0.75, np.float32(3.4e38)])
     with np.errstate(over="ignore"):
         expected = values.astype(row.dtype).astype(np.float32)
-    round_all = jax.jit(lambda noise: rounded(jnp.asarray(values), row, noise))
+    round_all = jax.jit(lambda noise: round_to_format(jnp.asarray(values), row, noise))
     for noise in (np.zeros(4, np.uint32), np.full(4, LARGEST_NOISE)):
         np.testing.assert_array_equal(np.asarray(round_all(noise)).astype(np.float32), expected)
 
@@ -127,7 +127,7 @@ def test_values_past_the_largest_round_to_nearest(row):
 @every_format
 def test_widening_is_exact(row):
     codes = np.arange(2**row.bits).astype(f"u{row.bits // 8}").view(row.dtype)
-    np.testing.assert_array_equal(np.asarray(jax.jit(widened)(codes)), codes.astype(np.float32))
+    np.testing.assert_array_equal(np.asarray(jax.jit(to_float32)(codes)), codes.astype(np.float32))
 
 
 @pytest.mark.compiled
@@ -152,5 +152,6 @@ def test_a_rest_of_another_number_keeps_zero_infinity_and_nan():
 
 def test_halves_round_up_for_the_upper_half_of_the_noise():
     tie = jnp.float32(1 + 2.0**-8)
-    made = jax.jit(jax.vmap(lambda noise: rounded(tie, as_format("bfloat16"), noise)))(np.uint32([2**31 - 1, 2**31]))
+    noise = np.uint32([2**31 - 1, 2**31])
+    made = jax.jit(jax.vmap(lambda each: round_to_format(tie, as_format("bfloat16"), each)))(noise)
     assert np.float32(made).tolist() == [1, 1 + 2.0**-7]

@@ -11,8 +11,8 @@ import pytest
 from supremum.formats import as_format
 from supremum.mixed_precision import narrow_weights
 from supremum.mixed_precision.weight_storage.counter_hash import random_bits, step_key
-from supremum.mixed_precision.weight_storage.moments import dynamic_map, stored
-from supremum.mixed_precision.weight_storage.rounding import rounded
+from supremum.mixed_precision.weight_storage.moments import dynamic_map, store_array
+from supremum.mixed_precision.weight_storage.rounding import round_to_format
 
 F = np.float32
 RANDOM = np.random.default_rng(0)
@@ -141,7 +141,7 @@ def test_stochastic_rounding_has_the_bits_of_torchao():
     with np.errstate(over="ignore"):
         values = F(RANDOM.normal(size=100_000) * 10.0 ** RANDOM.uniform(-38, 37, 100_000))
     noise = RANDOM.integers(0, 2**16, values.shape, np.uint32)
-    found = rounded(jnp.asarray(values), as_format("bfloat16"), jnp.asarray(~(noise << np.uint32(16))))
+    found = round_to_format(jnp.asarray(values), as_format("bfloat16"), jnp.asarray(~(noise << np.uint32(16))))
     np.testing.assert_array_equal(np.float32(found), stochastic(values, noise).astype(F))
 
 
@@ -150,7 +150,7 @@ def test_a_stored_moment_has_the_codes_of_torchao():
     values = F(RANDOM.normal(size=(64, 256)) * 10.0 ** RANDOM.uniform(-6, 0, (64, 256)))
     for signed in (True, False):
         given = values if signed else values**2
-        made = jax.jit(lambda x, signed=signed: stored(x, "dynamic8", signed=signed))(given)
+        made = jax.jit(lambda x, signed=signed: store_array(x, "dynamic8", signed=signed))(given)
         code, scale = quantized(given, dynamic_map(signed))
         np.testing.assert_array_equal(np.asarray(made.codes).astype(int) - np.iinfo(made.codes.dtype).min, code)
         np.testing.assert_array_equal(made.scales, scale)

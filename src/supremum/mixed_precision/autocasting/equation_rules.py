@@ -26,7 +26,7 @@ WRITTEN_FOR_DTYPES: Mapping[str, str] = MappingProxyType(
 """Primitives that call a function with a user's rule for fixed dtypes; autocast enters them only on request."""
 
 
-class Note(NamedTuple):
+class EquationNote(NamedTuple):
     """The dtype in which an equation runs, and the reason.
 
     Args:
@@ -83,10 +83,10 @@ class AutocastRule:
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Context) -> RewriteAction:
         """Decide in which dtype an equation runs."""
-        return _Case(self, equation, values, context).action()
+        return _EquationDecision(self, equation, values, context).action()
 
 
-class _Case:
+class _EquationDecision:
     """The decision about one equation."""
 
     def __init__(self, rule: AutocastRule, equation: JaxprEqn, values: Sequence[Value], context: Context) -> None:
@@ -108,8 +108,8 @@ class _Case:
     def compute(self) -> DType:
         return self.settings.compute_dtype((*self.context.scopes, *self.scopes))
 
-    def note(self, dtype: DType | None, reason: str) -> Note:
-        return Note(dtype, reason, self.scopes)
+    def note(self, dtype: DType | None, reason: str) -> EquationNote:
+        return EquationNote(dtype, reason, self.scopes)
 
     def action(self) -> RewriteAction:
         if operations.DISABLED_SCOPE in self.scopes:
@@ -131,7 +131,7 @@ class _Case:
         declared = tuple(castable(atom.aval) for atom in self.equation.invars)
         dtype = next((each for each in declared if each is not None), None)
         results = tuple(Value(castable(var.aval)) for var in self.equation.outvars)
-        return RewriteAction(declared, results, Note(dtype, reason, self.scopes, unasked))
+        return RewriteAction(declared, results, EquationNote(dtype, reason, self.scopes, unasked))
 
     # Conversions
 

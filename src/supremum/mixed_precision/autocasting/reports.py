@@ -129,18 +129,18 @@ class ProductCounts:
             inside = dict.fromkeys((name for left in opened for name in left.enter), operations.INSIDE)
             yield (
                 f"ops={inside!r} casts them too (compare the results: adaptive solvers may need many more steps); "
-                f"ops={_leaving(opened)!r} leaves them without this warning."
+                f"ops={_leave_declared(opened)!r} leaves them without this warning."
             )
         if closed:
             primitives = " and ".join(map(repr, dict.fromkeys(left.primitive for left in closed)))
             yield (
                 f"autocast does not rewrite the function that {primitives} runs: apply autocast to that function, or "
-                f"cast its operands with x.astype({self.compute_dtype!r}); ops={_leaving(closed)!r} leaves them "
+                f"cast its operands with x.astype({self.compute_dtype!r}); ops={_leave_declared(closed)!r} leaves them "
                 "without this warning."
             )
 
 
-def _leaving(left: Iterable[UncastFunction]) -> dict[str, str]:
+def _leave_declared(left: Iterable[UncastFunction]) -> dict[str, str]:
     return {each.leave: operations.DECLARED for each in left}
 
 
@@ -152,14 +152,14 @@ def count_products(rewritten: jaxprs.Rewritten, rule: AutocastRule) -> ProductCo
         rule: the rule by which it was rewritten.
     """
     search = _Search(rule)
-    found = search.rewritten(rewritten, ())
+    products = search.rewritten(rewritten, ())
     compute = str(rule.settings.compute_dtype(()))
     inputs = open_jaxpr(rewritten.function).invars
-    if not found.count and found.wide and any(foreign(var.aval) in _WIDE for var in inputs):
-        left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in found.wide.items()]
-        return ProductCounts(found.wide.total(), tuple(left), compute)
-    nothing = not found.count and not found.left and _casts_nothing(rewritten, search)
-    return ProductCounts(found.count, tuple(found.left.items()), compute, nothing)
+    if not products.count and products.wide and any(foreign(var.aval) in _WIDE for var in inputs):
+        left = [(UncastFunction("", "", "", dtype, (), "", ""), count) for dtype, count in products.wide.items()]
+        return ProductCounts(products.wide.total(), tuple(left), compute)
+    nothing = not products.count and not products.left and _casts_nothing(rewritten, search)
+    return ProductCounts(products.count, tuple(products.left.items()), compute, nothing)
 
 
 def _casts_nothing(rewritten: jaxprs.Rewritten, search: _Search) -> bool:
@@ -197,7 +197,7 @@ def warn_of_left(function: Callable[..., Any], products: ProductCounts) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ProductCount:
     """The number of products, the products left alone by function, and the products of wider floats by dtype."""
 
     count: int
@@ -210,36 +210,36 @@ class _Search:
 
     def __init__(self, rule: AutocastRule) -> None:
         self.rule = rule
-        self._known: dict[Any, _Found] = {}
+        self._known: dict[Any, _ProductCount] = {}
 
-    def rewritten(self, function: jaxprs.Rewritten, scopes: tuple[str, ...]) -> _Found:
+    def rewritten(self, function: jaxprs.Rewritten, scopes: tuple[str, ...]) -> _ProductCount:
         """Count the products of a function that autocast rewrote."""
         key = id(function), scopes
         if key not in self._known:
             self._known[key] = _sum([self._entry(entry, scopes) for entry in function.record])
         return self._known[key]
 
-    def _entry(self, entry: Any, scopes: tuple[str, ...]) -> _Found:
+    def _entry(self, entry: Any, scopes: tuple[str, ...]) -> _ProductCount:
         equation, note = entry.equation, entry.action.note
         inner = self._within(scopes, note.scopes)
         if entry.functions:
-            found = _sum([self.rewritten(function, inner) for function in entry.functions])
+            products = _sum([self.rewritten(function, inner) for function in entry.functions])
         elif self._is_product(equation):
-            found = _product(equation)
+            products = _product(equation)
         else:
-            found = _sum([self._left(callee.jaxpr, inner, (equation,)) for callee in jaxprs.callees(equation)])
+            products = _sum([self._left(callee.jaxpr, inner, (equation,)) for callee in jaxprs.callees(equation)])
             if not note.unasked:
-                found = replace(found, left=Counter())
+                products = replace(products, left=Counter())
         # A function that JAX traces once for many callers has no line in user code.
-        if any(not left.called for left in found.left):
+        if any(not left.called for left in products.left):
             place = jaxprs.user_place(equation)
-            left = Counter({replace(each, called=each.called or place): n for each, n in found.left.items()})
-            found = replace(found, left=left)
-        return found
+            left = Counter({replace(each, called=each.called or place): n for each, n in products.left.items()})
+            products = replace(products, left=left)
+        return products
 
     def _left(
         self, function: Jaxpr, scopes: tuple[str, ...], path: tuple[JaxprEqn, ...], of_jax: bool = True
-    ) -> _Found:
+    ) -> _ProductCount:
         """Count the products of a function that autocast did not rewrite.
 
         Args:
@@ -255,7 +255,7 @@ class _Search:
         key = id(function), scopes, id(path[0]), enter, id(closed), of_jax
         if key in self._known:
             return self._known[key]
-        found: list[_Found] = []
+        products: list[_ProductCount] = []
         for equation in function.eqns:
             inner = self._within(scopes, jaxprs.scopes_of(equation))
             positions = jaxprs.frames_of(equation).positions[:1]
@@ -265,14 +265,14 @@ class _Search:
                 product = _product(equation)
                 if self.is_left(equation, inner) and not (closed is not None and made_by_jax):
                     product = replace(product, left=Counter({_uncast_function(path, enter, equation): 1}))
-                found.append(product)
+                products.append(product)
                 continue
             inside = made_by_jax or (closed is None and equation.primitive.name not in jaxprs.ENTERED)
             below = [self._left(each.jaxpr, inner, (*path, equation), inside) for each in jaxprs.callees(equation)]
             if self._asked(equation) == operations.DECLARED:
                 below = [replace(each, left=Counter()) for each in below]
-            found += below
-        self._known[key] = _sum(found)
+            products += below
+        self._known[key] = _sum(products)
         return self._known[key]
 
     def _is_product(self, equation: JaxprEqn) -> bool:
@@ -303,19 +303,19 @@ class _Search:
         return tuple(dict.fromkeys(each for each in (*outer, *scopes) if each in marks))
 
 
-def _sum(found: Sequence[_Found]) -> _Found:
+def _sum(found: Sequence[_ProductCount]) -> _ProductCount:
     left = sum((each.left for each in found), Counter[UncastFunction]())
-    return _Found(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
+    return _ProductCount(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
 
 
 def _declared_dtype(equation: JaxprEqn) -> DType | None:
     return next((dtype for atom in equation.invars if (dtype := castable(atom.aval)) is not None), None)
 
 
-def _product(equation: JaxprEqn) -> _Found:
+def _product(equation: JaxprEqn) -> _ProductCount:
     dtypes = [dtype for atom in equation.invars if (dtype := foreign(atom.aval)) is not None]
     wide = [str(dtype) for dtype in dtypes if dtype in _WIDE]
-    return _Found(int(not dtypes and _declared_dtype(equation) is not None), Counter(), Counter(wide[:1]))
+    return _ProductCount(int(not dtypes and _declared_dtype(equation) is not None), Counter(), Counter(wide[:1]))
 
 
 def _uncast_function(path: tuple[JaxprEqn, ...], enter: tuple[str, ...], product: JaxprEqn) -> UncastFunction:
@@ -451,9 +451,9 @@ def warn_of_unmatched(settings: Settings, rewritten: jaxprs.Rewritten) -> None:
     if isinstance(settings.policy, PolicyMap):
         settings.policy.check(dict.fromkeys("/".join(scopes) for _, scopes, *_ in entries))
     equations = [entry.equation for entry, *_ in entries]
-    found = {name for each in equations for name in (each.primitive.name, jaxprs.name_of_call(each))}
-    for name in sorted(unknown - found):
-        near = near_names(name, {*operations.AUTOCAST_OPERATIONS, *found} - {""})
+    names = {name for each in equations for name in (each.primitive.name, jaxprs.name_of_call(each))}
+    for name in sorted(unknown - names):
+        near = near_names(name, {*operations.AUTOCAST_OPERATIONS, *names} - {""})
         hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
         message = f"ops has {name!r}, which is not a known primitive and not a function called here{hint}"
         warn_user(message, UnmatchedPatternWarning)

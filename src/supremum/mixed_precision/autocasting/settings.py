@@ -19,7 +19,6 @@ from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS,
 from supremum.mixed_precision.autocasting.presets import AUTOCAST_PRESETS
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
-from supremum.promotion import result_type
 
 CASTABLE_FORMATS: Final[tuple[Format, ...]] = tuple(
     row for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= as_format("float32").bits
@@ -61,8 +60,9 @@ def fitting(number: float) -> frozenset[DType]:
 
 @lru_cache(maxsize=256)
 def join(dtypes: frozenset[DType]) -> DType:
-    """Return the smallest dtype that holds all of these dtypes."""
-    return result_type(*dtypes, rules="jax-x32")
+    """Return the smallest castable dtype that holds all of these dtypes."""
+    rows = [as_format(dtype) for dtype in dtypes]
+    return next(row.dtype for row in sorted(CASTABLE_FORMATS, key=lambda row: row.bits) if all(map(row.holds, rows)))
 
 
 _COMPUTE_NAMES = tuple(row.name for row in CASTABLE_FORMATS)
@@ -136,9 +136,9 @@ def _rule(name: str, rule: Any) -> str:
     if isinstance(rule, str) and rule in choices:
         return rule
     try:
-        found = as_format(rule).name
+        dtype_name = as_format(rule).name
     except UnknownDtypeError:
         raise UnknownNameError("rule", rule, choices, f"ops[{shown(name)}]") from None
-    if found not in _COMPUTE_NAMES:
-        raise ArgumentError(f"ops[{shown(name)}] must be one of {', '.join(choices)}, got {found}")
-    return found
+    if dtype_name not in _COMPUTE_NAMES:
+        raise ArgumentError(f"ops[{shown(name)}] must be one of {', '.join(choices)}, got {dtype_name}")
+    return dtype_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, overload
@@ -14,10 +14,10 @@ from jax.extend.core import ClosedJaxpr
 
 from supremum.errors import OperandError, shown
 from supremum.formats import as_format
-from supremum.jaxprs import Rewriter, Rewritten, evaluated, traced_call
+from supremum.jaxprs import Rewriter, Rewritten, TracedCall, evaluated, traced_call
 from supremum.mixed_precision.autocasting import operations, reports
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
-from supremum.mixed_precision.autocasting.reports import AutocastReport
+from supremum.mixed_precision.autocasting.reports import AutocastReport, ProductCounts
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
 from supremum.mixed_precision.policy.policy import Policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
@@ -65,10 +65,10 @@ class AutocastFunction(Generic[P, R]):
         if not self._settings.enabled:
             with autocast.disabled():  # under an outer autocast, too
                 return self._function(*args, **kwargs)
-        closed, arrays, put, _ = self._rewritten(args, kwargs)
+        call, rewritten, _ = self._rewrite(args, kwargs)
         # The scope tells an outer autocast that these operations are decided.
         with jax.named_scope(operations.DECIDED_SCOPE):
-            return put(evaluated(closed, arrays, "autocast"))
+            return call.put_back(evaluated(rewritten.function, call.arrays, "autocast"))
 
     def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
         """Report which operations run in which dtype, and why, without computing anything.
@@ -77,8 +77,8 @@ class AutocastFunction(Generic[P, R]):
             args: the arguments of a call; a `jax.ShapeDtypeStruct` can stand for an array.
             kwargs: the keyword arguments of a call.
         """
-        *_, report = self._rewritten(args, kwargs)
-        return report()
+        _, rewritten, products = self._rewrite(args, kwargs)
+        return reports.report_of(rewritten, products)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind a decorated method to an instance."""
@@ -99,29 +99,20 @@ class AutocastFunction(Generic[P, R]):
         enabled = "" if self._settings.enabled else ", enabled=False"
         return f"autocast({self._function!r}, {str(self._settings.policy)!r}{enabled})"
 
-    def _rewritten(
-        self, args: Any, kwargs: Any
-    ) -> tuple[Any, list[Any], Callable[[Sequence[Any]], Any], Callable[[], AutocastReport]]:
-        """Trace and rewrite the function.
-
-        Returns:
-            The rewritten function, its array arguments, a function that rebuilds the result from arrays, and a function
-            that makes the report.
-        """
+    def _rewrite(self, args: Any, kwargs: Any) -> tuple[TracedCall, Rewritten, ProductCounts]:
+        """Trace and rewrite the function, and warn about what autocast left alone."""
         enabled = self._settings.enabled
         function: Callable[..., Any] = self._function if enabled else autocast.disabled()(self._function)
         call = traced_call(function, args, kwargs, "autocast")
-        closed = call.program
         rewriter, rule = _rewriter(self._settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
-        rewritten = _rewrite(rewriter, rule, closed)
+        rewritten = _rewrite_program(rewriter, rule, call.program)
         reports.warn_of_unmatched(self._settings, rewritten)
         products = reports.count_products(rewritten, rule)
         reports.warn_of_left(self._function, products)
-        report = functools.partial(reports.report_of, rewritten, products)
-        return rewritten.function, call.arrays, call.put_back, report
+        return call, rewritten, products
 
 
-def _rewrite(rewriter: Rewriter, rule: AutocastRule, program: ClosedJaxpr) -> Rewritten:
+def _rewrite_program(rewriter: Rewriter, rule: AutocastRule, program: ClosedJaxpr) -> Rewritten:
     return rewriter.rewrite(
         program,
         [replace(rule.value(var.aval), given=True) for var in program.jaxpr.invars],
@@ -138,7 +129,7 @@ def autocasted(program: ClosedJaxpr, settings: Settings) -> ClosedJaxpr:
         settings: the policy and the other settings.
     """
     rule = AutocastRule(settings, tuple(operations.AUTOCAST_OPERATIONS.values()))
-    function = _rewrite(Rewriter(rule, casts_literals=True), rule, program).function
+    function = _rewrite_program(Rewriter(rule, casts_literals=True), rule, program).function
     assert isinstance(function, ClosedJaxpr)
     return function
 

@@ -65,11 +65,11 @@ def floatx() -> str:
     'float32'
     """
     if _process.floatx is None:
-        found = os.environ.get(VARIABLE, "float32")
+        name = os.environ.get(VARIABLE, "float32")
         try:
-            _process.floatx = str(as_reducible("floatx must be", found))
+            _process.floatx = str(as_reducible("floatx must be", name))
         except ValueError as error:
-            raise ArgumentError(f"the environment variable {VARIABLE}={shown(found)} is invalid: {error}") from None
+            raise ArgumentError(f"the environment variable {VARIABLE}={shown(name)} is invalid: {error}") from None
     return _process.floatx
 
 
@@ -89,7 +89,7 @@ def set_floatx(dtype: Any) -> None:
     >>> set_floatx("float32")
     """
     _process.floatx = str(as_reducible("floatx must be", dtype))
-    _tell_jax()
+    _sync_jax_context()
 
 
 def global_policy() -> Policy:
@@ -131,10 +131,10 @@ def set_global_policy(policy: Any) -> None:
     >>> set_global_policy(None)
     """
     _process.explicit = None if policy is None else _usable(policy)
-    _tell_jax()
+    _sync_jax_context()
 
 
-def _tell_jax() -> None:
+def _sync_jax_context() -> None:
     _scope.tell_all_threads(_process.explicit or _process.floatx)
 
 
@@ -182,17 +182,17 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
 
 def _usable(policy: Any) -> Policy:
     # A separate object: layers tell the global policy from a given policy by identity.
-    made = copy(as_policy(policy))
-    if made.compute_dtype is not None and as_format(made.compute_dtype) not in reducible_formats():
+    own = copy(as_policy(policy))
+    if own.compute_dtype is not None and as_format(own.compute_dtype) not in reducible_formats():
         raise ArgumentError(
-            f"the global policy must compute in {reducible_names()}, got {shown(made.name)}: set 'mixed_bfloat16', "
-            f"or pass the policy to a single layer, as in Layer(dtype={shown(made.name)})"
+            f"the global policy must compute in {reducible_names()}, got {shown(own.name)}: set 'mixed_bfloat16', "
+            f"or pass the policy to a single layer, as in Layer(dtype={shown(own.name)})"
         )
-    row = as_format(made.variable_dtype)
-    if row.kind is Kind.FLOAT and row.bits < as_format("float32").bits and row.dtype == made.compute_dtype:
+    row = as_format(own.variable_dtype)
+    if row.kind is Kind.FLOAT and row.bits < as_format("float32").bits and row.dtype == own.compute_dtype:
         warn_user(
-            f"the policy {made.name!r} stores variables in {made.name}: small updates vanish, and float32 checkpoints "
-            f"do not load; 'mixed_{made.name}' computes in the same dtype and trains as well as float32",
+            f"the policy {own.name!r} stores variables in {own.name}: small updates vanish, and float32 checkpoints "
+            f"do not load; 'mixed_{own.name}' computes in the same dtype and trains as well as float32",
             PolicyWarning,
         )
-    return made
+    return own

@@ -84,14 +84,8 @@ def parse_policy(name: object) -> Roles:
     >>> str(parse_policy("compute=float16, variable=float32").reduce)
     'float16'
     """
-    if isinstance(name, str):
-        if name in NAMED:
-            return NAMED[name]
-        if name == "_infer":
-            raise ArgumentError(
-                "policy '_infer', which took the dtype of weights from the first input, is not supported: use 'infer', "
-                "which computes in the result type of inputs and parameters and stores float32"
-            )
+    if isinstance(name, str) and name in NAMED:
+        return NAMED[name]
     try:
         dtype = as_format(argument_dtype(name))
     except UnknownDtypeError as error:
@@ -103,7 +97,7 @@ def parse_policy(name: object) -> Roles:
 
 
 def _parse_text(text: str) -> Roles:
-    given: dict[str, str] = {}
+    dtypes: dict[str, str] = {}
     for item in text.split(","):
         role, equals, dtype = (part.strip() for part in item.partition("="))
         if not equals:
@@ -112,14 +106,14 @@ def _parse_text(text: str) -> Roles:
             )
         if role not in ROLES:
             raise UnknownNameError("role", role, ROLES, f"policy {shown(text)}")
-        if role in given:
+        if role in dtypes:
             raise ArgumentError(f"policy {shown(text)} has {role} twice: keep one of them")
-        given[role] = dtype
-    missing = [role for role in _REQUIRED if role not in given]
+        dtypes[role] = dtype
+    missing = [role for role in _REQUIRED if role not in dtypes]
     if missing:
-        complete = ",".join(f"{role}={dtype}" for role, dtype in (given | dict.fromkeys(missing, "float32")).items())
+        complete = ",".join(f"{role}={dtype}" for role, dtype in (dtypes | dict.fromkeys(missing, "float32")).items())
         raise ArgumentError(f"policy {shown(text)} needs {' and '.join(missing)}: write {complete}, for instance")
-    formats = {role: _format_of(role, dtype, text) for role, dtype in given.items()}
+    formats = {role: _format_of(role, dtype, text) for role, dtype in dtypes.items()}
     if "reduce" in formats:
         as_reducible(f"policy {shown(text)}: reduce must be", formats["reduce"])
     usual = usual_roles(formats["variable"], formats["compute"])

@@ -10,11 +10,10 @@ import jax
 
 from supremum.argument_checks import known_keys, pytree, text
 from supremum.errors import OperandError, near_names, shown
-from supremum.mixed_precision.path_patterns import compiled, matches, scopes_of
+from supremum.mixed_precision.path_patterns import check_pattern, matches, scopes_of
 from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.pytrees import path_text
 from supremum.user_frame import warn_user
-
-_OWNER = "a PolicyMap"
 
 
 class UnmatchedPatternWarning(UserWarning):
@@ -61,14 +60,14 @@ class PolicyMap:
         if not isinstance(cast("Any", patterns), Mapping):
             raise OperandError(f"the patterns of a PolicyMap must be a mapping to policies, got {shown(patterns)}")
         for pattern in patterns:
-            compiled(pattern, _OWNER)
+            check_pattern(pattern, "a PolicyMap")
         object.__setattr__(self, "patterns", tuple((key, as_policy(policy)) for key, policy in patterns.items()))
         object.__setattr__(self, "default", as_policy(default))
 
     def pattern_for(self, path: str) -> str | None:
         """Return the first pattern that matches a path; None if no pattern does."""
         scopes = scopes_of(text("path", path))
-        return next((pattern for pattern, _ in self.patterns if _matches(pattern, scopes)), None)
+        return next((pattern for pattern, _ in self.patterns if matches(pattern, scopes)), None)
 
     def for_path(self, path: str) -> Policy:
         """Return the policy of a path."""
@@ -83,7 +82,7 @@ class PolicyMap:
         """
         paths = list(paths)
         scopes = [scopes_of(path) for path in paths]
-        dead = [pattern for pattern, _ in self.patterns if not any(_matches(pattern, each) for each in scopes)]
+        dead = [pattern for pattern, _ in self.patterns if not any(matches(pattern, each) for each in scopes)]
         if not dead:
             return
         known = list(dict.fromkeys(scope for each in scopes for scope in each))
@@ -116,7 +115,7 @@ class PolicyMap:
 
     def _cast(self, tree: Any, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
         entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
-        paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in entries]
+        paths = [path_text(path) for path, _ in entries]
         self.check(paths)
         leaves = [leaf for _, leaf in entries]
         policies = [self.for_path(path) for path in paths]
@@ -154,10 +153,6 @@ def _is_entry(pair: Any) -> bool:
     if not isinstance(pair, (list, tuple)) or len(cast("list[Any]", pair)) != 2:
         return False
     return isinstance(pair[0], str) and isinstance(pair[1], Mapping)
-
-
-def _matches(pattern: str, scopes: tuple[str, ...]) -> bool:
-    return matches(pattern, scopes, _OWNER)
 
 
 def _shown(paths: Iterable[str]) -> str:

@@ -21,14 +21,14 @@ _FIRST, _SECOND, _THIRD = np.uint32(0xED5AD4BB), np.uint32(0xAC4C1B51), np.uint3
 _GOLDEN = np.uint32(0x9E3779B9)  # 2**32 divided by the golden ratio; any odd number without a pattern would do
 
 
-def mixed(word: jax.Array, between: Any = 0) -> jax.Array:
+def mix_bits(word: jax.Array, between: Any = 0) -> jax.Array:
     """Mix the bits of 32-bit words, so that each input bit changes each output bit with probability 1/2.
 
     Args:
         word: uint32, any shape.
         between: a uint32 word that is added halfway, so that a stream has a key of 64 bits and not of 32.
 
-    >>> hex(int(mixed(jnp.uint32(1)))), hex(int(mixed(jnp.uint32(2))))
+    >>> hex(int(mix_bits(jnp.uint32(1)))), hex(int(mix_bits(jnp.uint32(2))))
     ('0x42741d6', '0xf1dfe8e9')
     """
     word = (word ^ (word >> 17)) * _FIRST
@@ -66,8 +66,8 @@ def step_key(seed: Any, path: str, step: jax.Array, default: int = 0) -> StepKey
     name = path.encode()
     places = (np.uint32(zlib.crc32(name)), np.uint32(zlib.crc32(name[::-1] + b"/")))
     counter = jnp.asarray(step).astype(jnp.uint32)
-    first = mixed(mixed(_seed_word(default if seed is None else seed) ^ places[0]) + counter * _GOLDEN)
-    return StepKey(first, mixed(first ^ places[1], between=counter), seed is None)
+    first = mix_bits(mix_bits(_seed_word(default if seed is None else seed) ^ places[0]) + counter * _GOLDEN)
+    return StepKey(first, mix_bits(first ^ places[1], between=counter), seed is None)
 
 
 def _seed_word(seed: Any) -> jax.Array:
@@ -133,4 +133,4 @@ def random_bits(key: StepKey, shape: tuple[int, ...]) -> jax.Array:
         # An iota for each axis is partitioned with the array; one that is reshaped would be gathered.
         index += jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * np.uint32(stride % 2**32)
         stride *= shape[axis]
-    return mixed(index ^ key.first, between=key.second)
+    return mix_bits(index ^ key.first, between=key.second)

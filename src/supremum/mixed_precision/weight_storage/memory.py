@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,8 +12,9 @@ from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.mixed_precision.pytrees import is_array, is_inexact
-from supremum.mixed_precision.weight_storage.places import placed
+from supremum.mixed_precision.weight_storage.places import find_places
 from supremum.render import aligned
+from supremum.reports import plain_fields
 
 _WEIGHTS, _OTHERS = "weights", "counts and numbers"
 
@@ -68,12 +69,10 @@ class WeightMemory:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""
-        totals = {
-            "parameters": self.parameters,
+        return plain_fields(self) | {
             "total_bytes": self.total_bytes,
             "bytes_per_parameter": self.bytes_per_parameter,
         }
-        return {"rows": [asdict(row) for row in self.rows], **totals}
 
     def __str__(self) -> str:
         lines = [
@@ -115,17 +114,17 @@ def weight_memory(params: Any, state: Any) -> WeightMemory:
     counted = sum(leaf.size for leaf in weights if is_inexact(leaf))
     if not counted:
         raise ArgumentError("weight_memory needs params with at least one element of a floating dtype")
-    found: dict[str, list[Any]] = defaultdict(list)
-    found[_WEIGHTS] = weights
+    groups: dict[str, list[Any]] = defaultdict(list)
+    groups[_WEIGHTS] = weights
     leaves = jax.tree.leaves(pytree("state", state))
-    for leaf, place in zip(leaves, placed(state, params), strict=True):
+    for leaf, place in zip(leaves, find_places(state, params), strict=True):
         if is_array(leaf):
-            found[place.field if place.path or leaf.size > 1 else _OTHERS].append(leaf)
-    if _OTHERS in found:
-        found[_OTHERS] = found.pop(_OTHERS)
+            groups[place.field if place.path or leaf.size > 1 else _OTHERS].append(leaf)
+    if _OTHERS in groups:
+        groups[_OTHERS] = groups.pop(_OTHERS)
     rows = [
         WeightMemoryRow(name, tuple(dict.fromkeys(as_format(leaf.dtype).name for leaf in arrays)), size, size / counted)
-        for name, arrays in found.items()
+        for name, arrays in groups.items()
         for size in [sum(leaf.nbytes for leaf in arrays)]
     ]
     return WeightMemory(tuple(rows), counted)

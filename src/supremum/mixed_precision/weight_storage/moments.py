@@ -15,10 +15,10 @@ import numpy as np
 
 from supremum.errors import ArgumentError, listed, shown
 from supremum.formats import Format, Kind, as_format
-from supremum.mixed_precision.path_patterns import compiled, matches, scopes_of
+from supremum.mixed_precision.path_patterns import check_pattern, matches, scopes_of
 from supremum.mixed_precision.pytrees import is_floating, widen
-from supremum.mixed_precision.weight_storage.places import placed
-from supremum.mixed_precision.weight_storage.rounding import is_roundable, rounded
+from supremum.mixed_precision.weight_storage.places import find_places
+from supremum.mixed_precision.weight_storage.rounding import is_roundable, round_to_format
 
 BLOCK = 256
 """Elements that share a scale, in the order of the flattened array."""
@@ -74,12 +74,12 @@ def dynamic_map(signed: bool) -> np.ndarray[Any, np.dtype[np.float32]]:
     >>> len(numbers), numbers[:2], numbers[-2:]
     (256, array([0.00e+00, 3.25e-07], dtype=float32), array([0.9964844, 1.       ], dtype=float32))
     """
-    found = [np.asarray([0.0, 1.0])]
+    numbers = [np.asarray([0.0, 1.0])]
     for decade in range(_DECADES):
         bounds = np.linspace(0.1, 1, _intervals(decade, signed) + 1)
         positive = _power(decade) * (bounds[:-1] + bounds[1:]) / 2
-        found += [positive, -positive] if signed else [positive]
-    return np.sort(np.concatenate(found)).astype(np.float32)
+        numbers += [positive, -positive] if signed else [positive]
+    return np.sort(np.concatenate(numbers)).astype(np.float32)
 
 
 def _intervals(decade: int, signed: bool) -> int:
@@ -109,12 +109,12 @@ def storage_of_moments(name: Any) -> Format | None:
     return row
 
 
-def checked_moments(moments: Any) -> dict[str, Any]:
+def check_moments(moments: Any) -> dict[str, Any]:
     """Check the patterns and names in a mapping of moments."""
     if not isinstance(moments, Mapping):
         raise ArgumentError(f"moments must be a mapping such as {{'mu': 'bfloat16'}}, got {shown(moments)}")
     for pattern, name in moments.items():
-        compiled(pattern, "moments")
+        check_pattern(pattern, "moments")
         storage_of_moments(name)
     return dict(moments)
 
@@ -122,7 +122,7 @@ def checked_moments(moments: Any) -> dict[str, Any]:
 # Storing and reading
 
 
-def stored(array: jax.Array, name: Any, *, signed: bool) -> Any:
+def store_array(array: jax.Array, name: Any, *, signed: bool) -> Any:
     """Store a float32 array.
 
     Args:
@@ -136,15 +136,15 @@ def stored(array: jax.Array, name: Any, *, signed: bool) -> Any:
     if row.bits >= _WIDE.bits:
         return array.astype(row.dtype)
     array = array.astype(jnp.float32)
-    return _scaled(array, row) if row.bits <= _SCALED_BITS else rounded(array, row)
+    return _scaled(array, row) if row.bits <= _SCALED_BITS else round_to_format(array, row)
 
 
-def stored_moment(array: jax.Array, name: Any, field: str) -> Any:
+def store_moment(array: jax.Array, name: Any, field: str) -> Any:
     """Store a float32 array that is in a field of an optimizer's state, which says whether it may be negative."""
-    return stored(array, name, signed=field not in _NON_NEGATIVE)
+    return store_array(array, name, signed=field not in _NON_NEGATIVE)
 
 
-def stored_like(value: Any, old: Any) -> Any:
+def store_like(value: Any, old: Any) -> Any:
     """Store an array as an older one is stored."""
     if is_block_scaled(old):
         category = as_format(old.codes.dtype)
@@ -153,7 +153,7 @@ def stored_like(value: Any, old: Any) -> Any:
         return _scaled(value, category)
     row = as_format(old.dtype)
     if is_floating(value) and row.bits < as_format(value.dtype).bits == _WIDE.bits and is_roundable(row):
-        return rounded(value, row)
+        return round_to_format(value, row)
     return jnp.asarray(value, old.dtype)
 
 
@@ -179,7 +179,7 @@ def store_moments(state: Any, old: Any) -> Any:
     """Store the moments of a state as those of an older state are stored."""
 
     def store(before: Any, after: Any) -> Any:
-        return stored_like(after, before)
+        return store_like(after, before)
 
     return jax.tree.map(store, old, state, is_leaf=is_block_scaled)
 
@@ -196,28 +196,28 @@ def store_first(state: Any, params: Any, moments: Mapping[str, Any]) -> Any:
         ArgumentError: for a pattern that matches nothing.
     """
     leaves, structure = jax.tree.flatten(state)
-    places = placed(state, params)
-    seen: set[str] = set()
+    places = find_places(state, params)
+    used: set[str] = set()
 
     def store(leaf: Any, place: Any) -> Any:
         if not is_floating(leaf):
             return leaf
         scopes = scopes_of(place.name)
-        pattern = next((each for each in moments if matches(each, scopes, "moments")), None)
+        pattern = next((each for each in moments if matches(each, scopes)), None)
         if pattern is None:
             return leaf
-        seen.add(pattern)
-        return stored_moment(leaf, moments[pattern], place.field)
+        used.add(pattern)
+        return store_moment(leaf, moments[pattern], place.field)
 
-    made = [store(leaf, place) for leaf, place in zip(leaves, places, strict=True)]
-    dead = [pattern for pattern in moments if pattern not in seen]
+    stored = [store(leaf, place) for leaf, place in zip(leaves, places, strict=True)]
+    dead = [pattern for pattern in moments if pattern not in used]
     if dead:
-        found = dict.fromkeys(place.field for leaf, place in zip(leaves, places, strict=True) if is_floating(leaf))
+        fields = dict.fromkeys(place.field for leaf, place in zip(leaves, places, strict=True) if is_floating(leaf))
         raise ArgumentError(
             f"moments has {listed(dead)}, but the state of the optimizer has "
-            f"{'the moments ' + listed(found) if found else 'no moments'}; remove {shown(dead[0])}"
+            f"{'the moments ' + listed(fields) if fields else 'no moments'}; remove {shown(dead[0])}"
         )
-    return jax.tree.unflatten(structure, made)
+    return jax.tree.unflatten(structure, stored)
 
 
 def _blocked(array: jax.Array) -> jax.Array:
@@ -237,7 +237,7 @@ def _scales(blocks: jax.Array) -> jax.Array:
 def _scaled(array: jax.Array, row: Format) -> BlockScaled:
     blocks = _blocked(array)
     scales = _scales(blocks) / np.float32(row.max)
-    return BlockScaled(rounded(_unblocked(blocks / scales[:, None], array.shape), row), scales)
+    return BlockScaled(round_to_format(_unblocked(blocks / scales[:, None], array.shape), row), scales)
 
 
 def _to_map(array: jax.Array, signed: bool) -> BlockScaled:

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import jax
 
+from supremum.mixed_precision.pytrees import path_text
+
 _INNER_FIELDS = frozenset({"codes", "scales"})  # of a BlockScaled, below the path of its parameter
 
 
-class Place(NamedTuple):
+class StatePlace(NamedTuple):
     """The place of a leaf.
 
     Args:
@@ -26,12 +28,7 @@ class Place(NamedTuple):
         return "/".join(each for each in (self.field, self.path) if each)
 
 
-def path_text(path: Any) -> str:
-    """Write a path as its names, joined by slashes."""
-    return jax.tree_util.keystr(tuple(path), simple=True, separator="/")
-
-
-def placed(state: Any, params: Any) -> list[Place]:
+def find_places(state: Any, params: Any) -> list[StatePlace]:
     """Find the places of the leaves of a state, in order.
 
     Args:
@@ -40,16 +37,16 @@ def placed(state: Any, params: Any) -> list[Place]:
 
     >>> import jax.numpy as jnp, optax
     >>> params = {"dense": {"kernel": jnp.ones(2)}}
-    >>> [place.name for place in placed(optax.adam(1e-3).init(params), params)]
+    >>> [place.name for place in find_places(optax.adam(1e-3).init(params), params)]
     ['count', 'mu/dense/kernel', 'nu/dense/kernel']
     """
     known = {path for path, _ in jax.tree_util.tree_leaves_with_path(params)}
     return [_place(path, known) for path, _ in jax.tree_util.tree_leaves_with_path(state)]
 
 
-def _place(path: Any, known: set[Any]) -> Place:
+def _place(path: Any, known: set[Any]) -> StatePlace:
     if path and getattr(path[-1], "name", None) in _INNER_FIELDS:
         path = path[:-1]
     start = next((at for at in range(len(path) + 1) if path[at:] in known), len(path))
     fields = [entry.name for entry in path[:start] if isinstance(entry, jax.tree_util.GetAttrKey)]
-    return Place(fields[-1] if fields else "", path_text(path[start:]))
+    return StatePlace(fields[-1] if fields else "", path_text(path[start:]))

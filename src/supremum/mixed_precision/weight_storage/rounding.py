@@ -49,7 +49,7 @@ class _Layout(NamedTuple):
 
 
 def is_roundable(row: Format) -> bool:
-    """Whether `rounded` takes a format: narrower than float32, of whole bytes, with zero, a sign and NaN."""
+    """Whether `round_to_format` takes a format: narrower than float32, of whole bytes, with zero, a sign and NaN."""
     is_number = row.kind is Kind.FLOAT and row.zero and row.signed and row.nan is not Nan.NONE
     return is_number and row.bits % 8 == 0 and row.bits < _WIDE.bits
 
@@ -75,7 +75,7 @@ def _layout(row: Format) -> _Layout:
     )
 
 
-def rounded(values: jax.Array, row: Format, noise: jax.Array | None = None) -> jax.Array:
+def round_to_format(values: jax.Array, row: Format, noise: jax.Array | None = None) -> jax.Array:
     """Round float32 to a narrower format, stochastically or to nearest with ties to even.
 
     Stochastic rounding chooses one of the two neighbors, the upper one with the probability that makes the mean equal
@@ -89,9 +89,9 @@ def rounded(values: jax.Array, row: Format, noise: jax.Array | None = None) -> j
             nearest.
 
     >>> tenth = jnp.float32([0.1, 0.1])
-    >>> rounded(tenth, as_format("bfloat16"), jnp.uint32([0, 2**32 - 1]))
+    >>> round_to_format(tenth, as_format("bfloat16"), jnp.uint32([0, 2**32 - 1]))
     Array([0.0996094, 0.100098], dtype=bfloat16)
-    >>> rounded(tenth, as_format("float8_e4m3fn"))
+    >>> round_to_format(tenth, as_format("float8_e4m3fn"))
     Array([0.101562, 0.101562], dtype=float8_e4m3fn)
     """
     layout = _layout(row)
@@ -109,13 +109,13 @@ def rounded(values: jax.Array, row: Format, noise: jax.Array | None = None) -> j
     return jax.lax.bitcast_convert_type(signed.astype(layout.word), row.dtype)
 
 
-def widened(values: jax.Array) -> jax.Array:
+def to_float32(values: jax.Array) -> jax.Array:
     """Convert numbers of a narrow format to float32, exactly.
 
     Args:
         values: an array of a format for which `is_roundable`.
 
-    >>> widened(jnp.asarray([1.5, -jnp.inf], "bfloat16"))
+    >>> to_float32(jnp.asarray([1.5, -jnp.inf], "bfloat16"))
     Array([ 1.5, -inf], dtype=float32)
     """
     layout = _layout(as_format(values.dtype))
@@ -165,7 +165,7 @@ def split(values: jax.Array, row: Format) -> tuple[jax.Array, jax.Array]:
 
 def with_rest(narrow: jax.Array, rest: jax.Array) -> jax.Array:
     """Join what `split` returned; if the narrow numbers have changed since, an infinity stays, and so do signs."""
-    bits = jax.lax.bitcast_convert_type(widened(narrow), jnp.uint32)
+    bits = jax.lax.bitcast_convert_type(to_float32(narrow), jnp.uint32)
     part = (bits & _MAGNITUDE).astype(jnp.int32)
     whole = jnp.clip(part + rest.astype(jnp.int32), 0, np.int32(_INFINITY))
     whole = jnp.where(part > np.int32(_INFINITY), part, whole).astype(jnp.uint32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
@@ -12,11 +13,10 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import pytree, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import as_format
-from supremum.mixed_precision.pytrees import described, is_inexact, native, widen
+from supremum.formats import DType, as_format
+from supremum.mixed_precision.pytrees import as_optax, described, is_inexact, native, path_text, widen
 from supremum.mixed_precision.weight_storage.counter_hash import step_key
-from supremum.mixed_precision.weight_storage.moments import checked_moments, read_moments, store_first, store_moments
-from supremum.mixed_precision.weight_storage.places import path_text
+from supremum.mixed_precision.weight_storage.moments import check_moments, read_moments, store_first, store_moments
 from supremum.mixed_precision.weight_storage.weights import (
     ExtraWeights,
     WeightStorage,
@@ -97,21 +97,16 @@ class NarrowWeights:
             OperandError: for a weight in a format that has no zero, sign or NaN.
         """
         leaves = _Leaves(params)
-        if not any(leaves.narrow):
+        if not any(leaf.is_narrow for leaf in leaves):
             raise ArgumentError(
                 "narrow_weights found no weight narrower than float32: use the optimizer itself, or cast the weights "
                 "with cast_floating(params, 'bfloat16')"
             )
         storage = storage_of_weights(self.weights)
-        first = [
-            storage.first(jnp.asarray(leaf)) if narrow else None
-            for leaf, narrow in zip(leaves, leaves.narrow, strict=True)
-        ]
-        wide = leaves.tree(
-            widen(leaf) if trained else None for leaf, trained in zip(leaves, leaves.trained, strict=True)
-        )
+        first = [storage.first(jnp.asarray(leaf.value)) if leaf.is_narrow else None for leaf in leaves]
+        wide = leaves.tree(widen(leaf.value) if leaf.is_trained else None for leaf in leaves)
         inner = jax.tree.map(jnp.asarray, self.transformation.init(wide))
-        extra = ExtraWeights() if storage.field is None else ExtraWeights(**{storage.field: leaves.tree(first)})
+        extra = _extra(storage, leaves, first)
         return NarrowWeightsState(jnp.zeros((), jnp.int32), store_first(inner, wide, self.moments), extra)
 
     def step(
@@ -155,36 +150,24 @@ class NarrowWeights:
         leaves, storage = _Leaves(params), storage_of_weights(self.weights)
         extra = leaves.like(None if storage.field is None else getattr(state.extra, storage.field), "the state")
         _check_extra(leaves, extra, storage)
-        gradients = [
-            _gradient(gradient, leaf, path) if trained else None
-            for gradient, leaf, path, trained in zip(
-                leaves.like(grads, "the gradients"), leaves, leaves.paths, leaves.trained, strict=True
-            )
-        ]
-        wide: list[Any] = [
-            storage.wide(jnp.asarray(leaf), beside) if narrow else widen(leaf) if trained else None
-            for leaf, beside, narrow, trained in zip(leaves, extra, leaves.narrow, leaves.trained, strict=True)
-        ]
+        gradients = [*map(_gradient, leaves.like(grads, "the gradients"), leaves)]
+        wide = [_wide(leaf, beside, storage) for leaf, beside in zip(leaves, extra, strict=True)]
         inner = read_moments(state.inner)
         updates, inner = self.transformation.update(leaves.tree(gradients), inner, leaves.tree(wide), **extra_args)
-        changes = leaves.like(updates, "the updates")
 
-        def moved(place: int) -> tuple[Any, Any]:
-            leaf, update = leaves[place], changes[place]
+        def move(leaf: _Leaf, beside: Any, wide: Any, update: Any) -> tuple[Any, Any]:
             if update is None:
-                return leaf, extra[place]
-            if not leaves.narrow[place]:
-                return jnp.asarray(leaf + update).astype(leaf.dtype), None
-            value = wide[place] + jnp.asarray(update, jnp.float32)
-            key = step_key(seed, leaves.paths[place], state.steps, default=self.seed)
-            return storage.narrowed(value, as_format(leaf.dtype), key)
+                return leaf.value, beside
+            if not leaf.is_narrow:
+                return jnp.asarray(leaf.value + update).astype(leaf.value.dtype), None
+            key = step_key(seed, leaf.path, state.steps, default=self.seed)
+            return storage.narrowed(wide + jnp.asarray(update, jnp.float32), as_format(leaf.value.dtype), key)
 
-        made = [moved(place) for place in range(len(leaves))]
-        after = state.extra
-        if storage.field is not None:
-            after = after._replace(**{storage.field: leaves.tree(beside for _, beside in made)})
-        inner = _stored(inner, state.inner)
-        return NarrowStep(leaves.tree(leaf for leaf, _ in made), NarrowWeightsState(state.steps + 1, inner, after))
+        moved = [*map(move, leaves, extra, wide, leaves.like(updates, "the updates"))]
+        after = _extra(storage, leaves, (beside for _, beside in moved))
+        inner = _store(inner, state.inner)
+        weights = leaves.tree(weight for weight, _ in moved)
+        return NarrowStep(weights, NarrowWeightsState(state.steps + 1, inner, after))
 
     def update(self, *args: Any, **extra_args: Any) -> NoReturn:
         """Raise: updates of narrow weights cannot be added by `optax.apply_updates`, which would round them away.
@@ -204,15 +187,25 @@ class NarrowWeights:
         return f"{type(self).__name__}({self.weights!r}{moments}, seed={self.seed})"
 
 
-class _Leaves(list[Any]):
-    """The leaves of parameters, with their paths, and which of them are trained and narrow."""
+class _Leaf(NamedTuple):
+    value: Any
+    path: str
+
+    @property
+    def is_trained(self) -> bool:
+        return is_inexact(self.value)
+
+    @property
+    def is_narrow(self) -> bool:
+        return is_narrow_weight(self.value, self.path)
+
+
+class _Leaves(list[_Leaf]):
+    """The leaves of parameters."""
 
     def __init__(self, params: Any) -> None:
         entries, self.structure = jax.tree_util.tree_flatten_with_path(pytree("params", params))
-        super().__init__(native(leaf) for _, leaf in entries)
-        self.paths = [path_text(path) for path, _ in entries]
-        self.trained = [is_inexact(leaf) for leaf in self]
-        self.narrow = [is_narrow_weight(leaf, path) for leaf, path in zip(self, self.paths, strict=True)]
+        super().__init__(_Leaf(native(leaf), path_text(path)) for path, leaf in entries)
 
     def tree(self, leaves: Iterable[Any]) -> Any:
         return self.structure.unflatten(leaves)
@@ -227,32 +220,47 @@ class _Leaves(list[Any]):
             raise ArgumentError(f"{what} must have the structure of params: {error}") from None
 
 
-def _gradient(gradient: Any, weight: Any, path: str) -> Any:
-    if gradient is None:
+def _wide(leaf: _Leaf, beside: Any, storage: WeightStorage) -> Any:
+    if leaf.is_narrow:
+        return storage.wide(jnp.asarray(leaf.value), beside)
+    return widen(leaf.value) if leaf.is_trained else None
+
+
+def _gradient(gradient: Any, leaf: _Leaf) -> Any:
+    if gradient is None or not leaf.is_trained:
         return None
-    gradient = native(gradient)
+    gradient, where = native(gradient), shown(leaf.path)
     if not is_inexact(gradient):
-        raise OperandError(f"gradients must be floating-point arrays, got {described(gradient)} at {shown(path)}")
-    if gradient.shape != weight.shape:
+        raise OperandError(f"gradients must be floating-point arrays, got {described(gradient)} at {where}")
+    if gradient.shape != leaf.value.shape:
         raise ArgumentError(
-            f"a gradient must have the shape of its weight, got {described(gradient)} for {described(weight)} at "
-            f"{shown(path)}"
+            f"a gradient must have the shape of its weight, got {described(gradient)} for {described(leaf.value)} at "
+            f"{where}"
         )
     return widen(gradient)
 
 
 def _check_extra(leaves: _Leaves, extra: list[Any], storage: WeightStorage) -> None:
-    if storage.field is None:
-        return
-    for leaf, beside, path, narrow in zip(leaves, extra, leaves.paths, leaves.narrow, strict=True):
-        if narrow != (beside is not None) or (narrow and beside.dtype != storage.dtype(leaf.dtype)):
+    for leaf, beside in zip(leaves, extra, strict=True):
+        expected = _extra_dtype(storage, leaf.value.dtype) if leaf.is_narrow else None
+        if getattr(beside, "dtype", None) != expected:
             raise ArgumentError(
-                f"{shown(path)} is {described(leaf)}, but init() made the state for another dtype: keep the dtypes of "
-                "params, or call init(params) again"
+                f"{shown(leaf.path)} is {described(leaf.value)}, but init() made the state for another dtype: keep the "
+                "dtypes of params, or call init(params) again"
             )
 
 
-def _stored(after: Any, before: Any) -> Any:
+@lru_cache(maxsize=64)
+def _extra_dtype(storage: WeightStorage, dtype: DType) -> DType | None:
+    """The dtype of the array beside a weight; None if there is none."""
+    return getattr(jax.eval_shape(storage.first, jax.ShapeDtypeStruct((), dtype)), "dtype", None)
+
+
+def _extra(storage: WeightStorage, leaves: _Leaves, beside: Iterable[Any]) -> ExtraWeights:
+    return ExtraWeights() if storage.field is None else ExtraWeights(**{storage.field: leaves.tree(beside)})
+
+
+def _store(after: Any, before: Any) -> Any:
     try:
         return store_moments(after, before)
     except ValueError as error:
@@ -316,14 +324,7 @@ def narrow_weights(
     >>> f"{float(params['w'].astype('float32').mean()):.3f}", params["w"].dtype
     ('0.999', dtype(bfloat16))
     """
-    import optax  # pyright: ignore[reportMissingTypeStubs] (it takes 0.2 s, and not every user of this package needs it)
-
-    given: Any = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
-    if not isinstance(given, optax.GradientTransformation):
-        raise OperandError(
-            f"narrow_weights needs an optax transformation, got {shown(optimizer)}: use optax.adam(1e-3)"
-        )
+    transformation = as_optax("narrow_weights", optimizer)
     storage_of_weights(weights)
-    made = optax.with_extra_args_support(given)
     seed = whole_number("seed", seed, 0, int(as_format("uint32").max))
-    return NarrowWeights(made, weights, MappingProxyType(checked_moments(moments)), seed)
+    return NarrowWeights(transformation, weights, MappingProxyType(check_moments(moments)), seed)

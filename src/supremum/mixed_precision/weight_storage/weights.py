@@ -10,15 +10,15 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import chosen
 from supremum.errors import OperandError, shown
-from supremum.formats import DType, Format, as_format
+from supremum.formats import Format, as_format
 from supremum.mixed_precision.pytrees import is_floating
 from supremum.mixed_precision.weight_storage.counter_hash import StepKey, key_of_one, random_bits
 from supremum.mixed_precision.weight_storage.rounding import (
     has_bits_of_float32,
     is_roundable,
-    rounded,
+    round_to_format,
     split,
-    widened,
+    to_float32,
     with_rest,
 )
 
@@ -48,73 +48,59 @@ class WeightStorage(NamedTuple):
 
     Args:
         field: the field of `ExtraWeights` that it uses; None for none.
-        dtype: the dtype of the array beside a weight, from the dtype of the weight.
         first: the first array beside a weight.
         wide: the float32 value of a weight and the array beside it.
         narrowed: the weight and the array beside it for a new float32 value.
     """
 
     field: str | None
-    dtype: Callable[[DType], DType]
     first: Callable[[jax.Array], Any]
     wide: Callable[[jax.Array, Any], jax.Array]
     narrowed: Callable[[jax.Array, Format, StepKey], tuple[jax.Array, Any]]
 
 
-def _same_dtype(dtype: DType) -> DType:
-    return dtype
-
-
-def _no_first(_: jax.Array) -> None:
+def _nothing(_: jax.Array) -> None:
     return None
 
 
-def _wide_alone(weight: jax.Array, _: Any) -> jax.Array:
-    return widened(weight)
+def _weight_alone(weight: jax.Array, _: Any) -> jax.Array:
+    return to_float32(weight)
 
 
-def _narrowed_stochastic(value: jax.Array, row: Format, key: StepKey) -> tuple[jax.Array, None]:
-    return rounded(value, row, random_bits(key_of_one(key, value), value.shape)), None
-
-
-def _rest_dtype(dtype: DType) -> DType:
-    return as_format("int16").dtype if has_bits_of_float32(as_format(dtype)) else dtype
+def _round_at_random(value: jax.Array, row: Format, key: StepKey) -> tuple[jax.Array, None]:
+    return round_to_format(value, row, random_bits(key_of_one(key, value), value.shape)), None
 
 
 def _first_rest(weight: jax.Array) -> jax.Array:
-    return jnp.zeros(weight.shape, _rest_dtype(weight.dtype))
+    return jnp.zeros(weight.shape, "int16" if has_bits_of_float32(as_format(weight.dtype)) else weight.dtype)
 
 
-def _wide_kahan(weight: jax.Array, rest: jax.Array) -> jax.Array:
-    return with_rest(weight, rest) if rest.dtype != weight.dtype else widened(weight) + widened(rest)
+def _add_rest(weight: jax.Array, rest: jax.Array) -> jax.Array:
+    return with_rest(weight, rest) if rest.dtype != weight.dtype else to_float32(weight) + to_float32(rest)
 
 
-def _narrowed_kahan(value: jax.Array, row: Format, _: StepKey) -> tuple[jax.Array, jax.Array]:
+def _split_rest(value: jax.Array, row: Format, _: StepKey) -> tuple[jax.Array, jax.Array]:
     """Round to nearest, and keep the rest for the next step (Kahan, 1965)."""
     if has_bits_of_float32(row):
         return split(value, row)
-    weight = rounded(value, row)
-    rest = value - widened(weight)  # exact
-    return weight, rounded(jnp.where(jnp.isfinite(rest), rest, 0.0), row)  # an infinite weight has no rest
+    weight = round_to_format(value, row)
+    rest = value - to_float32(weight)  # exact
+    return weight, round_to_format(jnp.where(jnp.isfinite(rest), rest, 0.0), row)  # an infinite weight has no rest
 
 
-def _float32_dtype(_: DType) -> DType:
-    return as_format("float32").dtype
-
-
-def _wide_master(weight: jax.Array, master: jax.Array) -> jax.Array:
+def _newest_master(weight: jax.Array, master: jax.Array) -> jax.Array:
     # A weight that was assigned since the last step, by a constraint or a checkpoint, replaces its master.
-    return jnp.where(rounded(master, as_format(weight.dtype)) == weight, master, widened(weight))
+    return jnp.where(round_to_format(master, as_format(weight.dtype)) == weight, master, to_float32(weight))
 
 
-def _narrowed_master(value: jax.Array, row: Format, _: StepKey) -> tuple[jax.Array, jax.Array]:
-    return rounded(value, row), value
+def _keep_master(value: jax.Array, row: Format, _: StepKey) -> tuple[jax.Array, jax.Array]:
+    return round_to_format(value, row), value
 
 
 WEIGHT_STORAGES: dict[str, WeightStorage] = {
-    "stochastic": WeightStorage(None, _same_dtype, _no_first, _wide_alone, _narrowed_stochastic),
-    "kahan": WeightStorage("compensation", _rest_dtype, _first_rest, _wide_kahan, _narrowed_kahan),
-    "master": WeightStorage("master", _float32_dtype, widened, _wide_master, _narrowed_master),
+    "stochastic": WeightStorage(None, _nothing, _weight_alone, _round_at_random),
+    "kahan": WeightStorage("compensation", _first_rest, _add_rest, _split_rest),
+    "master": WeightStorage("master", to_float32, _newest_master, _keep_master),
 }
 """The values of `weights=`."""
 
