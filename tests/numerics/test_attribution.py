@@ -91,6 +91,32 @@ def test_a_branch_taken_in_one_run_only_is_a_decision():
     assert {row.primitive: row.effect for row in found.rows}["cond"] == "decision"
 
 
+def nearly_one(x):
+    """A number that bfloat16 rounds up to 1."""
+    return x + 0.002
+
+
+def inverse_across_zero(x):
+    """The inverse of numbers whose midpoint is 0, where the derivative is infinite."""
+    return 1 / (x + 2.0**-9 - 1 - 2.0**-10)
+
+
+JUMPS = {
+    "floor": (lambda x: jnp.floor(nearly_one(x)), 0.99609375, 1),
+    "select_n": (lambda x: jnp.where(nearly_one(x) < 1, jnp.bfloat16(5), jnp.bfloat16(3)), 0.99609375, -2),
+    "dynamic_slice": (lambda x: jnp.bfloat16([2, 7])[nearly_one(x).astype(int)], 0.99609375, 5),
+    "div": (inverse_across_zero, 1.0, -2048),
+}
+
+
+@pytest.mark.parametrize("primitive", JUMPS)
+def test_the_whole_error_of_a_result_that_jumps_belongs_to_its_operation(primitive):
+    function, x, error = JUMPS[primitive]
+    found = numerics.attribute(function, "declared")(jnp.bfloat16(x))
+    assert found.error == found.predicted == error
+    assert {row.primitive: (row.effect, row.estimate) for row in found.rows}[primitive] == ("decision", error)
+
+
 def exact(x):
     return x
 

@@ -136,7 +136,7 @@ def test_wrong_arguments_are_errors_that_name_the_function():
         promotion_costs(jnp.sin, output=1.5)
     with pytest.raises(OperandError, match="promotion_costs runs the function"):
         promotion_costs(jnp.sin)(jax.ShapeDtypeStruct((3,), "float32"))
-    with pytest.raises(ArgumentError, match="promotion_costs needs a floating-point result"):
+    with pytest.raises(ArgumentError, match="promotion_costs needs a function with a floating-point result"):
         promotion_costs(jnp.argmax)(X)
     with pytest.raises(UnknownNameError):
         promotion_costs(lambda x, w: {"y": x * w}, output="z")(X, W)

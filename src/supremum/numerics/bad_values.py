@@ -6,6 +6,7 @@ The tests look at the integer bits, as the counts of `profile` do, so they hold 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,9 +15,8 @@ from jax import lax
 from jax.extend.core import JaxprEqn
 
 from supremum.formats import DType, Format, Nan, as_format
-from supremum.jaxprs import aval_of
 from supremum.numerics.thresholds import first_nan_rank, last_rank, rank
-from supremum.numerics.widening import is_floating
+from supremum.numerics.widening import floating_avals, is_floating
 
 # `jax.extend` does not export all of these primitives, and some exist only in some versions of JAX.
 _CHOOSES = frozenset({
@@ -54,9 +54,7 @@ def can_be_bad(source: Format) -> bool:
 
 def makes_bad(equation: JaxprEqn) -> bool:
     """Whether an equation can make a NaN or an infinity of good values."""
-    is_possible = any(
-        is_floating(aval) and can_be_bad(as_format(aval.dtype)) for aval in map(aval_of, equation.outvars)
-    )
+    is_possible = any(can_be_bad(as_format(aval.dtype)) for aval in floating_avals(equation.outvars))
     return is_possible and equation.primitive.name not in _CHOOSES
 
 
@@ -76,15 +74,16 @@ def codes(value: Any) -> Any:
     """The code of each element of a floating array, as uint32: 0, `BAD`, or `BAD | NAN`."""
     if not can_be_bad(as_format(value.dtype)):
         return jnp.zeros(np.shape(value), "uint32")
-    found: list[Any] = []
-    for part in _parts(value):
-        _, ranks, source = _bits(part)
-        is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
-        found.append(jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD)))
-    return found[0] if len(found) == 1 else found[0] | found[1]
+    return reduce(lax.bitwise_or, map(_codes_of_part, _parts(value)))
 
 
-def replaced(value: Any, where: Any = None) -> Any:
+def _codes_of_part(value: Any) -> Any:
+    _, ranks, source = _bits(value)
+    is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
+    return jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD))
+
+
+def replace_bad(value: Any, where: Any = None) -> Any:
     """An array with 1 in the place of bad elements, and -1 in the place of minus infinity.
 
     Ones keep what follows in range: their logarithms, roots and inverses exist, and sums of them overflow late.
@@ -102,7 +101,7 @@ def replaced(value: Any, where: Any = None) -> Any:
     return lax.select(codes(value) != _GOOD if where is None else where, one, value)
 
 
-def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
+def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
     """Which elements of a result are bad though the operands are good.
 
     Where an element depends only on some elements of the operands, only these count. Otherwise all elements of the
@@ -120,22 +119,22 @@ def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any,
     had = jnp.zeros(np.shape(result), "uint32")
     for operand in operands:
         if is_floating(operand):
-            had |= _reaching(equation, codes(operand), np.shape(result))
+            had |= _codes_of_operand(equation, codes(operand), np.shape(result))
     made = codes(result)
     is_new = jnp.where(made & NAN != _GOOD, had & NAN == _GOOD, had == _GOOD)
     return jnp.where(is_new, made, _GOOD), (made != _GOOD) & (had == _GOOD)
 
 
-def _reaching(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) -> Any:
+def _codes_of_operand(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) -> Any:
     """The codes of the elements of an operand that an element of the result depends on, joined."""
     name = equation.primitive.name
     if name in _ELEMENTWISE and codes.shape in ((), shape):
         return jnp.broadcast_to(codes, shape)
     axes = equation.params["axes"] if name in _OVER_AXES else tuple(range(codes.ndim))
-    return jnp.broadcast_to(joined_codes(codes, tuple(axes)), shape)
+    return jnp.broadcast_to(join_codes(codes, tuple(axes)), shape)
 
 
-def joined_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
+def join_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
     """The codes along some axes, or all, joined."""
     return lax.reduce_or(codes, tuple(range(codes.ndim)) if axes is None else axes)
 
@@ -146,7 +145,7 @@ def count(mask: Any) -> Any:
 
 
 RANGE = 6
-"""The number of integers that tell the range of an array; see `range_of`."""
+"""The number of integers in the range of an array; see `range_of`."""
 
 
 def range_of(value: Any, integers: DType) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Literal
+from jax.extend.core import Literal, Var
 
 from supremum.formats import DType, as_format
 from supremum.jaxprs import aval_of
@@ -30,6 +30,11 @@ def is_floating(aval: Any) -> bool:
     """Whether a type has floating values, real or complex."""
     dtype = getattr(aval, "dtype", None)
     return isinstance(dtype, np.dtype) and as_format(dtype).is_inexact  # the dtypes of random keys are not NumPy's
+
+
+def floating_avals(atoms: Iterable[Var | Literal]) -> list[Any]:
+    """The types of the operands or results that have floating values."""
+    return [aval for aval in map(aval_of, atoms) if is_floating(aval)]
 
 
 def widest(values: Sequence[Any]) -> DType | None:

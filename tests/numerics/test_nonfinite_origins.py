@@ -1,4 +1,4 @@
-"""Births have line, iteration, fate and cause; sources are listed; what cannot be looked into is refused."""
+"""NonfiniteOrigins have line, iteration, fate and cause; sources are listed; what cannot be looked into is refused."""
 
 import json
 
@@ -10,7 +10,7 @@ from jax import lax
 
 import supremum
 from slowly import mostly_slow, slow
-from supremum.numerics import Births, first_nonfinite, profile
+from supremum.numerics import NonfiniteOrigins, first_nonfinite, profile
 
 X = jnp.array([0.0, 1.0, 4.0])
 MODES = pytest.mark.parametrize("mode", [lambda function: function, jax.jit], ids=["eager", "jitted"])
@@ -20,14 +20,14 @@ SLOW_WHEN_JITTED = pytest.mark.parametrize(
 
 
 def told(found):
-    return [(birth.kind, birth.primitive, birth.reached_output) for birth in found]
+    return [(origin.kind, origin.primitive, origin.reached_output) for origin in found]
 
 
 @MODES
-def test_births_are_in_order_of_execution(mode):
+def test_nonfinite_origins_are_in_order_of_execution(mode):
     found = mode(first_nonfinite(lambda p: -jnp.sum(p * jnp.log(p))))(X)
     assert told(found) == [("infinity", "log", True), ("nan", "mul", True)]
-    assert [birth.cause for birth in found] == ["the logarithm of zero", "zero times infinity"]
+    assert [origin.cause for origin in found] == ["the logarithm of zero", "zero times infinity"]
     assert found.first is found[0]
     assert found.bad_outputs == (1, 0)
     assert np.isnan(found.outputs)
@@ -54,7 +54,7 @@ def test_no_birth_is_said_in_words():
 
 def test_an_element_with_a_bad_operand_does_not_hide_the_birth_beside_it():
     found = first_nonfinite(lambda x: jnp.log(x))(jnp.array([jnp.nan, 0.0, 1.0]))
-    assert [(birth.kind, birth.infinities, birth.nans) for birth in found] == [("infinity", 1, 0)]
+    assert [(origin.kind, origin.infinities, origin.nans) for origin in found] == [("infinity", 1, 0)]
     assert [(source.name, source.nans, source.reached_output) for source in found.sources] == [("x", 1, True)]
 
 
@@ -79,7 +79,7 @@ def test_iterations_of_a_while_loop_and_its_condition(mode):
         return lax.while_loop(lambda c: 1.0 / c[1] < 1e9, lambda c: (c[0] + 1, c[1] - 1.0), (0, x[2]))
 
     found = mode(first_nonfinite(function))(X)
-    assert [(birth.iterations, birth.cause, birth.reached_output) for birth in found] == [
+    assert [(origin.iterations, origin.cause, origin.reached_output) for origin in found] == [
         ((4,), "a division by zero", False)
     ]
     assert found.outputs[0] == 4
@@ -90,7 +90,7 @@ def test_iterations_of_a_backward_pass_are_those_of_the_forward_pass():
         return lax.scan(lambda c, row: (c + jnp.sqrt(row), None), 0.0, x)[0]
 
     found = first_nonfinite(jax.grad(loss))(jnp.array([1.0, 4.0, 0.0, 9.0]))
-    assert {birth.iterations for birth in found} == {(2,)}
+    assert {origin.iterations for origin in found} == {(2,)}
 
 
 @SLOW_WHEN_JITTED
@@ -155,10 +155,10 @@ TRAPS = {
 def test_the_classic_trap_is_said_in_words_and_its_fix_works(name):
     f = TRAPS[name]
     found = first_nonfinite(jax.grad(lambda x: jnp.where(x > 0, f(x), 0.0).sum()))(X)
-    (birth,) = (birth for birth in found if "branch that where did not choose" in birth.cause)
-    assert birth.reached_output
-    assert birth.backward
-    assert "`jnp.where(ok, f(safe), other)`" in birth.fix
+    (origin,) = (origin for origin in found if "branch that where did not choose" in origin.cause)
+    assert origin.reached_output
+    assert origin.backward
+    assert "`jnp.where(ok, f(safe), other)`" in origin.fix
 
     def repaired(x):
         ok = x > 0
@@ -172,7 +172,7 @@ def test_the_classic_trap_is_said_in_words_and_its_fix_works(name):
 
 def test_a_gradient_without_where_is_no_trap():
     found = first_nonfinite(jax.grad(lambda x: (jnp.log(x) * 0.0).sum()))(X)
-    assert not any("where" in birth.cause for birth in found)
+    assert not any("where" in origin.cause for origin in found)
 
 
 OVERFLOW = "overflows {}, whose largest value is {}"
@@ -238,7 +238,7 @@ def test_a_rule_of_a_custom_vjp_has_the_line_of_the_call_and_says_so():
         return scaled(x)
 
     found = first_nonfinite(jax.grad(loss))(X)
-    assert [(birth.line, birth.in_custom_rule, birth.backward) for birth in found] == [
+    assert [(origin.line, origin.in_custom_rule, origin.backward) for origin in found] == [
         (loss.__code__.co_firstlineno + 1, True, True)
     ]
     assert "in the derivative rule of the function called here" in " ".join(str(found).split())
@@ -255,7 +255,7 @@ def test_remat_custom_jvp_and_vmap_inside():
         return jnp.sum(jax.vmap(jax.checkpoint(lambda row: jnp.where(row > 0, log(row), 0.0)))(x))
 
     found = first_nonfinite(jax.value_and_grad(loss))(X)
-    assert {(birth.primitive, birth.reached_output) for birth in found} == {("log", False)}
+    assert {(origin.primitive, origin.reached_output) for origin in found} == {("log", False)}
 
 
 def test_vmap_around_finds_the_births_of_all_examples():
@@ -306,8 +306,8 @@ def test_float64():
 
 
 def test_ranges_have_subnormal_numbers():
-    (birth,) = first_nonfinite(lambda x: 1e30 / x)(jnp.array([1e-40, -2.0, 0.0], "float32"))
-    operand = birth.operands[1]
+    (origin,) = first_nonfinite(lambda x: 1e30 / x)(jnp.array([1e-40, -2.0, 0.0], "float32"))
+    operand = origin.operands[1]
     assert (operand.least, operand.largest, operand.zeros) == (-2.0, float(np.float32(1e-40)), 1)
     assert operand.smallest == float(np.float32(1e-40))
 
@@ -331,7 +331,7 @@ def test_modules_of_flax_nnx_are_updated_as_by_a_call():
     assert told(found) == [("infinity", "log", True)]
 
 
-def test_births_are_not_known_while_jax_traces():
+def test_nonfinite_origins_are_not_known_while_jax_traces():
     with pytest.raises(supremum.OperandError, match="return the result of first_nonfinite"):
         jax.jit(lambda x: len(first_nonfinite(jnp.log)(x)))(X)
 
@@ -353,13 +353,40 @@ def sharded(x):
     return jax.shard_map(jnp.sin, mesh=mesh, in_specs=spec, out_specs=spec)(x)
 
 
+WITHOUT_FLOATING_ARGUMENTS = {
+    "numbers": (lambda x: jax.grad(lambda x: jnp.sqrt(jnp.abs(x)))(x), (0.0,), "div"),
+    "keys": (lambda key: jnp.log(0 * jax.random.uniform(key, (3,))), (jax.random.key(0),), "log"),
+    "integers": (jnp.log, (jnp.arange(2),), "log"),
+    "no arguments": (lambda: jnp.log(jnp.zeros(2)), (), "log"),
+    "no operations": (lambda: jnp.zeros(2), (), None),
+    "a number as result": (lambda x: 2.0, (X,), None),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_FLOATING_ARGUMENTS)
+def test_a_function_without_floating_arguments_or_operations_has_a_report(case):
+    function, arguments, primitive = WITHOUT_FLOATING_ARGUMENTS[case]
+    found = first_nonfinite(function)(*arguments)
+    assert (found.first and found.first.primitive) == primitive
+    assert found.sources == ()
+    assert found.title in " ".join(str(found).split())
+    assert f"{found.title}." in found._repr_html_()
+    assert json.loads(found.to_json())["sources"] == []
+
+
+def test_python_numbers_among_the_results_are_counted():
+    found = first_nonfinite(lambda x: (float("nan"), complex(0, float("inf")), 1.0, "text"))(X)
+    assert found.bad_outputs == (1, 1)
+    assert found.outputs[2:] == (1.0, "text")
+
+
 REFUSED = {
     "no function": (lambda: first_nonfinite(3), "fn must be a function, got 3"),
     "nothing floating": (lambda: first_nonfinite(jnp.argmax)(X), "a floating-point result"),
     "side effects": (lambda: first_nonfinite(impure)(X), "first_nonfinite needs a function without side effects"),
     "no arrays": (lambda: first_nonfinite(jnp.exp)("x", len), "an array among the arguments of the function"),
     "a shape": (lambda: first_nonfinite(jnp.exp)(jax.ShapeDtypeStruct((2,), "float32")), "got a ShapeDtypeStruct"),
-    "shard_map": (lambda: first_nonfinite(sharded)(X), r"inside of a shard_map \(.*test_births.py"),
+    "shard_map": (lambda: first_nonfinite(sharded)(X), r"inside of a shard_map \(.*test_nonfinite_origins.py"),
 }
 
 
@@ -387,9 +414,9 @@ def test_the_births_are_a_pytree_and_plain_data(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     found = first_nonfinite(lambda x: lax.scan(lambda c, r: (c + jnp.log(r), None), 0.0, x)[0])(X)
     again = jax.tree.map(lambda leaf: leaf, found)
-    assert isinstance(again, Births)
+    assert isinstance(again, NonfiniteOrigins)
     assert json.loads(found.to_json()) == found.to_dict() == again.to_dict()
-    assert found.to_dict()["births"][0]["iterations"] == [0]
+    assert found.to_dict()["origins"][0]["iterations"] == [0]
     text = str(found)
     assert max(map(len, text.splitlines())) <= 80
     assert "first in iteration 0" in text
@@ -438,8 +465,8 @@ def test_equinox_and_an_optax_step():
         return optax.apply_updates(arrays, updates), state
 
     found = first_nonfinite(step)(arrays, optimizer.init(arrays), jnp.ones((2, 3)))
-    assert "the derivative of a logarithm at zero is infinite" in {birth.cause for birth in found}
-    assert {birth.line for birth in found.reached} >= {loss.__code__.co_firstlineno + 1}
+    assert "the derivative of a logarithm at zero is infinite" in {origin.cause for origin in found}
+    assert {origin.line for origin in found.reached} >= {loss.__code__.co_firstlineno + 1}
     whole = first_nonfinite(lambda model, x: jnp.log(model(x) * 0.0))(model, jnp.ones(3))
     assert told(whole) == [("infinity", "log", True)]
 
@@ -459,5 +486,5 @@ def test_an_iteration_is_the_index_of_its_slice_also_in_reverse(reverse, iterati
     def f(xs):
         return jax.lax.scan(lambda c, v: (c + jnp.log(v), c), jnp.float32(0), xs, reverse=reverse)[0]
 
-    (birth,) = first_nonfinite(f)(jnp.float32([1, 2, 3, 0, 5, 6]))
-    assert (birth.primitive, birth.iterations) == ("log", (iteration,))
+    (origin,) = first_nonfinite(f)(jnp.float32([1, 2, 3, 0, 5, 6]))
+    assert (origin.primitive, origin.iterations) == ("log", (iteration,))

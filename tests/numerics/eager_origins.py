@@ -1,4 +1,4 @@
-"""What eager execution says about births: programs run equation by equation, with loops as loops of Python.
+"""What eager execution says about origins: programs run equation by equation, with loops as loops of Python.
 
 This is the judge of `first_nonfinite`. It shares no code with it: values are concrete, operations run eagerly one at a
 time, and NumPy looks at their operands and results.
@@ -20,7 +20,7 @@ ELEMENTWISE = {
 
 @dataclass(frozen=True)
 class Seen:
-    """A birth: its primitive, line, iterations and run of the equation."""
+    """An origin: its primitive, line, iterations and run of the equation."""
 
     primitive: str
     line: int
@@ -29,12 +29,12 @@ class Seen:
     run: int
 
 
-def eager_births(function, arguments):
-    """The births of a call, in order, and whether its result is finite.
+def eager_origins(function, arguments):
+    """The origins of a call, in order, and whether its result is finite.
 
     Returns:
         A list of `Seen`, and a function that takes the index of one of them, and tells whether it alone spoils the
-        result while each value that is born of finite operands elsewhere is replaced by a finite one.
+        result while each value that is made of finite operands elsewhere is replaced by a finite one.
     """
     program = jax.make_jaxpr(function)(*arguments)
     faithful = _Run(program, arguments, None, None)
@@ -122,14 +122,14 @@ class _Run:
             else:
                 had_nan = any(np.isnan(each).any() for each in given)
                 had_bad = any((~np.isfinite(each)).any() for each in given)
-            born = (nans & ~np.asarray(had_nan)) | (infinities & ~np.asarray(had_bad))
+            new = (nans & ~np.asarray(had_nan)) | (infinities & ~np.asarray(had_bad))
             if self._kept is None:
-                if born.any():
-                    kind = "nan" if (nans & born).any() else "infinity"
+                if new.any():
+                    kind = "nan" if (nans & new).any() else "infinity"
                     parts = source_info_util.summarize(equation.source_info).split(":")
                     line = int(parts[1]) if parts[1:] else 0  # "unknown"
                     self.seen.append(Seen(equation.primitive.name, line, iterations, kind, run))
-                    self.values[run] = [(born, result) for result in results]
+                    self.values[run] = [(new, result) for result in results]
                 changed.append(result)
             elif run == self._target:
                 mask, original = self._kept[len(changed)]

@@ -22,14 +22,14 @@ PLACE = 1
 
 @dataclass(frozen=True)
 class Planted:
-    """A program with one birth.
+    """A program with one origin.
 
     Args:
         function: takes the arguments and returns an array.
         arguments: the arguments.
         kind: what is planted, a name of `PLANTS`.
-        line: the line of this file that has the birth.
-        call: the line of the call of the function with a custom rule around it. The birth is named there if it is in
+        line: the line of this file that has the origin.
+        call: the line of the call of the function with a custom rule around it. The origin is named there if it is in
             the rule, and JAX keeps only the line of the call. 0 if there is none.
         iterations: the iteration of each loop around it, outermost first.
         structures: the loops, branches and calls around it, outermost first.
@@ -47,7 +47,7 @@ class Planted:
 
 
 def _spoiled(x, hit, bad, good=1.5):
-    """A vector of values between 1 and 2, one of which is bad where the birth is planted."""
+    """A vector of values between 1 and 2, one of which is bad where the origin is planted."""
     return jnp.where(hit & (jnp.arange(SIZE) == PLACE), bad, good + 0.5 * jnp.sin(x))
 
 
