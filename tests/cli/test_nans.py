@@ -56,7 +56,7 @@ def test_a_function_whose_result_is_not_finite_fails(run):
     assert run("nans_of_entropy:entropy", "--allow", *ARGS).exit_code == 0
 
 
-def test_a_masked_birth_does_not_fail(run):
+def test_a_masked_origin_does_not_fail(run):
     result = run("nans_of_entropy:masked", *ARGS, "--format", "json")
     assert result.exit_code == 0
     (function,) = json.loads(result.stdout)["functions"]

@@ -36,7 +36,7 @@ def test_the_judge_sees_the_planted_birth_first():
         assert seen[0].line in (made.line, made.call)
 
 
-def test_without_the_birth_the_programs_are_finite():
+def test_without_the_origin_the_programs_are_finite():
     for seed in range(4, 8):
         made = planted(seed)
         assert np.isfinite(jax.jit(made.function)(made.arguments[0], jax.numpy.array(False))).all()
@@ -51,13 +51,13 @@ def test_the_programs_cover_kinds_structures_and_masks():
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(4))
-def test_planted_births_are_found(seed):
+def test_planted_origins_are_found(seed):
     assert misses(seed) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_planted_births_are_found_in_many_programs(group):
+def test_planted_origins_are_found_in_many_programs(group):
     wrong = [miss for seed in range(group, PROGRAMS, GROUPS) for miss in misses(seed)]
     # Of all programs, 99 % are to be right.
     assert len(wrong) == 0, wrong

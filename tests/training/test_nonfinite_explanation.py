@@ -64,7 +64,7 @@ class Steep(nn.Layer):
 
 
 @pytest.mark.slow
-def test_a_birth_in_the_backward_pass():
+def test_an_origin_in_the_backward_pass():
     model = Sequential([nn.Dense(1), Steep(name="steep")])
     model.compile(SGD(0.01), lambda y, found: 1e30 * jnp.mean(found))
     monitor, (message,) = explained(model, np.zeros_like(X))

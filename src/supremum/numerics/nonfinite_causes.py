@@ -55,11 +55,11 @@ class OperandRange:
         else:
             parts = [f"{self.least:.4g} to {self.largest:.4g}"]
         counts = (self.zeros, "zero"), (self.nans, "NaN"), (self.infinities, "infinity")
-        parts += [counted(number, word) for number, word in counts if number]
+        parts += [count_text(number, word) for number, word in counts if number]
         return f"{self.type}: {', '.join(parts)}"
 
 
-def counted(number: int, word: str) -> str:
+def count_text(number: int, word: str) -> str:
     """A number of things in words, as in `3 zeros`."""
     plurals = {"infinity": "infinities"}
     return f"{number} {word if number == 1 else plurals.get(word, word + 's')}"

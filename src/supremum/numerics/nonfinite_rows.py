@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from supremum.numerics.nonfinite_causes import OperandRange, counted
+from supremum.numerics.nonfinite_causes import OperandRange, count_text
 from supremum.reports import Column, OperationRow, SourceLine
 
 
@@ -89,7 +89,7 @@ class BadSource(SourceLine):
 
 def made_of(nans: int, infinities: int) -> str:
     """Numbers of NaNs and infinities in words."""
-    return " and ".join(counted(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
+    return " and ".join(count_text(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
 
 
 def reached_text(reached: bool | None) -> str:

@@ -91,4 +91,4 @@ def observe(
     results, records = interpret(plan.entering_for({slot.number for slot in slots}), operands, counting)
     avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in slots]
     rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(slots, avals, strict=True)]
-    return results, NamedTallies(counting.in_order(records), rows)
+    return results, NamedTallies(tuple(counting.in_order(records)), tuple(rows))

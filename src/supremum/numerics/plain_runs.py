@@ -29,8 +29,8 @@ from supremum.numerics.widening import (
     is_floating,
     literal_value,
     widest,
+    widest_of,
 )
-from supremum.promotion import result_type
 
 _CASTS: Final = frozenset({p.convert_element_type_p.name, p.reduce_precision_p.name})
 _ROUNDINGS: Final = frozenset({p.reduce_precision_p.name, "stop_gradient"})
@@ -85,7 +85,7 @@ class PlainRun(Instrument[Any]):
             return list(map(_rounded, step.evaluate(operands)))
         if dtype is None:
             actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
-            if actual is None or declared is None or result_type(actual, declared, rules="jax-x64") == declared:
+            if actual is None or declared is None or widest_of({actual, declared}) == declared:
                 return list(map(_rounded, evaluate_as_declared(step, operands)))
             dtype = actual
         return evaluate_in(step, operands, dtype)
@@ -116,7 +116,7 @@ def _types(values: Sequence[Any]) -> list[DType | None]:
 def _widest_of(types: Sequence[Sequence[DType | None]]) -> list[DType | None]:
     """The widest dtype of each place."""
     return [
-        None if group[0] is None else result_type(*{each for each in group if each is not None}, rules="jax-x64")
+        None if group[0] is None else widest_of({each for each in group if each is not None})
         for group in zip(*types, strict=True)
     ]
 
@@ -172,7 +172,7 @@ def _param_in(value: Any, dtype: DType) -> Any:
     if isinstance(value, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
         return None
     if isinstance(value, np.dtype) and as_format(value).is_inexact:
-        wide = result_type(component(value), dtype, rules="jax-x64")
+        wide = widest_of({component(value), dtype})
         return np.result_type(wide, np.complex64) if value.kind == "c" else wide
     return value
 

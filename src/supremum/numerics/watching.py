@@ -270,8 +270,8 @@ class _Program:
 
         results, inside = observe(program, arrays, self._formats, choose, _kind_and_name)
         inputs = tallies_of("inputs", [*_floating(args), *_floating(kwargs)], self._formats)
-        outputs = tallies_of("outputs", list(zip(names, results, strict=True)), self._formats)
-        return inputs.and_also(inside).and_also(outputs)
+        outputs = tallies_of("outputs", zip(names, results, strict=True), self._formats)
+        return inputs + inside + outputs
 
     def _arguments(self, arrays: Sequence[Any]) -> Any:
         given = iter(arrays)

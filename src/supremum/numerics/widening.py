@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Literal, Var
 
-from supremum.formats import DType, as_format
+from supremum.formats import FORMATS, DType, as_format
 from supremum.jaxprs import aval_of
 from supremum.promotion import result_type
 
@@ -26,10 +26,12 @@ KERNELS: Final = frozenset({"ffi_call", "io_callback", "pallas_call", "pure_call
 """Primitives that run code which expects the dtypes that it declares."""
 
 
+_FLOATING: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact)
+
+
 def is_floating(aval: Any) -> bool:
     """Whether a type has floating values, real or complex."""
-    dtype = getattr(aval, "dtype", None)
-    return isinstance(dtype, np.dtype) and as_format(dtype).is_inexact  # the dtypes of random keys are not NumPy's
+    return getattr(aval, "dtype", None) in _FLOATING
 
 
 def floating_avals(atoms: Iterable[Var | Literal]) -> list[Any]:
@@ -39,8 +41,15 @@ def floating_avals(atoms: Iterable[Var | Literal]) -> list[Any]:
 
 def widest(values: Sequence[Any]) -> DType | None:
     """The widest real floating dtype among values; None without one."""
-    found = {as_format(value.dtype).component.dtype for value in values if is_floating(value)}
-    return result_type(*found, rules="jax-x64") if found else None
+    dtypes = {component(value.dtype) for value in values if is_floating(value)}
+    return widest_of(dtypes) if dtypes else None
+
+
+def widest_of(dtypes: Collection[DType]) -> DType:
+    """The dtype that some real floating dtypes are promoted to."""
+    if FLOAT64 in dtypes:  # no dtype is wider
+        return FLOAT64
+    return result_type(*dtypes, rules="jax-x64")
 
 
 def component(dtype: DType) -> DType:
