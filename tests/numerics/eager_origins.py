@@ -1,16 +1,17 @@
-"""What eager execution says about origins: programs run equation by equation, with loops as loops of Python.
+"""What eager execution says about origins: a program runs equation by equation, and NumPy looks at concrete values.
 
-This is the judge of `first_nonfinite`. It shares no code with it: values are concrete, operations run eagerly one at a
-time, and NumPy looks at their operands and results.
+This is the judge of `first_nonfinite`. Loops are loops of Python under `jax.disable_jit`.
 """
 
+import functools
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import source_info_util
-from jax.extend.core import Literal
+
+from supremum.jaxprs import Instrument, interpret, plan_of
 
 ELEMENTWISE = {
     "add", "sub", "mul", "div", "log", "exp", "sqrt", "pow", "integer_pow", "convert_element_type", "sin", "cos",
@@ -33,20 +34,25 @@ def eager_origins(function, arguments):
     """The origins of a call, in order, and whether its result is finite.
 
     Returns:
-        A list of `Seen`, and a function that takes the index of one of them, and tells whether it alone spoils the
+        A list of `Seen`, and a function that takes the index of one of them, and returns whether it alone spoils the
         result while each value that is made of finite operands elsewhere is replaced by a finite one.
     """
-    program = jax.make_jaxpr(function)(*arguments)
-    faithful = _Run(program, arguments, None, None)
+    plan = plan_of(jax.make_jaxpr(function)(*arguments))
+    operands = [jnp.asarray(each) for each in jax.tree.leaves(arguments)]
+    faithful = _Run(None, None)
+    _results(plan, operands, faithful)
 
     def reaches(place):
-        target = faithful.seen[place]
-        return not all(
-            np.isfinite(_wide(value)).all()
-            for value in _Run(program, arguments, target.run, faithful.values[target.run]).results
-        )
+        target = faithful.seen[place].run
+        results = _results(plan, list(map(_replaced, operands)), _Run(target, faithful.values[target]))
+        return not all(np.isfinite(_wide(value)).all() for value in results)
 
     return faithful.seen, reaches
+
+
+def _results(plan, operands, run):
+    with jax.disable_jit(), np.errstate(all="ignore"):
+        return interpret(plan, operands, run)[0]
 
 
 def _wide(value):
@@ -58,129 +64,68 @@ def _is_floating(value):
     return jnp.issubdtype(getattr(value, "dtype", np.dtype(type(value))), jnp.inexact)
 
 
-class _Run:
+class _Run(Instrument):
     """A run: faithful, or one in which only the values of one run of one equation may be bad."""
 
-    def __init__(self, program, arguments, target, kept):
-        self.seen, self.values = [], {}
-        self._count, self._target, self._kept = 0, target, kept
-        with np.errstate(all="ignore"):
-            flat = [self._healed(each) for each in jax.tree.leaves(arguments)]
-            self.results = self._call(program, flat, ())
+    def __init__(self, target, kept):
+        self.seen, self.values, self.runs = [], {}, []
+        self.target, self.kept, self.iterations = target, kept, ()
 
-    def _healed(self, value):
-        if self._kept is None or not _is_floating(value):
-            return value
-        return _replaced(value)
+    def in_iteration(self, index):
+        inside = _Run(self.target, self.kept)
+        inside.seen, inside.values, inside.runs = self.seen, self.values, self.runs
+        inside.iterations = (*self.iterations, int(index))
+        return inside
 
-    def _call(self, function, operands, iterations):
-        jaxpr = getattr(function, "jaxpr", function)
-        values = dict(zip(jaxpr.constvars, map(self._healed, getattr(function, "consts", ())), strict=True))
-        values.update(zip(jaxpr.invars, operands, strict=True))
+    def constant(self, variable, value):
+        return value if self.kept is None else _replaced(value)
 
-        def read(atom):
-            return self._healed(np.asarray(atom.val, atom.aval.dtype)) if isinstance(atom, Literal) else values[atom]
+    def literal(self, literal):
+        value = jnp.asarray(literal.val, literal.aval.dtype)
+        return value if self.kept is None else _replaced(value)
 
-        for equation in jaxpr.eqns:
-            results = self._equation(equation, [read(atom) for atom in equation.invars], iterations)
-            values.update(zip(equation.outvars, results, strict=True))
-        return [read(atom) for atom in jaxpr.outvars]
-
-    def _equation(self, equation, operands, iterations):
-        name, params = equation.primitive.name, equation.params
-        if name == "scan":
-            return self._scan(equation, operands, iterations)
-        if name == "while":
-            return self._while(params, operands, iterations)
-        if name == "cond":
-            branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]
-            return self._call(branch, operands[1:], iterations)
-        for inner in ("jaxpr", "call_jaxpr"):
-            if inner in params:
-                return self._call(params[inner], operands, iterations)
-        results = equation.primitive.bind(*map(jnp.asarray, operands), **params)
-        results = list(results) if equation.primitive.multiple_results else [results]
-        return self._looked_at(equation, operands, results, iterations)
-
-    def _looked_at(self, equation, operands, results, iterations):
-        run, self._count = self._count, self._count + 1
+    def compute(self, step, operands):
+        results = super().compute(step, operands)
+        run = len(self.runs)
+        self.runs.append(step)
         given = [_wide(value) for value in operands if _is_floating(value)]
         changed = []
-        for result in results:
+        for place, result in enumerate(results):
             if not _is_floating(result):
                 changed.append(result)
                 continue
-            wide = _wide(result)
-            nans, infinities = np.isnan(wide), np.isinf(wide)
-            if equation.primitive.name in ELEMENTWISE:
-                had_nan = np.broadcast_to(
-                    sum((np.isnan(each) for each in given), np.zeros(wide.shape, bool)), wide.shape
-                )
-                had_bad = np.broadcast_to(
-                    sum((~np.isfinite(each) for each in given), np.zeros(wide.shape, bool)), wide.shape
-                )
-            else:
-                had_nan = any(np.isnan(each).any() for each in given)
-                had_bad = any((~np.isfinite(each)).any() for each in given)
-            new = (nans & ~np.asarray(had_nan)) | (infinities & ~np.asarray(had_bad))
-            if self._kept is None:
-                if new.any():
-                    kind = "nan" if (nans & new).any() else "infinity"
-                    parts = source_info_util.summarize(equation.source_info).split(":")
-                    line = int(parts[1]) if parts[1:] else 0  # "unknown"
-                    self.seen.append(Seen(equation.primitive.name, line, iterations, kind, run))
-                    self.values[run] = [(new, result) for result in results]
+            nans, infinities = np.isnan(_wide(result)), np.isinf(_wide(result))
+            had_nan = _had(step.name, map(np.isnan, given), np.shape(result))
+            had_bad = _had(step.name, (~np.isfinite(each) for each in given), np.shape(result))
+            new, roots = (nans & ~had_nan) | (infinities & ~had_bad), (nans | infinities) & ~had_bad
+            if self.kept is None:
                 changed.append(result)
-            elif run == self._target:
-                mask, original = self._kept[len(changed)]
-                roots = (nans | infinities) & ~np.asarray(had_bad)
-                changed.append(jnp.where(mask, original, jnp.where(roots, _replaced(result), result)))
-            else:
-                roots = (nans | infinities) & ~np.asarray(had_bad)
-                changed.append(jnp.where(roots, _replaced(result), result))
+                if new.any():
+                    self._see(step, "nan" if (nans & new).any() else "infinity", run)
+                    self.values[run] = [(new, each) for each in results]
+                continue
+            changed.append(jnp.where(roots, _replaced(result), result))
+            if run == self.target:
+                mask, original = self.kept[place]
+                changed[-1] = jnp.where(mask, original, changed[-1])
         return changed
 
-    def _scan(self, equation, operands, iterations):
-        params = equation.params
-        body, length = params["jaxpr"], params["length"]
-        inner = getattr(body, "jaxpr", body)
-        carries = sum(a.aval.ndim == b.aval.ndim for a, b in zip(equation.outvars, inner.outvars, strict=True))
-        constants = (
-            sum(a.aval.ndim == b.aval.ndim for a, b in zip(equation.invars, inner.invars, strict=True)) - carries
-        )
-        fixed, carry, slices = (
-            operands[:constants], operands[constants : constants + carries], operands[constants + carries :]
-        )  # fmt: skip
-        stacked = [[None] * length for _ in inner.outvars[carries:]]
-        for index in reversed(range(length)) if params["reverse"] else range(length):
-            results = self._call(body, [*fixed, *carry, *(each[index] for each in slices)], (*iterations, index))
-            carry = results[:carries]
-            for into, value in zip(stacked, results[carries:], strict=True):
-                into[index] = value
-        empty = [jnp.zeros(var.aval.shape, var.aval.dtype) for var in equation.outvars[carries:]]
-        return [*carry, *(jnp.stack(each) if each else none for each, none in zip(stacked, empty, strict=True))]
+    def _see(self, step, kind, run):
+        parts = source_info_util.summarize(step.equation.source_info).split(":")
+        line = int(parts[1]) if parts[1:] else 0  # "unknown"
+        self.seen.append(Seen(step.name, line, self.iterations, kind, run))
 
-    def _while(self, params, operands, iterations):
-        first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-        condition, fixed, carry = operands[:first], operands[first:second], operands[second:]
-        index = 0
-        while True:
-            (going_on,) = self._call(params["cond_jaxpr"], [*condition, *carry], (*iterations, index))
-            if not np.any(going_on):
-                return carry
-            results = self._call(params["body_jaxpr"], [*fixed, *carry], (*iterations, index))
-            if np.ndim(going_on):
-                results = [
-                    jnp.where(
-                        np.reshape(going_on, np.shape(going_on) + (1,) * (np.ndim(new) - np.ndim(going_on))), new, old
-                    )
-                    for new, old in zip(results, carry, strict=True)
-                ]
-            carry, index = results, index + 1
+
+def _had(name, masks, shape):
+    """Which elements of a result depend on elements of operands that have some property."""
+    masks = list(masks) if name in ELEMENTWISE else [each.any() for each in masks]
+    return functools.reduce(np.logical_or, masks, np.zeros(shape, bool))
 
 
 def _replaced(value):
     """The value with 1 for NaN and infinity, and -1 for minus infinity."""
+    if not _is_floating(value):
+        return value
     wide = _wide(value)
     one = np.where(wide == -np.inf, -1.0, 1.0) if wide.dtype.kind == "f" else 1.0
     return jnp.where(np.isfinite(wide), value, jnp.asarray(one).astype(jnp.asarray(value).dtype))

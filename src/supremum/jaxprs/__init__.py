@@ -8,6 +8,8 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.jax_compat import CALLS, CUSTOM_VMAP, WITH_RULE
+from supremum.jaxprs.array_leaves import is_array as is_array
+from supremum.jaxprs.array_leaves import split_arrays as split_arrays
 from supremum.jaxprs.equations import CAST_SCOPE as CAST_SCOPE
 from supremum.jaxprs.equations import ON_DEVICE as ON_DEVICE
 from supremum.jaxprs.equations import (
@@ -49,7 +51,6 @@ from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
 from supremum.jaxprs.traced_calls import TracedCall as TracedCall
-from supremum.jaxprs.traced_calls import is_array as is_array
 from supremum.jaxprs.traced_calls import traced_call as traced_call
 from supremum.public_names import public_names
 

@@ -17,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from supremum.jax_compat import CUSTOM_VMAP, open_jaxpr, parameter, with_constants, without_constants
 from supremum.jax_compat import primitives as p
+from supremum.jaxprs.array_leaves import split_arrays
 from supremum.jaxprs.rewrite_rules import RewriteRule, Rewritten, Value
 
 
@@ -87,26 +88,19 @@ def _of_arrays(rule: Callable[..., Any], keeping_dtypes: Callable[[ClosedJaxpr],
     """Rewrite a rule that is called with trees of arrays and other values; the arrays keep their declared dtypes."""
 
     def rewritten(*args: Any) -> Any:
-        given, replace_arguments = _arrays_of(args)
-        replace_results: Any = None
+        arrays, with_arrays = split_arrays(args, _is_array)
+        with_results: Any = None
 
         def of_arrays(*arrays: Any) -> Any:
-            nonlocal replace_results
-            results, replace_results = _arrays_of(rule(*replace_arguments(arrays)))
+            nonlocal with_results
+            results, with_results = split_arrays(rule(*with_arrays(arrays)), _is_array)
             return results
 
-        function = keeping_dtypes(jax.make_jaxpr(of_arrays)(*given))
-        return replace_results(jaxpr_as_fun(function)(*given))
+        function = keeping_dtypes(jax.make_jaxpr(of_arrays)(*arrays))
+        return with_results(jaxpr_as_fun(function)(*arrays))
 
     return rewritten
 
 
-def _arrays_of(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The arrays in a tree, and a function that returns the tree with other arrays in their place."""
-    values, structure = jax.tree.flatten(tree)
-
-    def with_arrays(arrays: Sequence[Any]) -> Any:
-        rest = iter(arrays)
-        return structure.unflatten(next(rest) if isinstance(value, jax.Array) else value for value in values)
-
-    return [value for value in values if isinstance(value, jax.Array)], with_arrays
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array)

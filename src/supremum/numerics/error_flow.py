@@ -139,7 +139,7 @@ def _measured(step: Step, results: Sequence[Any], references: Sequence[Any], pro
             continue
         gap = difference(narrow, wide)
         error = probed(gap, gap, None, probes[step.number]) if step.number in probes else gap
-        pairs.append(Pair(narrow, wide, gap, error))
+        pairs.append(Pair(narrow, wide, error))
         gaps.append(gap)
     jumps = [None if gap is None else lax.full_like(gap, True, bool) for gap in gaps]
     return pairs, error_tallies.facts_of(step, (), results, references, gaps, jumps, pairs)

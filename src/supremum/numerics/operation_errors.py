@@ -78,7 +78,7 @@ def evaluate_pair(step: Step, operands: Sequence[Pair], probes: Probes) -> tuple
     narrow, exact, own = _own_errors(step, operands)
     if all(each.wide is None for each in operands):
         triples = zip(narrow, exact, own, strict=True)
-        results = [_Result(Pair(each, wide, error, error), error) for each, wide, error in triples]
+        results = [_Result(Pair(each, wide, error), error) for each, wide, error in triples]
     else:
         references, results = _on_different_operands(step, operands, narrow, own)
         exact = [wide if each is None else each for each, wide in zip(exact, references, strict=True)]
@@ -149,7 +149,7 @@ def _result(step: Step, narrow: Any, wide: Any, own: Any, flow: Any, broken: Any
         zero = lax.full_like(gap, 0)
         error = lax.select(jump, gap, zero if error is None else error)
         own = lax.select(jump, gap, zero if own is None else own)
-    return _Result(Pair(narrow, wide, gap, error), own, jump)
+    return _Result(Pair(narrow, wide, error), own, jump)
 
 
 def _jumps_of(step: Step, gap: Any, flow: Any, error: Any, jump: Any, broken: Any, *, is_moved: bool) -> Any:

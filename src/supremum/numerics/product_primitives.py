@@ -15,11 +15,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
-from jax.extend.core import JaxprEqn, Literal, Primitive, jaxpr_as_fun
+from jax.extend.core import JaxprEqn, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from supremum.errors import ArgumentError
-from supremum.formats import DType, as_format
+from supremum.formats import as_format
 from supremum.jaxprs import ENTERED, ON_DEVICE, RewriteAction, Rewriter, RewriteRule, Value, aval_of, user_place
 from supremum.numerics.devices import Device
 from supremum.numerics.product_arithmetic import PRODUCTS, computation_of
@@ -151,20 +151,6 @@ class DeviceRule(RewriteRule):
     """
 
     device: Device
-
-    def value(self, aval: Any) -> Value:
-        """Nothing is cast."""
-        del aval
-        return Value(None)
-
-    def literal(self, literal: Literal) -> Value:
-        """Nothing is cast."""
-        del literal
-        return Value(None)
-
-    def join(self, dtypes: Sequence[DType]) -> DType:
-        """Never called, because nothing is cast."""
-        raise NotImplementedError
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
         """Replace products, and go into functions."""

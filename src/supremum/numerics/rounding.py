@@ -69,15 +69,12 @@ def parts_of(x: Any, arithmetic: Arithmetic) -> list[Any]:
         return [lax.complex(real, imaginary) for real, imaginary in pairs]
     exponent, mantissa = arithmetic.exponent, arithmetic.mantissa
     parts: list[Any] = []
-    for place in range(arithmetic.parts):
-        last = place == arithmetic.parts - 1
-        cuts = arithmetic.truncates and not last
-        part = truncated(x, mantissa) if cuts else rounded(x, exponent, mantissa)
+    for _ in range(max(map(max, _PAIRS[arithmetic.passes]))):
+        part = truncated(x, mantissa) if arithmetic.truncates else rounded(x, exponent, mantissa)
         parts.append(part)
-        if not last:
-            # What is left of infinity or NaN would be NaN.
-            x = jnp.where(jnp.isfinite(part), x - part, 0)
-    return parts
+        # What is left of infinity or NaN would be NaN.
+        x = jnp.where(jnp.isfinite(part), x - part, 0)
+    return [*parts, rounded(x, exponent, mantissa)]
 
 
 _PAIRS: Mapping[int, tuple[tuple[int, int], ...]] = {
