@@ -59,10 +59,10 @@ def _forward_rule(
     def rewritten_rule(*zeros: bool) -> Any:
         jaxpr, consts, zero_results = rule.call_wrapped(*zeros)
         tangents = [value for value, zero in zip(values, zeros, strict=True) if not zero]
-        given = [*values, *(Value(value.dtype) for value in tangents)]
+        operands = [*values, *(Value(value.dtype) for value in tangents)]
         ends = [value.dtype for value in results]
         ends += [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
-        rewritten = rewrite(with_constants(jaxpr, consts), given, results=ends)
+        rewritten = rewrite(with_constants(jaxpr, consts), operands, results=ends)
         return without_constants(rewritten.function), consts, zero_results
 
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}

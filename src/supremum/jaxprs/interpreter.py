@@ -142,9 +142,9 @@ def interpret(plan: Plan, operands: Sequence[V], instrument: Instrument[V]) -> O
         return instrument.literal(atom) if isinstance(atom, Literal) else values[atom]
 
     for step in plan.steps:
-        results, made = instrument.run(step, [read(atom) for atom in step.equation.invars])
+        results, step_records = instrument.run(step, [read(atom) for atom in step.equation.invars])
         values.update(zip(step.equation.outvars, results, strict=True))
-        records |= made
+        records |= step_records
     return [read(atom) for atom in plan.results], records
 
 
@@ -169,16 +169,16 @@ def enter(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
 
 
 def _remat(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outcome[V]:
-    given = list(operands)
+    values = list(operands)
     if parameter(step.equation, "differentiated"):
         # In a backward pass XLA must not reuse the values of the forward pass.
         prevent = parameter(step.equation, "prevent_cse")
-        each = prevent if isinstance(prevent, tuple) else (prevent,) * len(given)
-        given = [
+        each = prevent if isinstance(prevent, tuple) else (prevent,) * len(values)
+        values = [
             jax.tree.map(lax.optimization_barrier, value) if keep else value
-            for value, keep in zip(given, each, strict=True)
+            for value, keep in zip(values, each, strict=True)
         ]
-    return interpret(step.inner[0], given, instrument)
+    return interpret(step.inner[0], values, instrument)
 
 
 def _scan(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outcome[V]:

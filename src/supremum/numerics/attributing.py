@@ -111,15 +111,15 @@ def _selection(call: TracedCall, output: Any, under: str) -> Select:
         ]
     paths = {place: path for place, path in enumerate(call.result_paths) if path is not None}
     if output is not None:
-        wanted = str(output)
-        chosen = {place for place, path in paths.items() if path == wanted or path.startswith(f"{wanted}/")}
-        if not chosen and "" in paths.values():
+        selected = str(output)
+        parts = {place for place, path in paths.items() if path == selected or path.startswith(f"{selected}/")}
+        if not parts and "" in paths.values():
             raise ArgumentError(
                 f"output={shown(output)} selects a part of the result, which is one array; leave it out"
             )
-        if not chosen:
-            raise UnknownNameError("output", wanted, sorted(set(paths.values())))
-        paths = {place: paths[place] for place in chosen}
+        if not parts:
+            raise UnknownNameError("output", selected, sorted(set(paths.values())))
+        paths = {place: paths[place] for place in parts}
     places = [place for place in paths if is_floating(avals[place])]
     if not places:
         types = ", ".join(str(avals[place]) for place in paths) or "only Python numbers"

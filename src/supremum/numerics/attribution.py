@@ -73,8 +73,8 @@ def attribute(
     ...     mean_of_squares, mean = jnp.mean(x * x), jnp.mean(x)
     ...     return mean_of_squares - mean * mean
     >>> x = jnp.linspace(30, 34, 100, dtype="bfloat16")
-    >>> found = attribute(variance, "declared")(x)
-    >>> found.rows[0].expression, found.rows[0].effect
+    >>> report = attribute(variance, "declared")(x)
+    >>> report.rows[0].expression, report.rows[0].effect
     ('mean_of_squares - mean * mean', 'cancellation')
     """
     function("fn", fn, "jnp.exp")

@@ -77,10 +77,10 @@ class AttributionRow(OperationRow):
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import attribute
-    >>> found = attribute(lambda x: jnp.sum(x + 1e-3), "declared")(
+    >>> report = attribute(lambda x: jnp.sum(x + 1e-3), "declared")(
     ...     jnp.ones(4, "bfloat16")
     ... )
-    >>> row = found.rows[0]
+    >>> row = report.rows[0]
     >>> row.expression, row.effect, round(row.estimate, 4)
     ('x + 1e-3', 'absorbed addition', -0.004)
     """
@@ -130,10 +130,10 @@ class Attribution(Report):
     >>> from supremum.numerics import attribute
     >>> def loss(w, x):
     ...     return jnp.mean(jnp.square(x @ w))
-    >>> found = attribute(loss)(jnp.full((3, 3), 0.7), jnp.full((2, 3), 1.3))
-    >>> [row.effect for row in found.rows[:3]]
+    >>> report = attribute(loss)(jnp.full((3, 3), 0.7), jnp.full((2, 3), 1.3))
+    >>> [row.effect for row in report.rows[:3]]
     ['rounding', 'rounding', 'rounding']
-    >>> abs(found.predicted - found.error) < 0.1 * abs(found.error)
+    >>> abs(report.predicted - report.error) < 0.1 * abs(report.error)
     True
     """
 

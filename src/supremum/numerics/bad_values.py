@@ -120,9 +120,9 @@ def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> 
     for operand in operands:
         if is_floating(operand):
             had |= _codes_of_operand(equation, codes(operand), np.shape(result))
-    made = codes(result)
-    is_new = jnp.where(made & NAN != _GOOD, had & NAN == _GOOD, had == _GOOD)
-    return jnp.where(is_new, made, _GOOD), (made != _GOOD) & (had == _GOOD)
+    result_codes = codes(result)
+    is_new = jnp.where(result_codes & NAN != _GOOD, had & NAN == _GOOD, had == _GOOD)
+    return jnp.where(is_new, result_codes, _GOOD), (result_codes != _GOOD) & (had == _GOOD)
 
 
 def _codes_of_operand(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) -> Any:
@@ -176,8 +176,8 @@ def _range_of_part(value: Any, integers: DType) -> Any:
     bits, ranks, source = _bits(value)
     axes, limits = tuple(range(value.ndim)), np.iinfo(integers)
     last, zero = integers.type(limits.max), integers.type(0)
-    made = codes(value)
-    is_finite = made == _GOOD
+    value_codes = codes(value)
+    is_finite = value_codes == _GOOD
     size = lax.convert_element_type(ranks, integers)
     keys = size
     if source.signed:
@@ -187,6 +187,7 @@ def _range_of_part(value: Any, integers: DType) -> Any:
     most = lax.reduce_max(jnp.where(is_finite, keys, integers.type(limits.min)), axes)
     smallest = lax.reduce_min(jnp.where(is_finite & (size != zero), size, last), axes)
     counts = (
-        lax.convert_element_type(count(mask), integers) for mask in (size == zero, made == BAD | NAN, made == BAD)
+        lax.convert_element_type(count(mask), integers)
+        for mask in (size == zero, value_codes == BAD | NAN, value_codes == BAD)
     )
     return jnp.stack([least, most, smallest, *counts])

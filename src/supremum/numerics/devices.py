@@ -196,7 +196,7 @@ def as_device(device: object) -> Device:
     """
     if isinstance(device, Device):
         return device
-    found = _BY_NAME.get(device.lower()) if isinstance(device, str) else None
-    if found is None:
+    row = _BY_NAME.get(device.lower()) if isinstance(device, str) else None
+    if row is None:
         raise UnknownNameError("device", device, _BY_NAME)
-    return found
+    return row

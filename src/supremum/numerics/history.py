@@ -52,11 +52,11 @@ class NumericsRecord:
         scaling: dict[str, float] = {}
         if self.loss_scale is not None:
             scaling = {"loss_scale": self.loss_scale, "skipped_steps": self.skipped_steps}
-        found = {"step": self.step, **scaling}
+        numbers = {"step": self.step, **scaling}
         for kind, named in self.values.items():
             for name, counts in named.items():
-                found |= {f"{kind}/{name}/{what}": number for what, number in numbers_of(counts).items()}
-        return found
+                numbers |= {f"{kind}/{name}/{what}": number for what, number in numbers_of(counts).items()}
+        return numbers
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain data for JSON."""
@@ -66,14 +66,14 @@ class NumericsRecord:
 def numbers_of(counts: ValueCounts) -> dict[str, float]:
     """The largest magnitude of some values, and shares of them, by name; see `NumericsRecord.numbers`."""
     total = max(1, counts.values)
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         "largest": counts.largest or 0.0,
         "zeros": counts.zeros / total,
         "not_finite": (counts.nans + counts.infinities) / total,
     }
     for name, row in counts.formats.items():
-        found |= {f"{name}/overflow": row.shares[0], f"{name}/flushed": row.shares[1]}
-    return found
+        numbers |= {f"{name}/overflow": row.shares[0], f"{name}/flushed": row.shares[1]}
+    return numbers
 
 
 @dataclass

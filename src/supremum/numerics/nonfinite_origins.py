@@ -250,8 +250,8 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
     def title(self) -> str:
         """What happened, in one line."""
         if self.origins:
-            made = f"{plural(len(self), 'operation')} made a NaN or an infinity"
-            return f"{made}, {len(self.reached) or 'none'} of them reached the result"
+            summary = f"{plural(len(self), 'operation')} made a NaN or an infinity"
+            return f"{summary}, {len(self.reached) or 'none'} of them reached the result"
         if not self.sources:
             return "no NaN and no infinity was made"
         reached = "some of them reached the result" if any(self.bad_outputs) else "none reached the result"

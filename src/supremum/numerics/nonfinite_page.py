@@ -35,8 +35,8 @@ def nonfinite_page(origins: Mapping[str, NonfiniteOrigins]) -> str:
 
     >>> import jax.numpy as jnp
     >>> from supremum import numerics
-    >>> found = numerics.first_nonfinite(lambda x: jnp.log(x))(jnp.array([0.0, 1.0]))
-    >>> page = numerics.nonfinite_page({"entropy": found})
+    >>> origins = numerics.first_nonfinite(lambda x: jnp.log(x))(jnp.array([0.0, 1.0]))
+    >>> page = numerics.nonfinite_page({"entropy": origins})
     >>> "<h2>entropy</h2>" in page, "the logarithm of zero" in page
     (True, True)
     """

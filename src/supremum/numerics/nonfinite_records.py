@@ -138,11 +138,11 @@ class OriginFinder(Instrument[Any]):
 
     def _block(self, records: list[_RunRecord]) -> Any:
         """The packed records of one run of operations in the same loops."""
-        made = jnp.stack([record.code for record in records])
+        codes_made = jnp.stack([record.code for record in records])
         iterations = [jnp.asarray(each, "uint32") for each in records[0].iterations]
         columns = [*iterations, *[jnp.zeros((), "uint32")] * (self._loops - len(iterations))]
-        runs = lax.convert_element_type(made != np.uint32(0), "uint32")
-        return jnp.stack([runs, made, *(jnp.broadcast_to(each, made.shape) for each in columns)], axis=1)
+        runs = lax.convert_element_type(codes_made != np.uint32(0), "uint32")
+        return jnp.stack([runs, codes_made, *(jnp.broadcast_to(each, codes_made.shape) for each in columns)], axis=1)
 
     def joined(self, earlier: Any, later: Any) -> Any:
         """The numbers of runs added up, and the first of both."""

@@ -69,12 +69,12 @@ class BadSource(SourceLine):
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
-    >>> found = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
+    >>> origins = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
     ...     jnp.array([-1.0, 1.0])
     ... )
     >>> [
     ...     (source.kind, source.infinities, source.reached_output)
-    ...     for source in found.sources
+    ...     for source in origins.sources
     ... ]
     [('constant', 1, False)]
     """

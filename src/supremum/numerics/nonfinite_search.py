@@ -142,7 +142,7 @@ def _name_of(path: tuple[Any, ...], names: list[str]) -> str:
 def _follow(
     plan: Plan,
     sites: Mapping[int, Site],
-    chosen: tuple[int, ...] | None,
+    followed: tuple[int, ...] | None,
     named: Sequence[Var],
     constants: tuple[Any, ...],
     operands: list[Any],
@@ -153,7 +153,7 @@ def _follow(
     Args:
         plan: the program.
         sites: the operations.
-        chosen: the indices of the operations and sources that made bad values; None for all.
+        followed: the indices of the operations and sources that made bad values; None for all.
         named: the constants that are sources.
         constants: the values of the constants of the program.
         operands: its operands.
@@ -161,10 +161,10 @@ def _follow(
     """
     here = plan.with_constants(constants)
     first_constant = len(sites) + len(_floating(operands))
-    if chosen is None:
-        chosen = tuple(range(first_constant + len(named)))
+    if followed is None:
+        followed = tuple(range(first_constant + len(named)))
     numbers = list(sites)
-    candidates = {numbers[index]: index for index in chosen if index < len(sites)}
+    candidates = {numbers[index]: index for index in followed if index < len(sites)}
     sources = {variable: first_constant + place for place, variable in enumerate(named)}
     operations, counts = records.operations[0], records.sources[0]
     occurred = jnp.concatenate([operations[:, RUNS] != np.uint32(0), (counts != np.uint32(0)).any(axis=1)])
@@ -188,5 +188,5 @@ def _follow(
 
         return lax.cond(occurred[index], run, nothing)
 
-    reached, ranges = lax.map(follow, jnp.asarray(chosen, "int32"))
+    reached, ranges = lax.map(follow, jnp.asarray(followed, "int32"))
     return OriginOutcomes(reached[None], ranges[None])

@@ -78,8 +78,8 @@ class PlainRun(Instrument[Any]):
         """Compute an equation in the dtype that is chosen for it."""
         dtype = self.choose(step)
         if isinstance(dtype, RoundedTo):
-            given = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
-            results = evaluate_as_declared(step, given)
+            rounded = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
+            results = evaluate_as_declared(step, rounded)
             return [_rounded(in_dtype(value, dtype.dtype)) for value in results]
         if dtype is None and step.name in _CASTS:
             return list(map(_rounded, step.evaluate(operands)))
@@ -94,10 +94,10 @@ class PlainRun(Instrument[Any]):
         """Cast what a loop carries to the dtypes that it has after every iteration."""
         types = _types(start)
         while True:
-            found = _widest_of([types, _types(following(_cast_all(start, types)))])
-            if found == types:
+            wider = _widest_of([types, _types(following(_cast_all(start, types)))])
+            if wider == types:
                 return partial(_cast_all, dtypes=types)
-            types = found
+            types = wider
 
     def merged(self, branches: Sequence[Callable[[], list[Any]]]) -> Callable[..., list[Any]]:
         """Cast the results of branches to the widest dtypes among them."""
@@ -133,11 +133,11 @@ def evaluate_as_declared(step: Step, operands: Sequence[Any]) -> list[Any]:
         step: the equation.
         operands: the values of its operands, literals included; floating ones are cast to the declared dtypes.
     """
-    given = [
+    declared = [
         in_dtype(value, component(aval_of(atom).dtype)) if is_floating(aval_of(atom)) else value
         for value, atom in zip(operands, step.equation.invars, strict=True)
     ]
-    return step.evaluate(given)
+    return step.evaluate(declared)
 
 
 def evaluate_in(step: Step, operands: Sequence[Any], dtype: DType) -> list[Any]:
@@ -153,10 +153,10 @@ def evaluate_in(step: Step, operands: Sequence[Any], dtype: DType) -> list[Any]:
     """
     if step.name in READS_BITS or step.name in KERNELS:
         return [in_dtype(value, dtype) for value in evaluate_as_declared(step, operands)]
-    given = [in_dtype(value, dtype) for value in operands]
+    values = [in_dtype(value, dtype) for value in operands]
     if step.name in _ROUNDINGS:
-        return given[:1]
-    return step.evaluate(given, _params_in(step.equation.params, dtype))
+        return values[:1]
+    return step.evaluate(values, _params_in(step.equation.params, dtype))
 
 
 def _params_in(params: Mapping[str, Any], dtype: DType) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def _param_in(value: Any, dtype: DType) -> Any:
     if isinstance(value, (Jaxpr, ClosedJaxpr)):
         return _function_in(value, dtype)
     if isinstance(value, tuple) and any(isinstance(each, (Jaxpr, ClosedJaxpr)) for each in value):
-        made = [_param_in(each, dtype) for each in value]
-        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+        parts = [_param_in(each, dtype) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
         return None
     if isinstance(value, np.dtype) and as_format(value).is_inexact:
@@ -192,7 +192,7 @@ def _function_in(function: Jaxpr | ClosedJaxpr, dtype: DType) -> Any:
         target = np.result_type(dtype, np.complex64) if aval.dtype.kind == "c" else dtype
         return jax.ShapeDtypeStruct(aval.shape, target)
 
-    made = jax.make_jaxpr(run)(*map(type_of, plan.operands))
+    program = jax.make_jaxpr(run)(*map(type_of, plan.operands))
     if isinstance(function, ClosedJaxpr):
-        return with_constants(open_jaxpr(made), made.consts)
-    return open_jaxpr(made)
+        return with_constants(open_jaxpr(program), program.consts)
+    return open_jaxpr(program)

@@ -55,10 +55,10 @@ def profile(
     >>> def softmax(x):
     ...     e = jnp.exp(x)
     ...     return e / e.sum()
-    >>> found = profile(softmax, formats=["float16", "bfloat16"])(
+    >>> report = profile(softmax, formats=["float16", "bfloat16"])(
     ...     jnp.array([1.0, 2.0, 12.0])
     ... )
-    >>> for row in found.rows:
+    >>> for row in report.rows:
     ...     print(row.expression, row.primitive, row.values.formats["float16"].overflow)
     e.sum() reduce_sum 1
     jnp.exp(x) exp 1

@@ -88,14 +88,14 @@ class Profile(Report):
     ...     with jax.named_scope("layer"):
     ...         y = x @ w
     ...     return jnp.exp(y).sum()
-    >>> found = profile(loss, formats=["float16"])(
+    >>> report = profile(loss, formats=["float16"])(
     ...     jnp.full((2, 2), 3.0), jnp.full((1, 2), 2.0)
     ... )
-    >>> found
+    >>> report
     Profile(3 operations, float16)
-    >>> [row.primitive for row in found.matching("layer").rows], found.outputs
+    >>> [row.primitive for row in report.matching("layer").rows], report.outputs
     (['dot_general'], Array(325509.6, dtype=float32))
-    >>> {name: values.largest for name, values in found.by("scope").items()}
+    >>> {name: values.largest for name, values in report.by("scope").items()}
     {'': 325509.59375, 'layer': 12.0}
     """
 
@@ -189,8 +189,8 @@ class Profile(Report):
 
         >>> import jax.numpy as jnp
         >>> from supremum.numerics import profile
-        >>> found = profile(jnp.exp, histogram=True)(jnp.array([1.0, 12.0]))
-        >>> found.to_svg().splitlines()[1]
+        >>> report = profile(jnp.exp, histogram=True)(jnp.array([1.0, 12.0]))
+        >>> report.to_svg().splitlines()[1]
         '<title>1 operation, float16, bfloat16, float8_e4m3fn, float8_e5m2</title>'
         """
         shown = self.rows[: whole_number("rows", rows, 1, MOST_DRAWN)]

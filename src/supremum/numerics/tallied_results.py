@@ -143,9 +143,9 @@ class CountingApart(TwoLanes):
     def run(self, step: Step, operands: Sequence[Lanes]) -> Outcome[Lanes]:
         """Run a step in both lanes, and count the results of the second."""
         if step.inner and step.name in LOOPS_AND_BRANCHES:
-            made = step.evaluate([lanes[MADE] for lanes in operands])
-            counted, records = self.counting.run(step, [lanes[COUNTED] for lanes in operands])
-            return list(zip(made, counted, strict=True)), records
+            first = step.evaluate([lanes[MADE] for lanes in operands])
+            second, records = self.counting.run(step, [lanes[COUNTED] for lanes in operands])
+            return list(zip(first, second, strict=True)), records
         results, records = super().run(step, operands)
         if step.name in _SHARED:
             results = [two_lanes(lanes[MADE]) for lanes in results]

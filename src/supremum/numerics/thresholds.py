@@ -29,10 +29,10 @@ class Thresholds:
         overflow: the lowest rank that overflows; a rank that no finite value has if none does.
 
     >>> from supremum.formats import as_format
-    >>> found = thresholds(as_format("float32"), as_format("float16"))
+    >>> limits = thresholds(as_format("float32"), as_format("float16"))
     >>> [
     ...     float(value_of_rank(as_format("float32"), rank))
-    ...     for rank in (found.kept, found.normal, found.overflow)
+    ...     for rank in (limits.kept, limits.normal, limits.overflow)
     ... ]
     [2.980232594040899e-08, 6.1005353927612305e-05, 65520.0]
     """

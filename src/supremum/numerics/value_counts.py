@@ -37,10 +37,10 @@ class FormatCounts:
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
-    >>> found = profile(jnp.exp, formats=["float16"])(
+    >>> report = profile(jnp.exp, formats=["float16"])(
     ...     jnp.array([1.0, 12.0, -12.0, -20.0])
     ... )
-    >>> found.rows[0].values.formats["float16"]
+    >>> report.rows[0].values.formats["float16"]
     FormatCounts(format='float16', values=4, overflow=1, overflow_to='inf', flushed=1, subnormal=1)
     """
 
