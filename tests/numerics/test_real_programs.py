@@ -89,33 +89,6 @@ def test_linen_scopes_are_those_of_the_layers():
 
 
 @pytest.mark.slow
-def test_nnx_transformer_block_with_dropout_and_its_gradient():
-    nnx = pytest.importorskip("flax.nnx")
-
-    class Block(nnx.Module):
-        def __init__(self, rngs):
-            self.attention = nnx.MultiHeadAttention(2, 8, decode=False, rngs=rngs)
-            self.norm, self.dense = nnx.LayerNorm(8, rngs=rngs), nnx.Linear(8, 8, rngs=rngs)
-            self.dropout = nnx.Dropout(0.5, rngs=rngs)
-
-        def __call__(self, x):
-            x = x + self.dropout(self.attention(self.norm(x)))
-            return x + self.dropout(nnx.gelu(self.dense(x)))
-
-    def gradient(block, x):
-        return nnx.grad(lambda block: jnp.sum(block(x) ** 2))(block)
-
-    x = jax.random.normal(jax.random.key(0), (2, 3, 8))
-    plain, profiled = Block(nnx.Rngs(0)), Block(nnx.Rngs(0))
-    expected, found = nnx.jit(gradient)(plain, x), profile(gradient)(profiled, x)
-    for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found.outputs), strict=True):
-        # The gradient of the keys' bias is zero but for rounding.
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-    assert plain.dropout.rngs.count[...] == profiled.dropout.rngs.count[...]
-    assert sum(row.primitive == "dot_general" and row.backward for row in found.rows) >= 10
-
-
-@pytest.mark.slow
 def test_random_keys_in_loops_and_branches():
     def function(key, x):
         def step(key, row):

@@ -16,15 +16,14 @@ from jax.extend.core import JaxprEqn
 
 from supremum.formats import DType, Format, Nan, as_format
 from supremum.numerics.thresholds import first_nan_rank, last_rank, rank
-from supremum.numerics.widening import floating_avals, is_floating
+from supremum.numerics.widening import EXACT, floating_avals, is_floating
 
+_CHOOSES = EXACT - {"abs", "gather", "reduce_window_max", "reduce_window_min"}
+"""Primitives that make no bad value of good ones.
+
+The others are exact, too, but a complex magnitude may overflow, an index be out of bounds, and a window be empty.
+"""
 # `jax.extend` does not export all of these primitives, and some exist only in some versions of JAX.
-_CHOOSES = frozenset({
-    "argmax", "argmin", "clamp", "concatenate", "cummax", "cummin", "dynamic_update_slice", "imag", "iota", "max",
-    "min", "neg", "pad", "real", "reduce_max", "reduce_min", "select_n", "sign", "sort",
-    "stop_gradient", "top_k",
-})  # fmt: skip
-"""Primitives that choose among the values of their operands, and so make no bad value of good ones."""
 _ELEMENTWISE = frozenset({
     "abs", "acos", "acosh", "add", "add_any", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e",
     "cbrt", "ceil", "complex", "conj", "convert_element_type", "cos", "cosh", "digamma", "div", "erf", "erf_inv",

@@ -19,19 +19,8 @@ from supremum.numerics import error_tallies
 from supremum.numerics.error_tallies import Facts, Probes, absorbed_of, probed
 from supremum.numerics.paired_values import Pair, difference
 from supremum.numerics.plain_runs import evaluate_as_declared, evaluate_in
-from supremum.numerics.widening import FLOAT64, KERNELS, is_floating
+from supremum.numerics.widening import EXACT, FLOAT64, KERNELS, MOVES, is_floating
 
-MOVES: Final = frozenset(
-    {"broadcast_in_dim", "concatenate", "copy", "copy_p", "dynamic_slice", "dynamic_update_slice", "gather", "name",
-     "optimization_barrier", "pad", "reshape", "rev", "scatter", "select_n", "slice", "sort", "split", "squeeze",
-     "stack", "tile", "top_k", "transpose", "unstack"}
-)  # fmt: skip
-"""Primitives that move the values of their operands and make none."""
-_EXACT: Final = MOVES | {
-    "abs", "ceil", "clamp", "complex", "conj", "cummax", "cummin", "floor", "imag", "iota", "max", "min", "neg", "real",
-    "reduce_max", "reduce_min", "reduce_window_max", "reduce_window_min", "round", "sign", "stop_gradient",
-}  # fmt: skip
-"""Primitives whose results need no rounding."""
 _LINEAR: Final = MOVES - {"select_n", "sort", "top_k"} | {
     "convert_element_type", "cumsum", "neg", "reduce_precision", "reduce_sum", "stop_gradient"
 }  # fmt: skip
@@ -101,7 +90,7 @@ def _own_errors(step: Step, operands: Sequence[Pair]) -> tuple[list[Any], list[A
     """
     values = [each.narrow for each in operands]
     narrow = [_rounded(each) for each in evaluate_as_declared(step, values)]
-    if step.name in _EXACT or step.name in KERNELS or not any(map(is_floating, narrow)):
+    if step.name in EXACT or step.name in KERNELS or not any(map(is_floating, narrow)):
         return narrow, [None] * len(narrow), [None] * len(narrow)
     wide = evaluate_in(step, values, FLOAT64)
     exact = [each if is_floating(value) else None for each, value in zip(wide, narrow, strict=True)]

@@ -24,6 +24,17 @@ READS_BITS: Final = frozenset(
 """Primitives whose result depends on the bits of the dtype: they run in the dtypes that they declare."""
 KERNELS: Final = frozenset({"ffi_call", "io_callback", "pallas_call", "pure_callback", "xla_metadata_call"})
 """Primitives that run code which expects the dtypes that it declares."""
+MOVES: Final = frozenset(
+    {"broadcast_in_dim", "concatenate", "copy", "copy_p", "dynamic_slice", "dynamic_update_slice", "gather", "name",
+     "optimization_barrier", "pad", "reshape", "rev", "scatter", "select_n", "slice", "sort", "split", "squeeze",
+     "stack", "tile", "top_k", "transpose", "unstack"}
+)  # fmt: skip
+"""Primitives that move the values of their operands and make none."""
+EXACT: Final = MOVES | {
+    "abs", "ceil", "clamp", "complex", "conj", "cummax", "cummin", "floor", "imag", "iota", "max", "min", "neg", "real",
+    "reduce_max", "reduce_min", "reduce_window_max", "reduce_window_min", "round", "sign", "stop_gradient",
+}  # fmt: skip
+"""Primitives whose results need no rounding."""
 
 
 _FLOATING: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact)
