@@ -21,7 +21,7 @@ from numerics import device_reference as reference
 from slowly import for_each, slow
 from supremum.numerics import on
 from supremum.numerics.devices import ALGORITHMS
-from supremum.numerics.rounding import rounded, truncated
+from supremum.numerics.rounding import round_to, truncate
 
 RNG = np.random.default_rng(0)
 LEFT, RIGHT = reference.whole(RNG, (5, 4)), reference.whole(RNG, (4, 3))
@@ -232,7 +232,7 @@ def test_rounding_of_all_exponents(exponent, mantissa, rounding):
     ties = (np.arange(2**16, dtype=np.uint32) << np.uint32(16)) | np.uint32(1 << (22 - mantissa))
     halves = np.arange(2**12).astype(np.float32) * np.float32(2.0**-26)  # ties of subnormal numbers of float16
     values = np.concatenate([bits.view(np.float32), ties.view(np.float32), halves, -halves, np.float32(ODD)])
-    found = np.asarray(rounded(values, exponent, mantissa))
+    found = np.asarray(round_to(values, exponent, mantissa))
     expected = rounding(values)
     finite = ~np.isnan(values)
     np.testing.assert_array_equal(found[finite].view(np.uint32), expected[finite].view(np.uint32))
@@ -242,7 +242,7 @@ def test_rounding_of_all_exponents(exponent, mantissa, rounding):
 def test_cut_values_keep_infinity_and_nan():
     values = np.float32([np.nan, np.inf, -np.inf, 1.9999, -3e-42])
     values[0] = np.uint32(0x7F800001).view(np.float32)  # only the last bit says that it is a NaN
-    found = np.asarray(truncated(values, 7))
+    found = np.asarray(truncate(values, 7))
     assert np.isnan(found[0])
     np.testing.assert_array_equal(found[1:], reference.cut(values[1:], 7))
 

@@ -26,7 +26,7 @@ from supremum.jaxprs.equations import (
 )
 from supremum.jaxprs.equations import is_backward as is_backward
 from supremum.jaxprs.equations import operation_of as operation_of
-from supremum.jaxprs.evaluation import evaluated as evaluated
+from supremum.jaxprs.evaluation import evaluate as evaluate
 from supremum.jaxprs.interpreter import Instrument as Instrument
 from supremum.jaxprs.interpreter import Outcome as Outcome
 from supremum.jaxprs.interpreter import Records as Records
@@ -34,7 +34,7 @@ from supremum.jaxprs.interpreter import enter as enter
 from supremum.jaxprs.interpreter import interpret as interpret
 from supremum.jaxprs.interpreter import on_each_device as on_each_device
 from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
-from supremum.jaxprs.mutable_arguments import lifted as lifted
+from supremum.jaxprs.mutable_arguments import lift_objects as lift_objects
 from supremum.jaxprs.plans import CALLED as CALLED
 from supremum.jaxprs.plans import LOOPS_AND_BRANCHES as LOOPS_AND_BRANCHES
 from supremum.jaxprs.plans import Plan as Plan

@@ -123,7 +123,7 @@ class Lifted:
     put_back: Callable[[tuple[Any, Any]], Any]
 
 
-def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lifted | None:
+def lift_objects(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lifted | None:
     """Turn a call into a call of arrays; None if neither the arguments nor the function are mutable objects.
 
     Args:

@@ -11,7 +11,7 @@ from jax.extend.core import ClosedJaxpr
 
 from supremum.errors import ArgumentError
 from supremum.jaxprs.array_leaves import is_array, split_arrays
-from supremum.jaxprs.mutable_arguments import lifted
+from supremum.jaxprs.mutable_arguments import lift_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     Raises:
         ArgumentError: if the function changes an argument in place that no adapter is registered for.
     """
-    lift = lifted(function, args, kwargs)
+    lift = lift_objects(function, args, kwargs)
     if lift is not None:
         function, args, kwargs = lift.function, lift.args, lift.kwargs
     arrays, with_arrays = split_arrays((args, kwargs), _is_operand)

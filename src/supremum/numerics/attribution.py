@@ -84,7 +84,7 @@ def attribute(
     checked_output(output)
 
     @wraps(fn, updated=())
-    def attributed(*args: Any, **kwargs: Any) -> Attribution:
+    def explain(*args: Any, **kwargs: Any) -> Attribution:
         call, select = trace_output(fn, args, kwargs, output, "attribute")
         program = call.program if settings is None else autocasted(call.program, settings)
         plan = measured_plan(program, "attribute")
@@ -99,7 +99,7 @@ def attribute(
         name = DECLARED if settings is None else str(settings.policy)
         return Attribution(outputs, name, run, diagnoses, change)
 
-    return attributed
+    return explain
 
 
 _Measure: TypeAlias = Callable[[Choice], float]

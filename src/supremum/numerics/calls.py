@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from supremum.errors import ArgumentError, OperandError
-from supremum.jaxprs import TracedCall, is_array, lifted, traced_call
+from supremum.jaxprs import TracedCall, is_array, lift_objects, traced_call
 from supremum.numerics.widening import is_floating
 
 _ARGUMENTS = bool, int, float, complex, jax.ShapeDtypeStruct
@@ -29,7 +29,7 @@ def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     """
     leaves = jax.tree.leaves((args, kwargs))
     is_known = any(is_array(leaf) or isinstance(leaf, _ARGUMENTS) for leaf in leaves)
-    if leaves and not is_known and lifted(fn, args, kwargs) is None:
+    if leaves and not is_known and lift_objects(fn, args, kwargs) is None:
         types = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves))
         raise OperandError(f"{under} needs an array among the arguments of the function, got {types}; use jnp.asarray")
     return traced_call(fn, args, kwargs, under)

@@ -22,7 +22,7 @@ from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Instrument, Outcome, Plan, Step, enter, interpret
 from supremum.numerics import error_tallies
-from supremum.numerics.error_tallies import Fact, Facts, Probes, has_row, no_facts, probed
+from supremum.numerics.error_tallies import Fact, Facts, Probes, has_row, no_facts, with_probe
 from supremum.numerics.operation_errors import evaluate_locally, evaluate_pair
 from supremum.numerics.paired_values import Pair, difference, full, is_key
 from supremum.numerics.plain_runs import PlainRun, in_float64
@@ -58,7 +58,7 @@ class LocalErrors(Instrument[Pair]):
         """The facts of operations that did not run."""
         return no_facts(plan)
 
-    def joined(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: Any, later: Any) -> Any:
         """The sums of facts."""
         return earlier + later
 
@@ -87,12 +87,12 @@ class ErrorFlow(LocalErrors):
             return enter(step, operands, self)
         return evaluate_pair(step, operands, self.probes)
 
-    def carried(self, start: list[Pair], following: Callable[..., list[Pair]]) -> Callable[[list[Pair]], list[Pair]]:
+    def carry_form(self, start: list[Pair], following: Callable[..., list[Pair]]) -> Callable[[list[Pair]], list[Pair]]:
         """Give each value all of its parts."""
         del start, following
         return _full
 
-    def merged(self, branches: Sequence[Callable[[], list[Pair]]]) -> Callable[[list[Pair]], list[Pair]]:
+    def branch_form(self, branches: Sequence[Callable[[], list[Pair]]]) -> Callable[[list[Pair]], list[Pair]]:
         """Give each value all of its parts."""
         del branches
         return _full
@@ -138,7 +138,7 @@ def _measured(step: Step, results: Sequence[Any], references: Sequence[Any], pro
             gaps.append(None)
             continue
         gap = difference(narrow, wide)
-        error = probed(gap, gap, None, probes[step.number]) if step.number in probes else gap
+        error = with_probe(gap, gap, None, probes[step.number]) if step.number in probes else gap
         pairs.append(Pair(narrow, wide, error))
         gaps.append(gap)
     jumps = [None if gap is None else lax.full_like(gap, True, bool) for gap in gaps]

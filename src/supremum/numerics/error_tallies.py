@@ -72,16 +72,16 @@ def _sums(values: Sequence[Any]) -> list[Any]:
 
 
 @jax.custom_vjp
-def probed(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
+def with_probe(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
     """An error, whose cotangent is measured in the backward pass, with infinities and NaNs removed."""
     return error
 
 
-def _probed_forward(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
+def _probe_forward(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
     return error, (error, own, absorbed)
 
 
-def _probed_backward(kept: Any, cotangent: Any) -> Any:
+def _probe_backward(kept: Any, cotangent: Any) -> Any:
     error, own, absorbed = kept
     cotangent = where_finite(cotangent)
     shares, through = jnp.real(cotangent * own), jnp.real(cotangent * error)
@@ -90,7 +90,7 @@ def _probed_backward(kept: Any, cotangent: Any) -> Any:
     return cotangent, None, None, jnp.stack(_sums([shares, absolute, lost, through, lax.abs(through)]))
 
 
-probed.defvjp(_probed_forward, _probed_backward)
+with_probe.defvjp(_probe_forward, _probe_backward)
 
 
 def absorbed_of(step: Step, operands: Sequence[Pair], own: Sequence[Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from supremum.argument_checks import chosen
 from supremum.atomic_files import as_path
 from supremum.errors import ArgumentError
-from supremum.numerics.history_plot import drawn, save_figure
+from supremum.numerics.history_plot import draw, save_figure
 from supremum.numerics.value_counts import ValueCounts
 from supremum.reports import plain_fields, plural
 
@@ -158,7 +158,7 @@ class NumericsHistory:
         if not self.records:
             raise ArgumentError("there is nothing to plot, because no step was measured")
         kinds = {kind: self._numbers_of_kind(kind) for kind in self.kinds}
-        figure = drawn(self.steps, kinds, self.loss_scale)
+        figure = draw(self.steps, kinds, self.loss_scale)
         if path is not None:
             save_figure(figure, as_path(path))
         return figure

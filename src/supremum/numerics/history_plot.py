@@ -20,7 +20,7 @@ Numbers = Mapping[str, Mapping[str, Sequence[float]]]
 """By the name of a number, such as `"largest"`, its values over the steps, by the names of what they belong to."""
 
 
-def drawn(steps: Sequence[int], kinds: Mapping[str, Numbers], loss_scale: Sequence[float | None]) -> Any:
+def draw(steps: Sequence[int], kinds: Mapping[str, Numbers], loss_scale: Sequence[float | None]) -> Any:
     """Draw a history.
 
     Args:

@@ -124,7 +124,7 @@ class OriginFinder(Instrument[Any]):
         new = [join_codes(new_bad_values(equation, floating, value)[0]) for value in results if is_floating(value)]
         return results, {step.number: _RunRecord(functools.reduce(lax.bitwise_or, new), self.iterations)}
 
-    def packed(self, records: Records) -> Records:
+    def pack(self, records: Records) -> Records:
         """The records as one array."""
         if not records:
             return {}
@@ -144,7 +144,7 @@ class OriginFinder(Instrument[Any]):
         runs = lax.convert_element_type(codes_made != np.uint32(0), "uint32")
         return jnp.stack([runs, codes_made, *(jnp.broadcast_to(each, codes_made.shape) for each in columns)], axis=1)
 
-    def joined(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: Any, later: Any) -> Any:
         """The numbers of runs added up, and the first of both."""
         first = jnp.where(earlier[:, :1] != np.uint32(0), earlier, later)
         runs = earlier[:, :1] + later[:, :1]
@@ -159,7 +159,7 @@ class OriginFinder(Instrument[Any]):
 
     def table(self, records: Records) -> Any:
         """The packed record of the whole program, also of one without sites."""
-        return next(iter(self.packed(records).values()), self._nothing(0))
+        return next(iter(self.pack(records).values()), self._nothing(0))
 
     def _nothing(self, sites: int) -> Any:
         return jnp.zeros((sites, FIRST_ITERATION + self._loops), "uint32")
@@ -291,11 +291,11 @@ class OriginFollower(TwoLanes):
 
         return lax.cond(is_first, ranges, lambda: on_each_device(self.nothing()))
 
-    def packed(self, records: Records) -> Records:
+    def pack(self, records: Records) -> Records:
         """The records as one: at most one of them is not zero."""
         return {min(records): functools.reduce(lax.bitwise_or, records.values())} if records else {}
 
-    def joined(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: Any, later: Any) -> Any:
         """The one that is not zero."""
         return lax.bitwise_or(earlier, later)
 
@@ -306,7 +306,7 @@ class OriginFollower(TwoLanes):
 
     def ranges(self, records: Records) -> Any:
         """The packed record of the whole program."""
-        return next(iter(self.packed(records).values()), self.nothing())
+        return next(iter(self.pack(records).values()), self.nothing())
 
     def nothing(self) -> Any:
         """The record of candidates that did not run."""

@@ -16,7 +16,7 @@ from jax import lax
 
 from supremum.jaxprs import Step
 from supremum.numerics import error_tallies
-from supremum.numerics.error_tallies import Facts, Probes, absorbed_of, probed
+from supremum.numerics.error_tallies import Facts, Probes, absorbed_of, with_probe
 from supremum.numerics.paired_values import Pair, difference
 from supremum.numerics.plain_runs import evaluate_as_declared, evaluate_in
 from supremum.numerics.widening import EXACT, FLOAT64, KERNELS, MOVES, is_floating
@@ -76,7 +76,7 @@ def evaluate_pair(step: Step, operands: Sequence[Pair], probes: Probes) -> tuple
     if step.number in probes:
         absorbed, probe = absorbed_of(step, operands, errors), probes[step.number]
         pairs = [
-            pair if error is None else replace(pair, error=probed(pair.error, error, absorbed, probe))
+            pair if error is None else replace(pair, error=with_probe(pair.error, error, absorbed, probe))
             for pair, error in zip(pairs, errors, strict=True)
         ]
     jumps = [each.jump for each in results]
@@ -105,8 +105,8 @@ def _on_different_operands(
     in_float64 = partial(evaluate_in, step, dtype=FLOAT64)
     references = in_float64(operands=[each.reference for each in operands])
     floats = [index for index, each in enumerate(operands) if is_floating(each.narrow)]
-    flows = _flowed(step, in_float64, operands, floats, narrow)
-    broken = _broken(step, operands)
+    flows = _flow(step, in_float64, operands, floats, narrow)
+    broken = _differing_decisions(step, operands)
     is_moved = any(operands[index].error is not None for index in floats)
     results = [
         _result(step, each, wide, error, flow, broken, is_moved=is_moved)
@@ -126,12 +126,12 @@ def _result(step: Step, narrow: Any, wide: Any, own: Any, flow: Any, broken: Any
         wide: the result of the reference.
         own: the operation's own error; None if it has none.
         flow: the errors of the operands in it; None if there is no derivative.
-        broken: where decisions differ, as `_broken` returns it.
+        broken: where decisions differ, as `_differing_decisions` returns it.
         is_moved: whether an operand has an error.
     """
     gap, jump = difference(narrow, wide), None
     if flow is not None and step.name not in _LINEAR and flow.dtype == FLOAT64:
-        flow, jump = _corrected(flow, gap if own is None else gap - own)
+        flow, jump = _secant(flow, gap if own is None else gap - own)
     error = own if flow is None else flow if own is None else flow + own
     jump = _jumps_of(step, gap, flow, error, jump, broken, is_moved=is_moved)
     if jump is not None:
@@ -149,8 +149,8 @@ def _jumps_of(step: Step, gap: Any, flow: Any, error: Any, jump: Any, broken: An
         gap: how the result differs between both runs.
         flow: the errors of the operands in it; None if there is no derivative.
         error: the whole error of the result.
-        jump: where there is no secant, as `_corrected` returns it, or None.
-        broken: where decisions differ, as `_broken` returns it.
+        jump: where there is no secant, as `_secant` returns it, or None.
+        broken: where decisions differ, as `_differing_decisions` returns it.
         is_moved: whether an operand has an error.
     """
     if flow is None and is_moved:
@@ -169,7 +169,7 @@ def _rounded(value: Any) -> Any:
     return lax.optimization_barrier(value) if is_floating(value) and value.dtype.itemsize < _EXACT_SIZE else value
 
 
-def _flowed(
+def _flow(
     step: Step, in_float64: Callable[..., list[Any]], operands: Sequence[Pair], floats: Sequence[int], narrow: Any
 ) -> list[Any]:
     """The errors of the operands, through the derivative at the midpoint; None for a result that has none."""
@@ -200,7 +200,7 @@ def _flowed(
     return [next(rest) if is_floating(each) else None for each in narrow]
 
 
-def _corrected(flow: Any, change: Any) -> tuple[Any, Any]:
+def _secant(flow: Any, change: Any) -> tuple[Any, Any]:
     """Errors through the secant between both runs, where the derivative at the midpoint is off by a factor of two.
 
     That is the case near poles, kinks and saturation, where one of the runs may have left the finite numbers.
@@ -220,7 +220,7 @@ def _corrected(flow: Any, change: Any) -> tuple[Any, Any]:
     return flow * lax.select(is_close, lax.full_like(known, 1), slope), is_zero & ~is_close
 
 
-def _broken(step: Step, operands: Sequence[Pair]) -> Any:
+def _differing_decisions(step: Step, operands: Sequence[Pair]) -> Any:
     """Where integers or truth values that the operation takes differ between both runs; None if they are the same."""
     changed = [each for each in operands if each.wide is not None and not is_floating(each.narrow)]
     if not changed:

@@ -90,7 +90,7 @@ class PlainRun(Instrument[Any]):
             dtype = actual
         return evaluate_in(step, operands, dtype)
 
-    def carried(self, start: list[Any], following: Callable[[list[Any]], list[Any]]) -> Callable[..., list[Any]]:
+    def carry_form(self, start: list[Any], following: Callable[[list[Any]], list[Any]]) -> Callable[..., list[Any]]:
         """Cast what a loop carries to the dtypes that it has after every iteration."""
         types = _types(start)
         while True:
@@ -99,7 +99,7 @@ class PlainRun(Instrument[Any]):
                 return partial(_cast_all, dtypes=types)
             types = wider
 
-    def merged(self, branches: Sequence[Callable[[], list[Any]]]) -> Callable[..., list[Any]]:
+    def branch_form(self, branches: Sequence[Callable[[], list[Any]]]) -> Callable[..., list[Any]]:
         """Cast the results of branches to the widest dtypes among them."""
         return partial(_cast_all, dtypes=_widest_of([_types(branch()) for branch in branches]))
 

@@ -23,7 +23,7 @@ from supremum.formats import as_format
 from supremum.jaxprs import ENTERED, ON_DEVICE, RewriteAction, Rewriter, RewriteRule, Value, aval_of, user_place
 from supremum.numerics.devices import Device
 from supremum.numerics.product_arithmetic import PRODUCTS, computation_of
-from supremum.numerics.rounding import in_passes, rounded
+from supremum.numerics.rounding import in_passes, round_to
 
 
 @cache
@@ -81,7 +81,7 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
     dtype = np.result_type(left.dtype, right.dtype)
     product_of_parts = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
     row = as_format(how.arithmetic.accumulator)
-    return lax.convert_element_type(rounded(product_of_parts, row.exponent, row.mantissa), result)
+    return lax.convert_element_type(round_to(product_of_parts, row.exponent, row.mantissa), result)
 
 
 def _as_float32(x: Any) -> Any:

@@ -151,10 +151,10 @@ def products(fn: Callable[..., Any], device: str | Device = "h100") -> Callable[
     function("fn", fn, "jnp.matmul")
 
     @wraps(fn, updated=())
-    def listed(*args: Any, **kwargs: Any) -> Products:
+    def report(*args: Any, **kwargs: Any) -> Products:
         return Products(row, tuple(_rows(row, trace(fn, args, kwargs, "products").program)))
 
-    return listed
+    return report
 
 
 def _rows(device: Device, program: Any) -> Iterator[ProductRow]:

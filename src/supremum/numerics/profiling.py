@@ -69,10 +69,10 @@ def profile(
     flag("histogram", histogram)
 
     @wraps(fn, updated=())
-    def profiled(*args: Any, **kwargs: Any) -> Profile:
+    def count(*args: Any, **kwargs: Any) -> Profile:
         return _profile(trace_to_run(fn, args, kwargs, "profile"), rows, histogram)
 
-    return profiled
+    return count
 
 
 def as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:

@@ -23,7 +23,7 @@ from supremum.numerics.devices import Arithmetic
 _FLOAT32 = as_format("float32")
 
 
-def rounded(x: Any, exponent: int, mantissa: int) -> Any:
+def round_to(x: Any, exponent: int, mantissa: int) -> Any:
     """Round float32 values to nearest, ties to even, in an IEEE format; they stay float32.
 
     Args:
@@ -31,7 +31,7 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
         exponent: the exponent bits of the format: those of float32, or those of a format of at least 16 bits.
         mantissa: its mantissa bits.
 
-    >>> rounded(jnp.float32(1.001), 8, 10), rounded(jnp.float32(1e-7), 5, 10)
+    >>> round_to(jnp.float32(1.001), 8, 10), round_to(jnp.float32(1e-7), 5, 10)
     (Array(1.0009766, dtype=float32), Array(1.1920929e-07, dtype=float32))
     """
     if mantissa == _FLOAT32.mantissa:
@@ -43,10 +43,10 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
     return widened(rounded_on_bits(x, row))
 
 
-def truncated(x: Any, mantissa: int) -> Any:
+def truncate(x: Any, mantissa: int) -> Any:
     """Cut the last mantissa bits of float32 values off; infinity and NaN stay what they are.
 
-    >>> truncated(jnp.float32(1.9999), 1)
+    >>> truncate(jnp.float32(1.9999), 1)
     Array(1.5, dtype=float32)
     """
     kept = np.uint32((1 << _FLOAT32.bits) - (1 << (_FLOAT32.mantissa - mantissa)))
@@ -70,11 +70,11 @@ def parts_of(x: Any, arithmetic: Arithmetic) -> list[Any]:
     exponent, mantissa = arithmetic.exponent, arithmetic.mantissa
     parts: list[Any] = []
     for _ in range(max(map(max, _PAIRS[arithmetic.passes]))):
-        part = truncated(x, mantissa) if arithmetic.truncates else rounded(x, exponent, mantissa)
+        part = truncate(x, mantissa) if arithmetic.truncates else round_to(x, exponent, mantissa)
         parts.append(part)
         # What is left of infinity or NaN would be NaN.
         x = jnp.where(jnp.isfinite(part), x - part, 0)
-    return [*parts, rounded(x, exponent, mantissa)]
+    return [*parts, round_to(x, exponent, mantissa)]
 
 
 _PAIRS: Mapping[int, tuple[tuple[int, int], ...]] = {

@@ -99,7 +99,7 @@ class Counting(Instrument[Any]):
         numbers = [step.number for step in plan.every_step() if step.number in self._slots]
         return {number: [empty_tally(slot.questions) for slot in self._slots[number]] for number in numbers}
 
-    def joined(self, earlier: Sequence[Tally], later: Sequence[Tally]) -> list[Tally]:
+    def join(self, earlier: Sequence[Tally], later: Sequence[Tally]) -> list[Tally]:
         """The sums of tallies."""
         return [add_tallies(a, b) for a, b in zip(earlier, later, strict=True)]
 

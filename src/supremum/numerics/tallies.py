@@ -57,7 +57,7 @@ class Questions:
         return tuple(dict.fromkeys([*map(Level, ranks), *signed]))
 
     @cached_property
-    def counted(self) -> tuple[Level, ...]:
+    def levels_to_count(self) -> tuple[Level, ...]:
         """The levels that are counted; the others follow from a histogram."""
         return tuple(level for level in self.levels if level.positive or not self.histogram)
 
@@ -132,7 +132,7 @@ def _unsigned(source: Format) -> DType:
 def empty_tally(questions: Questions) -> Tally:
     """The tally of no runs."""
     dtype = _unsigned(questions.source)
-    counts = jnp.zeros((2, 1 + len(questions.counted) + len(questions.edges)), "uint32")
+    counts = jnp.zeros((2, 1 + len(questions.levels_to_count) + len(questions.edges)), "uint32")
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
 
@@ -177,9 +177,9 @@ def _measure_real(value: Any, questions: Questions, copies: int) -> Tally:
         (
             jnp.where(is_number, ranks, dtype.type(none)),
             jnp.where(is_finite, ranks, zero),
-            *map(reached, questions.counted),
+            *map(reached, questions.levels_to_count),
         ),
-        (dtype.type(none), zero, *[np.uint32(0)] * len(questions.counted)),
+        (dtype.type(none), zero, *[np.uint32(0)] * len(questions.levels_to_count)),
         reduce,
         tuple(range(value.ndim)),
     )

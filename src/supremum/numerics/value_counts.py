@@ -159,7 +159,7 @@ def read_counts(tally: Tally, questions: Questions, elements: int) -> ValueCount
 
 def _read(counts: Sequence[int], questions: Questions) -> tuple[dict[Level, int], dict[int, int] | None]:
     """How many values reach each level, and the histogram of their exponents, if there is one."""
-    reach = dict(zip(questions.counted, counts, strict=False))
+    reach = dict(zip(questions.levels_to_count, counts, strict=False))
     if not questions.histogram:
         return reach, None
     source = questions.source

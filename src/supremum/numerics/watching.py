@@ -15,7 +15,7 @@ from supremum.argument_checks import function, whole_number
 from supremum.bounded_cache import Bounded
 from supremum.errors import OperandError, shown
 from supremum.formats import Format, as_format
-from supremum.jaxprs import Site, is_array, lifted, split_arrays
+from supremum.jaxprs import Site, is_array, lift_objects, split_arrays
 from supremum.mixed_precision import LossScaleState, is_inexact
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.named_tallies import NamedTallies, tallies_of
@@ -192,7 +192,7 @@ class Watched(Generic[P, R]):
                 "as in watch(jax.jit(step)), instead of jitting the watched one"
             )
         step, arguments, key = self._step, (args, kwargs), _key(leaves, tree)
-        lift = lifted(step, args, kwargs)
+        lift = lift_objects(step, args, kwargs)
         if lift is not None:  # the arrays of the objects come first, and their structure may differ in every call
             step, arguments, key = lift.function, (lift.args, lift.kwargs), None
         arrays, with_arrays = split_arrays(arguments)
