@@ -124,8 +124,8 @@ class RewriteRule(Protocol):
         ...
 
     def join(self, dtypes: Sequence[DType]) -> DType:
-        """The common dtype for the results of branches, of a rule that casts."""
-        ...
+        """The common dtype for the results of branches; by default that of the first."""
+        return dtypes[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
             # Under vmap and on several devices, the example or device whose first bad run is the earliest.
             place = min(bad, key=lambda at: _order(site, runs[at]))
             kind = NAN if runs[place, CODE] & 2 else INFINITY
-            nans, infinities, ranges = self._first_run(int(index), place)
+            nans, infinities, ranges = self._first_run(int(index), int(place))
             # The second run may not make the bad values again.
             is_known = nans + infinities > 0
             outcome = self._outcome(int(index)) if is_known else None
