@@ -15,7 +15,7 @@ from supremum.numerics import NonfiniteOrigins, first_nonfinite
 X = jnp.array([0.0, 1.0, 4.0])
 
 
-def told(found):
+def kinds_of(found):
     return [(origin.kind, origin.primitive, origin.reached_output) for origin in found]
 
 
@@ -116,7 +116,7 @@ def test_constants_and_literals_are_sources_unless_they_are_neutral():
     table = jnp.array([1.0, jnp.inf])
     found = first_nonfinite(lambda x: jax.jit(lambda x: jnp.sum(x * table))(x) + jnp.max(x, initial=-jnp.inf))(X[:2])
     assert [(source.type, source.infinities) for source in found.sources] == [("float32[2]", 1)]
-    assert told(found) == []
+    assert kinds_of(found) == []
     assert "no operation made a NaN or an infinity, but non-finite values came in" in " ".join(str(found).split())
 
 
@@ -140,7 +140,7 @@ def test_arguments_are_named_by_their_path():
     assert {source.name for source in found.sources} == {"args[1]", "scale"} or {
         source.name for source in found.sources
     } == {"rest", "scale"}
-    assert told(found) == [("nan", "mul", True)]
+    assert kinds_of(found) == [("nan", "mul", True)]
 
 
 TRAPS = {
@@ -249,7 +249,7 @@ def test_a_rule_of_a_custom_vjp_has_the_line_of_the_call_and_says_so():
 
 def test_vmap_around_finds_the_origins_of_all_examples():
     found = jax.vmap(first_nonfinite(lambda x: jnp.log(x) + lax.cond(x > 2, jnp.sqrt, lambda x: 0 / x, x)))(X)
-    assert told(found) == [("infinity", "log", True), ("nan", "div", True)]
+    assert kinds_of(found) == [("infinity", "log", True), ("nan", "div", True)]
     assert (found[0].runs, found[0].operands[0].largest) == (1, 0.0)
 
 
@@ -262,7 +262,7 @@ def test_shard_map_around(check):
         )[0]
     )
     found = jax.jit(jax.shard_map(looked, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check))(X[:2])
-    assert told(found) == [("infinity", "log", True)]
+    assert kinds_of(found) == [("infinity", "log", True)]
     assert found.outputs.tolist() == [np.inf, 0.0]
 
 

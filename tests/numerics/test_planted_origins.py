@@ -1,4 +1,4 @@
-"""NonfiniteOrigins that are planted in random programs are found: by name, line, iteration and fate."""
+"""NonfiniteOrigins that are planted in random programs are found: by name, line, iteration and whether they reach the result."""
 
 import jax
 import numpy as np
@@ -21,10 +21,10 @@ def misses(seed):
     if not found:
         return [f"{seed}: nothing was found"]
     origin = found[0]
-    told = (origin.iterations, origin.kind, origin.reached_output)
+    actual = (origin.iterations, origin.kind, origin.reached_output)
     line = made.call if origin.in_custom_rule else made.line
     wrong = [] if origin.line == line else [f"{seed}: line {origin.line} instead of {line}"]
-    return wrong + ([] if told == expected else [f"{seed} {made.kind} {made.structures}: {told} != {expected}"])
+    return wrong + ([] if actual == expected else [f"{seed} {made.kind} {made.structures}: {actual} != {expected}"])
 
 
 @pytest.mark.slow

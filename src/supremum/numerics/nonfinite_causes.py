@@ -91,6 +91,10 @@ class _Case:
         return self.site.equation
 
     @property
+    def name(self) -> str:
+        return self.equation.primitive.name
+
+    @property
     def here(self) -> _ProgramPoint:
         return _ProgramPoint.of(self.site)
 
@@ -139,6 +143,7 @@ def cause_of(site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
     return Cause()
 
 
+_POSITIVE = "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`"
 _DOUBLE_WHERE = (
     "choose the operand with where too, before the operation: with `safe = jnp.where(ok, x, 1.0)`, write "
     "`jnp.where(ok, f(safe), other)` for `jnp.where(ok, f(x), other)`"
@@ -147,11 +152,11 @@ _DOUBLE_WHERE = (
 
 def _unchosen_branch(case: _Case) -> Cause | None:
     """The gradient of the branch that `where` did not choose: its cotangent is zero, and its derivative infinite."""
-    if case.kind != NAN or case.equation.primitive.name not in ("mul", "div") or not case.here.is_backward:
+    if case.kind != NAN or case.name not in ("mul", "div") or not case.here.is_backward:
         return None
     if not any(map(_zeros, case.ranges)) or not any(_comes_from_where(each, 24) for each in case.here.operands()):
         return None
-    what = "zero times infinity" if case.equation.primitive.name == "mul" else "zero divided by zero"
+    what = "zero times infinity" if case.name == "mul" else "zero divided by zero"
     return Cause(f"the gradient of the branch that where did not choose is {what}", _DOUBLE_WHERE)
 
 
@@ -187,27 +192,23 @@ def _infinite_derivative(case: _Case) -> Cause | None:
         equation.primitive is p.log_p and equation.invars[0] is case.equation.invars[-1]
         for equation in case.site.function.eqns
     ):
-        return Cause(
-            "the derivative of a logarithm at zero is infinite",
-            "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`",
-        )
+        return Cause("the derivative of a logarithm at zero is infinite", _POSITIVE)
     return None
 
 
-_POSITIVE = "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`"
 _NOT_ZERO = "keep zeros out of the denominator: divide by `jnp.where(y == 0, 1.0, y)`, and choose the result with where"
 
 
 def _of_primitive(case: _Case) -> Cause | None:
-    for kind, tests, text, fix in _CAUSES.get(case.equation.primitive.name, ()):
+    for kind, tests, text, fix in _CAUSES.get(case.name, ()):
         if kind == case.kind and case.has(*tests):
             return Cause(text, fix)
-    if case.equation.primitive.name == "gather" and case.kind == NAN and case.are_finite:
+    if case.name == "gather" and case.kind == NAN and case.are_finite:
         return Cause(
             "an index is out of bounds, and mode='fill' takes NaN for it",
             "give the index, or use mode='clip' to take the last element",
         )
-    if case.equation.primitive.name == "cholesky" and case.are_finite:
+    if case.name == "cholesky" and case.are_finite:
         return Cause(
             "the matrix is not positive definite", "add a small multiple of the identity, as in `a + 1e-6 * jnp.eye(n)`"
         )
@@ -236,9 +237,8 @@ _CAUSES: Mapping[str, tuple[tuple[str, _Tests, str, str], ...]] = {
         (NAN, (_infinities, _infinities), "infinity divided by infinity", ""),
         (INFINITY, (_anything, _zeros), "a division by zero", _NOT_ZERO),
     ),
-    "sub": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
-    "add": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
-    "add_any": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
+    **dict.fromkeys(("add", "add_any", "sub"), ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),)),
+    **dict.fromkeys(("cumsum", "reduce_sum"), ((NAN, (_infinities,), "infinity minus infinity", ""),)),
     "mul": (
         (NAN, (_zeros, _infinities), "zero times infinity", ""),
         (NAN, (_infinities, _zeros), "zero times infinity", ""),
@@ -248,8 +248,6 @@ _CAUSES: Mapping[str, tuple[tuple[str, _Tests, str, str], ...]] = {
         (INFINITY, (_zeros, _is_negative), "zero to a negative power", ""),
         (NAN, (_is_negative,), "a negative number to a power that is not whole", ""),
     ),
-    "reduce_sum": ((NAN, (_infinities,), "infinity minus infinity", ""),),
-    "cumsum": ((NAN, (_infinities,), "infinity minus infinity", ""),),
 }  # fmt: skip
 """For each primitive: the kind of the bad value, a test of each operand, the cause and a fix."""
 _EXPONENTIALS = "exp", "exp2", "expm1"
@@ -263,7 +261,7 @@ _GROWING = frozenset({
 
 
 def _overflow(case: _Case) -> Cause | None:
-    name = case.equation.primitive.name
+    name = case.name
     if name not in _GROWING:
         return None
     if name == "integer_pow" and parameter(case.equation, "y") < 0 and case.operand.zeros:
