@@ -1,4 +1,4 @@
-"""NonfiniteOrigins that are planted in random programs are found: by name, line, iteration and whether they reach the result."""
+"""Origins that are planted in random programs are found: by name, line, iteration and whether they reach the result."""
 
 import jax
 import numpy as np
