@@ -51,7 +51,7 @@ OTHER_TESTS := $(filter-out $(JAX_TESTS) tests/__pycache__,$(wildcard tests/*))
 NEWEST_TESTS := tests/test_jax_compat.py $(addprefix tests/arrays/,test_compiled.py test_jax_flags.py \
 	test_library_functions.py test_namespaces.py test_operators_jax.py test_prepared_calls.py test_pytrees.py \
 	test_reductions.py test_runtime.py test_ufuncs.py test_variable.py test_weakness.py)
-NEWEST_JAX_TESTS := tests/jaxprs tests/mixed_precision/autocasting tests/tracing tests/numerics/test_births.py \
+NEWEST_JAX_TESTS := tests/jaxprs tests/mixed_precision/autocasting tests/tracing tests/numerics/test_nonfinite_origins.py \
 	$(addprefix tests/mixed_precision/,test_all_reduce.py test_gradients_of_replicas.py test_loss_scaled.py) \
 	$(addprefix tests/nn/,test_attention.py test_configs.py test_layers.py test_precision.py test_recurrent.py \
 	test_variables.py) $(addprefix tests/optimizers/,test_algorithms.py test_minimize.py test_narrow_weights.py) \

@@ -211,10 +211,10 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "pairs": list, "Dense.__call__.args": (ones(1, 3),), "Model.__call__.args": (ones(1, 3),),
         "settings": lambda: mixed_precision.autocast(jnp.sin)._settings,
         "judge": lambda: lambda site, operands: None,
-        "Profile.tallies": (), "Profile.formats": (), "found": (), "Births.fates": (), "digits": {},
+        "Profile.tallies": (), "Profile.formats": (), "run": (), "records": (), "outcomes": (), "diagnoses": (),
         "change": None, "var_list": lambda: [nn.Variable(ones(2))],
         "Optimizer.minimize.loss_fn": lambda: lambda *_: jnp.float32(1),
-        "slots": (), "source_slots": (), "followed": (), "outputs": (),
+        "slots": (), "sites": (), "source_slots": (), "followed": (), "outputs": (),
         "Model.load_weights.path": saved_weights, "Model.load_state.path": saved_state,
     }  # fmt: skip
 

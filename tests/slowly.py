@@ -17,7 +17,7 @@ LONG_EXAMPLES = {
     "supremum.nn.layers.attention.MultiHeadAttention", "supremum.nn.layers.bidirectional.Bidirectional",
     "supremum.nn.layers.normalization.GroupNorm", "supremum.nn.layers.recurrent.RNN",
     "supremum.nn.losses.collected_losses", "supremum.nn.network.Network", "supremum.numerics.attribution.attribute",
-    "supremum.numerics.attribution_report.Attribution", "supremum.numerics.rounding.rounded",
+    "supremum.numerics.attribution_report.Attribution", "supremum.numerics.rounding.round_to",
     "supremum.numerics.watching.watch", "supremum.training.callbacks.callback.Callback",
     "supremum.training.callbacks.numerics_monitor.NumericsMonitor",
     "supremum.training.callbacks.tensorboard.TensorBoard",

@@ -21,8 +21,8 @@ from supremum.cli.app import app
 from supremum.numerics import (
     attribute,
     attribution_page,
-    births_page,
     first_nonfinite,
+    nonfinite_page,
     products,
     profile,
     profile_page,
@@ -67,7 +67,7 @@ def documents(tmp_path_factory):
     x = jnp.ones(2, "bfloat16")
     report = casts(module.f)(x)
     found = profile(module.f, histogram=True)(x)
-    births = first_nonfinite(module.product)(x * 3e38)
+    origins = first_nonfinite(module.product)(x * 3e38)
     attribution = attribute(module.product, "declared")(x * 1.01)
     rules = RuleSet.from_lattice(NAME, EDGES, summary=NAME)
     other = RuleSet.from_lattice(NAME + "2", EDGES | {"uint8": ["float32"]}, summary=NAME)
@@ -87,8 +87,8 @@ def documents(tmp_path_factory):
         "Profile._repr_html_": found._repr_html_(),
         "Profile.to_svg": found.to_svg(),
         "profile_page": profile_page({NAME: found}),
-        "Births._repr_html_": births._repr_html_(),
-        "births_page": births_page({NAME: births}),
+        "NonfiniteOrigins._repr_html_": origins._repr_html_(),
+        "nonfinite_page": nonfinite_page({NAME: origins}),
         "Attribution._repr_html_": attribution._repr_html_(),
         "Attribution.to_svg": attribution.to_svg(),
         "attribution_page": attribution_page({NAME: attribution}),
@@ -145,8 +145,8 @@ NAMES = [
     "CastReport.to_html", "CastReport._repr_html_", "Profile._repr_html_", "Profile.to_svg", "profile_page",
     "Explanation._repr_html_", "_written",
     "Decision._repr_html_", "Decision._repr_html_ of a refusal", "CastOutcome._repr_html_",
-    "Attribution._repr_html_", "Attribution.to_svg", "attribution_page", "Products._repr_html_", "Births._repr_html_",
-    "births_page",
+    "Attribution._repr_html_", "Attribution.to_svg", "attribution_page", "Products._repr_html_",
+    "NonfiniteOrigins._repr_html_", "nonfinite_page",
     "Summary._repr_html_", "Summary.to_markdown",
     "table.table_to_html", "table.table_to_markdown", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",

@@ -56,18 +56,18 @@ def test_a_function_whose_result_is_not_finite_fails(run):
     assert run("nans_of_entropy:entropy", "--allow", *ARGS).exit_code == 0
 
 
-def test_a_masked_birth_does_not_fail(run):
+def test_a_masked_origin_does_not_fail(run):
     result = run("nans_of_entropy:masked", *ARGS, "--format", "json")
     assert result.exit_code == 0
     (function,) = json.loads(result.stdout)["functions"]
-    assert [birth["reached_output"] for birth in function["births"]] == [False]
+    assert [origin["reached_output"] for origin in function["origins"]] == [False]
 
 
 def test_a_script_is_looked_into_at_the_first_call_whose_result_is_not_finite(run, tmp_path):
-    result = run("train.py", "-o", "births.html")
+    result = run("train.py", "-o", "origins.html")
     assert result.exit_code == 1
     assert "is left out: first_nonfinite needs a function with a floating-point result" in result.stderr
-    page = (tmp_path / "births.html").read_text()
+    page = (tmp_path / "origins.html").read_text()
     assert "the square root of a negative number" in page  # in the third step
     assert "https://" not in page
 

@@ -84,7 +84,7 @@ class Sines(Instrument):
     def empty(self, plan):
         return {step.number: jnp.zeros(2, "uint32") for step in plan.every_step() if step.name == "sin"}
 
-    def joined(self, earlier, later):
+    def join(self, earlier, later):
         return earlier + later
 
 
@@ -132,7 +132,7 @@ def test_a_reversed_scan_counts_the_iterations_of_the_forward_pass():
         def in_iteration(self, index):
             return First(index)
 
-        def joined(self, earlier, later):
+        def join(self, earlier, later):
             return jnp.where(earlier[:1] > 0, earlier, later)
 
     program = jax.make_jaxpr(lambda x: lax.scan(lambda c, _: (jnp.sin(c), None), x, length=4, reverse=True))(1.0)
@@ -148,11 +148,11 @@ class Wider(Instrument):
         declared = [jnp.asarray(each, aval.dtype) for each, aval in zip(operands, avals, strict=True)]
         return [each.astype("float64") if step.name == "sin" else each for each in step.evaluate(declared)]
 
-    def carried(self, start, following):
+    def carry_form(self, start, following):
         types = [each.dtype for each in following(start)]
         return lambda values: [value.astype(dtype) for value, dtype in zip(values, types, strict=True)]
 
-    def merged(self, branches):
+    def branch_form(self, branches):
         types = [jnp.result_type(*each) for each in zip(*(branch() for branch in branches), strict=True)]
         return lambda values: [value.astype(dtype) for value, dtype in zip(values, types, strict=True)]
 

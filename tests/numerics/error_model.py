@@ -1,15 +1,8 @@
 """How well the first-order error model predicts the errors of random programs.
 
-`python tests/numerics/error_model.py declared 200` prints a line for each program and the shares that are predicted
-within a factor of two. The errors of the operations are only added up forwards here, which gives the same sum as the
-shares of the backward pass; a test compares them.
+The errors of the operations are only added up forwards here, which gives the same sum as the shares of the backward
+pass; a test compares them.
 """
-
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import warnings
 from unittest.mock import patch
@@ -120,34 +113,3 @@ def ratios_of(results):
 def is_close(ratio):
     """Whether a prediction is within a factor of two."""
     return 0.5 <= ratio <= 2
-
-
-def main():
-    policy, count = sys.argv[1], int(sys.argv[2])
-    first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    seeds = list(map(int, sys.argv[4].split(","))) if len(sys.argv) > 4 else range(first, first + count)
-    ratios = {name: [] for name in SUMMARIES}
-    smooth = {name: [] for name in SUMMARIES}
-    for seed in seeds:
-        try:
-            found, jumped = judged(seed, policy)
-        except Exception as error:
-            print(seed, "FAILED", type(error).__name__, str(error)[:300].replace("\n", " "), flush=True)
-            continue
-        print(seed, found, "jumps" if jumped else "", flush=True)
-        for name, ratio in found.items():
-            if ratio is not None:
-                ratios[name].append(is_close(ratio))
-                if not jumped:
-                    smooth[name].append(is_close(ratio))
-        if seed % 20 == 19 or seed == seeds[-1]:
-            for name in SUMMARIES:
-                of, alone = ratios[name], smooth[name]
-                print(
-                    f"{name}: {np.mean(of):.3f} of {len(of)}; without jumps {np.mean(alone):.3f} of {len(alone)}",
-                    flush=True,
-                )
-
-
-if __name__ == "__main__":
-    main()

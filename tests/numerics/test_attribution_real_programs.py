@@ -4,16 +4,19 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from numerics.real_programs import STEPS, diffrax_solve, keras_loss
+from numerics.real_programs import (
+    KEY,
+    STEPS,
+    diffrax_solve,
+    equinox_gru,
+    equinox_mlp,
+    keras_loss,
+    linen_residual,
+    optax_step,
+)
 from supremum import numerics
 
 pytestmark = pytest.mark.slow
-KEY = jax.random.key(0)
-
-
-def check(found):
-    assert 0 < found.relative_error < 0.1
-    assert found.predicted == pytest.approx(found.error, rel=0.5)
 
 
 def test_a_planted_line_in_a_transformer_block_of_nnx_comes_first():
@@ -41,60 +44,21 @@ def test_a_planted_line_in_a_transformer_block_of_nnx_comes_first():
     assert (found.rows[0].expression, found.rows[0].effect) == ("squares - mean * mean", "cancellation")
 
 
-def test_an_mlp_and_a_recurrent_network_of_equinox():
-    import equinox as eqx
-
-    mlp = eqx.nn.MLP(4, 3, 8, 2, key=KEY)
-    check(numerics.attribute(lambda model, x: jax.vmap(model)(x))(mlp, jax.random.normal(KEY, (5, 4))))
-    cell = eqx.nn.GRUCell(3, 4, key=KEY)
-
-    def recurrent(cell, inputs):
-        return jax.lax.scan(lambda state, x: (cell(x, state), None), jnp.zeros(4), inputs)[0]
-
-    found = numerics.attribute(recurrent)(cell, jax.random.normal(KEY, (20, 3)))
-    check(found)
-    assert found.rows[0].runs == 20
+PROGRAMS = [
+    # a program, the part of its result to explain, and what its rows have
+    (equinox_mlp, None, lambda rows: True),
+    (equinox_gru, None, lambda rows: STEPS in {row.runs for row in rows}),
+    (linen_residual, 0, lambda rows: any(row.primitive == "conv_general_dilated" for row in rows)),
+    (optax_step, None, lambda rows: any(row.backward for row in rows)),
+    (diffrax_solve, None, lambda rows: rows[0].effect == "loop"),
+    (keras_loss, None, lambda rows: STEPS in {row.runs for row in rows}),
+]
 
 
-def test_a_residual_block_of_linen_with_dropout():
-    from flax import linen as nn
-
-    class Residual(nn.Module):
-        @nn.compact
-        def __call__(self, x):
-            y = nn.relu(nn.BatchNorm(use_running_average=False)(nn.Conv(4, (3, 3))(x)))
-            return nn.relu(x + nn.Dropout(0.3, deterministic=False)(nn.Conv(4, (3, 3))(y)))
-
-    model, x = Residual(), jax.random.normal(KEY, (2, 4, 4, 4))
-    variables = model.init({"params": KEY, "dropout": KEY}, x)
-
-    def run(variables, x, key):
-        return model.apply(variables, x, mutable=["batch_stats"], rngs={"dropout": key})
-
-    check(numerics.attribute(run, output=0)(variables, x, KEY))
-
-
-def test_a_step_of_optax():
-    import optax
-
-    optimizer, w = optax.sgd(0.1), jax.random.normal(KEY, (4, 4))
-
-    def step(w, state, x):
-        gradient = jax.grad(lambda w: jnp.mean(jnp.square(jnp.tanh(x @ w) @ w)))(w)
-        updates, state = optimizer.update(gradient, state, w)
-        return optax.apply_updates(w, updates)
-
-    check(numerics.attribute(step)(w, optimizer.init(w), jax.random.normal(KEY, (5, 4))))
-
-
-def test_a_solve_of_diffrax():
-    found = numerics.attribute(diffrax_solve())(jnp.float32(2.0), jax.random.normal(KEY, (4,)))
-    check(found)
-    assert found.rows[0].effect == "loop"
-
-
-def test_keras_on_jax():
-    loss, weights, x = keras_loss()
-    found = numerics.attribute(loss)(weights, x)
-    check(found)
-    assert STEPS in {row.runs for row in found.rows}
+@pytest.mark.parametrize(("program", "output", "expected"), PROGRAMS)
+def test_the_shares_of_a_program_add_up_to_its_error(program, output, expected):
+    function, arguments = program()
+    found = numerics.attribute(function, output=output)(*arguments)
+    assert 0 < found.relative_error < 0.1
+    assert found.predicted == pytest.approx(found.error, rel=0.5)
+    assert expected(found.rows)

@@ -5,15 +5,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
-from flax import nnx
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from slowly import slow
 from supremum import mixed_precision, numerics
-from supremum.errors import ArgumentError, OperandError, UnknownNameError
+from supremum.errors import ArgumentError, UnknownNameError
 from supremum.numerics import DEVICES, on, profile
 from supremum.numerics.devices import ALGORITHMS, as_device
 
@@ -170,34 +168,6 @@ def test_an_inner_device_stays():
     same(on("cpu", plain)(W, X), plain(W, X))
 
 
-@pytest.mark.slow
-def test_modules_of_flax_are_updated():
-    class Layer(nnx.Module):
-        def __init__(self, rngs):
-            self.linear = nnx.Linear(4, 4, rngs=rngs)
-            self.norm = nnx.BatchNorm(4, rngs=rngs)
-
-        def __call__(self, x):
-            return self.norm(self.linear(x))
-
-    layer, other = Layer(nnx.Rngs(0)), Layer(nnx.Rngs(0))
-    found = on("tpu", lambda layer, x: layer(x))(layer, X)
-    assert differs(found, other(X))
-    assert differs(layer.norm.mean[...], jnp.zeros(4))
-
-
-@pytest.mark.slow
-def test_a_training_step():
-    optimizer = optax.adam(0.1)
-
-    def step(w, state):
-        loss, gradient = jax.value_and_grad(loss_of(plain))(w, X)
-        updates, state = optimizer.update(gradient, state, w)
-        return optax.apply_updates(w, updates), state, loss
-
-    assert differs(jax.jit(on("tpu", step))(W, optimizer.init(W))[0], jax.jit(step)(W, optimizer.init(W))[0])
-
-
 def test_a_profile_counts_the_products_of_a_device():
     found = profile(on("tpu", plain), formats=["float16"])(W, X)
     same(found.outputs, on("tpu", plain)(W, X))
@@ -251,27 +221,29 @@ def test_unknown_devices():
         on(None, plain)
 
 
-def test_what_is_not_a_function_and_calls_without_arrays():
-    for make in (lambda fn: on("tpu", fn), numerics.products):
-        with pytest.raises(OperandError, match="fn must be a function, got 3"):
-            make(3)
-        with pytest.raises(OperandError, match="needs an array among the arguments of the function, got str"):
-            make(lambda name: name)("a")
+ODD = lax.DotAlgorithm(np.dtype("float16"), np.dtype("float32"), np.dtype("float32"))
+REFUSED = [
+    (
+        "v100",
+        "TF32_TF32_F32",
+        1,
+        r"TF32_TF32_F32 is not supported by the v100 \(dot_general at .*test_devices.py:\d+\)",
+    ),
+    ("h100", ODD, 1, "a DotAlgorithm that is not one of JAX's presets is not supported"),
+    ("h100", "ANY_F8_ANY_F8_F32", 1, "ANY_F8_ANY_F8_F32 with float32 is not supported"),
+    ("h100", "F32_F32_F32", 1j, "F32_F32_F32 with complex64 is not supported"),
+]
 
 
 @MODES
-def test_algorithms_that_a_device_refuses(mode):
+@pytest.mark.parametrize(("device", "precision", "factor", "message"), REFUSED)
+def test_algorithms_that_a_device_refuses(device, precision, factor, message, mode):
     def multiply(x, y):
-        return jnp.matmul(x, y, precision="TF32_TF32_F32")
+        return jnp.matmul(x, y, precision=precision)
 
-    message = r"TF32_TF32_F32 is not supported by the v100 \(dot_general at .*test_devices.py:\d+\)"
     with pytest.raises(ArgumentError, match=message):
-        mode(on("v100", multiply))(X, W)
-    mode(on("v100", lambda x, y: jnp.matmul(x, y, precision="highest")))(X, W)
-    odd = lax.DotAlgorithm(np.dtype("float16"), np.dtype("float32"), np.dtype("float32"))
-    with pytest.raises(ArgumentError, match="a DotAlgorithm that is not one of JAX's presets is not supported"):
-        mode(on("h100", lambda x, y: jnp.matmul(x, y, precision=odd)))(X, W)
-    with pytest.raises(ArgumentError, match="ANY_F8_ANY_F8_F32 with float32 is not supported"):
-        mode(on("h100", lambda x, y: jnp.matmul(x, y, precision="ANY_F8_ANY_F8_F32")))(X, W)
-    with pytest.raises(ArgumentError, match="F32_F32_F32 with complex64 is not supported"):
-        mode(on("h100", lambda x, y: jnp.matmul(x, y, precision="F32_F32_F32")))(X + 1j, W + 1j)
+        mode(on(device, multiply))(factor * X, factor * W)
+
+
+def test_an_algorithm_that_is_refused_can_be_replaced_as_the_message_says():
+    on("v100", lambda x, y: jnp.matmul(x, y, precision="highest"))(X, W)

@@ -1,4 +1,4 @@
-"""The predicted errors of random programs, as `python tests/numerics/error_model.py` counts them for more of them."""
+"""The predicted errors of random programs."""
 
 import jax.numpy as jnp
 import pytest

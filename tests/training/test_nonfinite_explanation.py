@@ -52,7 +52,7 @@ def test_it_names_the_step_the_layer_and_the_pass(optimizer, place, step):
     assert "an infinity in the forward pass of" in message
     assert "logs" in message, message
     assert "jnp.log(x), the logarithm of zero" in message
-    assert monitor.births[0].expression == "jnp.log(x)"
+    assert monitor.origins[0].expression == "jnp.log(x)"
     assert "test_nonfinite_explanation.py" in message
 
 
@@ -64,13 +64,13 @@ class Steep(nn.Layer):
 
 
 @pytest.mark.slow
-def test_a_birth_in_the_backward_pass():
+def test_an_origin_in_the_backward_pass():
     model = Sequential([nn.Dense(1), Steep(name="steep")])
     model.compile(SGD(0.01), lambda y, found: 1e30 * jnp.mean(found))
     monitor, (message,) = explained(model, np.zeros_like(X))
     assert "an infinity in the backward pass of" in message
     assert "1e10 * x" in message
-    assert monitor.births[0].backward
+    assert monitor.origins[0].backward
 
 
 def test_skipped_steps_at_the_floor_of_the_scale():
@@ -78,7 +78,7 @@ def test_skipped_steps_at_the_floor_of_the_scale():
     model.compile(LossScaleOptimizer(SGD(0.1), DynamicLossScale(2.0)), "mse")
     monitor, (message,) = explained(model, 1e6 * np.abs(X), epochs=3)
     assert "skipped steps at the floor of the loss scale" in message
-    assert monitor.births is not None
+    assert monitor.origins is not None
     assert all(np.isfinite(each).all() for each in values(model).values())
 
 
@@ -94,7 +94,7 @@ def test_training_has_the_same_bits_and_nothing_is_said_if_all_is_finite():
     (found, told), (expected, _) = run(monitor), run(NumericsMonitor(on_nonfinite="ignore"))
     assert equal(found, expected)
     assert told == []
-    assert monitor.births is None
+    assert monitor.origins is None
 
 
 def test_several_steps_at_once_and_other_words_raise():

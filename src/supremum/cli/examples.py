@@ -46,7 +46,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "supremum profile model:loss --args model:make_args --device tpu",
     ),
     "nans": (
-        "supremum nans train.py -o births.html -- --epochs 1",
+        "supremum nans train.py -o origins.html -- --epochs 1",
         "supremum nans model:loss --args 'f32[8,128]'",
         "supremum nans model:loss --args model:make_args --format json",
     ),

@@ -1,4 +1,4 @@
-"""`supremum nans`: where the NaNs and infinities of a program are born."""
+"""`supremum nans`: where the NaNs and infinities of a program come from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_err
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from supremum.numerics import Births
+    from supremum.numerics import NonfiniteOrigins
     from supremum.tracing import JittedCall
 
 _FORMATS = ("terminal", "json", "html")
@@ -30,7 +30,7 @@ def nans(
     format: Annotated[str | None, format_option(_FORMATS)] = None,  # noqa: A002
     output: Output = None,
 ) -> None:
-    """Find where the NaNs and infinities of a JAX program are born.
+    """Find where the NaNs and infinities of a JAX program come from.
 
     The program is a function, or the jitted functions that a script calls; of each, the first call with arguments of
     some types is looked into, and later calls only if that one is finite. Arrays that --args describes have random
@@ -42,18 +42,18 @@ def nans(
 
     wanted = chosen_format(format, output, _FORMATS)
 
-    def born(function: Callable[..., Any], *given: Any, **options: Any) -> Births:
+    def search(function: Callable[..., Any], *given: Any, **options: Any) -> NonfiniteOrigins:
         return numerics.first_nonfinite(function)(*given, **options)
 
     found, error = measure_program(
         target,
         args,
         script_arguments or [],
-        born,
+        search,
         hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
         again=lambda call, known: not any(known.bad_outputs) and not _is_finite(call),
     )
-    put_results(found, wanted, numerics.births_page, output)
+    put_results(found, wanted, numerics.nonfinite_page, output)
     bad = [name for name, each in found.items() if any(each.bad_outputs)]
     if error is not None:
         typer.echo(shown_error(error), err=True)

@@ -8,6 +8,8 @@ from supremum.extras import require
 require(__name__, "jax")
 
 from supremum.jax_compat import CALLS, CUSTOM_VMAP, WITH_RULE
+from supremum.jaxprs.array_leaves import is_array as is_array
+from supremum.jaxprs.array_leaves import split_arrays as split_arrays
 from supremum.jaxprs.equations import CAST_SCOPE as CAST_SCOPE
 from supremum.jaxprs.equations import ON_DEVICE as ON_DEVICE
 from supremum.jaxprs.equations import (
@@ -24,7 +26,7 @@ from supremum.jaxprs.equations import (
 )
 from supremum.jaxprs.equations import is_backward as is_backward
 from supremum.jaxprs.equations import operation_of as operation_of
-from supremum.jaxprs.evaluation import evaluated as evaluated
+from supremum.jaxprs.evaluation import evaluate as evaluate
 from supremum.jaxprs.interpreter import Instrument as Instrument
 from supremum.jaxprs.interpreter import Outcome as Outcome
 from supremum.jaxprs.interpreter import Records as Records
@@ -32,7 +34,7 @@ from supremum.jaxprs.interpreter import enter as enter
 from supremum.jaxprs.interpreter import interpret as interpret
 from supremum.jaxprs.interpreter import on_each_device as on_each_device
 from supremum.jaxprs.mutable_arguments import Adapter, register_adapter
-from supremum.jaxprs.mutable_arguments import lifted as lifted
+from supremum.jaxprs.mutable_arguments import lift_objects as lift_objects
 from supremum.jaxprs.plans import CALLED as CALLED
 from supremum.jaxprs.plans import LOOPS_AND_BRANCHES as LOOPS_AND_BRANCHES
 from supremum.jaxprs.plans import Plan as Plan
@@ -49,7 +51,6 @@ from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
 from supremum.jaxprs.traced_calls import TracedCall as TracedCall
-from supremum.jaxprs.traced_calls import is_array as is_array
 from supremum.jaxprs.traced_calls import traced_call as traced_call
 from supremum.public_names import public_names
 

@@ -17,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 
 from supremum.jax_compat import CUSTOM_VMAP, open_jaxpr, parameter, with_constants, without_constants
 from supremum.jax_compat import primitives as p
+from supremum.jaxprs.array_leaves import split_arrays
 from supremum.jaxprs.rewrite_rules import RewriteRule, Rewritten, Value
 
 
@@ -58,10 +59,10 @@ def _forward_rule(
     def rewritten_rule(*zeros: bool) -> Any:
         jaxpr, consts, zero_results = rule.call_wrapped(*zeros)
         tangents = [value for value, zero in zip(values, zeros, strict=True) if not zero]
-        given = [*values, *(Value(value.dtype) for value in tangents)]
+        operands = [*values, *(Value(value.dtype) for value in tangents)]
         ends = [value.dtype for value in results]
         ends += [end for end, zero in zip(ends, zero_results, strict=True) if not zero]
-        rewritten = rewrite(with_constants(jaxpr, consts), given, results=ends)
+        rewritten = rewrite(with_constants(jaxpr, consts), operands, results=ends)
         return without_constants(rewritten.function), consts, zero_results
 
     return {"jvp_jaxpr_fun": linear_util.wrap_init(rewritten_rule, debug_info=rule.debug_info)}
@@ -87,26 +88,19 @@ def _of_arrays(rule: Callable[..., Any], keeping_dtypes: Callable[[ClosedJaxpr],
     """Rewrite a rule that is called with trees of arrays and other values; the arrays keep their declared dtypes."""
 
     def rewritten(*args: Any) -> Any:
-        given, replace_arguments = _arrays_of(args)
-        replace_results: Any = None
+        arrays, with_arrays = split_arrays(args, _is_array)
+        with_results: Any = None
 
         def of_arrays(*arrays: Any) -> Any:
-            nonlocal replace_results
-            results, replace_results = _arrays_of(rule(*replace_arguments(arrays)))
+            nonlocal with_results
+            results, with_results = split_arrays(rule(*with_arrays(arrays)), _is_array)
             return results
 
-        function = keeping_dtypes(jax.make_jaxpr(of_arrays)(*given))
-        return replace_results(jaxpr_as_fun(function)(*given))
+        function = keeping_dtypes(jax.make_jaxpr(of_arrays)(*arrays))
+        return with_results(jaxpr_as_fun(function)(*arrays))
 
     return rewritten
 
 
-def _arrays_of(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The arrays in a tree, and a function that returns the tree with other arrays in their place."""
-    values, structure = jax.tree.flatten(tree)
-
-    def with_arrays(arrays: Sequence[Any]) -> Any:
-        rest = iter(arrays)
-        return structure.unflatten(next(rest) if isinstance(value, jax.Array) else value for value in values)
-
-    return [value for value in values if isinstance(value, jax.Array)], with_arrays
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array)

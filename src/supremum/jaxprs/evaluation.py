@@ -18,7 +18,7 @@ from supremum.jaxprs.interpreter import Instrument, Outcome, enter, interpret
 from supremum.jaxprs.plans import Step, plan_of
 
 
-def evaluated(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[Any]:
+def evaluate(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[Any]:
     """Evaluate a program.
 
     JAX does not search for NaNs when it evaluates a jaxpr: functions such as `jnp.var` switch the search off where they
@@ -34,7 +34,7 @@ def evaluated(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -
         FloatingPointError: with `jax_debug_nans` on, for the operation that returns a NaN, with its line.
 
     >>> program = jax.make_jaxpr(lambda x: x + 1)(1.0)
-    >>> evaluated(program, [2.0], "autocast")
+    >>> evaluate(program, [2.0], "autocast")
     [Array(3., dtype=float32, weak_type=True)]
     """
     config: Any = jax.config

@@ -45,7 +45,7 @@ class Instrument(Generic[V]):
     ...             step.number: 0 for step in plan.every_step() if step.name == "sin"
     ...         }
     ...
-    ...     def joined(self, earlier, later):
+    ...     def join(self, earlier, later):
     ...         return earlier + later
     >>> from supremum.jaxprs.plans import plan_of
     >>> looped = jax.make_jaxpr(
@@ -81,7 +81,7 @@ class Instrument(Generic[V]):
         del index
         return self
 
-    def carried(self, start: list[V], following: Callable[[list[V]], list[V]]) -> Callable[[list[V]], list[V]]:
+    def carry_form(self, start: list[V], following: Callable[[list[V]], list[V]]) -> Callable[[list[V]], list[V]]:
         """How to bring what a loop carries into a form that is the same in every iteration.
 
         Args:
@@ -91,7 +91,7 @@ class Instrument(Generic[V]):
         del start, following
         return list
 
-    def merged(self, branches: Sequence[Callable[[], list[V]]]) -> Callable[[list[V]], list[V]]:
+    def branch_form(self, branches: Sequence[Callable[[], list[V]]]) -> Callable[[list[V]], list[V]]:
         """How to bring the results of branches into a form that is the same for all branches.
 
         Args:
@@ -101,15 +101,15 @@ class Instrument(Generic[V]):
         return list
 
     def empty(self, plan: Plan) -> Records:
-        """The records of a function that did not run, in the form of `packed`."""
+        """The records of a function that did not run, in the form of `pack`."""
         del plan
         return {}
 
-    def joined(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: Any, later: Any) -> Any:
         """The record of all runs of a step that two records are of."""
         raise NotImplementedError
 
-    def packed(self, records: Records) -> Records:
+    def pack(self, records: Records) -> Records:
         """The records of a function in the form in which loops and branches return them."""
         return records
 
@@ -142,9 +142,9 @@ def interpret(plan: Plan, operands: Sequence[V], instrument: Instrument[V]) -> O
         return instrument.literal(atom) if isinstance(atom, Literal) else values[atom]
 
     for step in plan.steps:
-        results, made = instrument.run(step, [read(atom) for atom in step.equation.invars])
+        results, step_records = instrument.run(step, [read(atom) for atom in step.equation.invars])
         values.update(zip(step.equation.outvars, results, strict=True))
-        records |= made
+        records |= step_records
     return [read(atom) for atom in plan.results], records
 
 
@@ -169,16 +169,16 @@ def enter(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
 
 
 def _remat(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outcome[V]:
-    given = list(operands)
+    values = list(operands)
     if parameter(step.equation, "differentiated"):
         # In a backward pass XLA must not reuse the values of the forward pass.
         prevent = parameter(step.equation, "prevent_cse")
-        each = prevent if isinstance(prevent, tuple) else (prevent,) * len(given)
-        given = [
+        each = prevent if isinstance(prevent, tuple) else (prevent,) * len(values)
+        values = [
             jax.tree.map(lax.optimization_barrier, value) if keep else value
-            for value, keep in zip(given, each, strict=True)
+            for value, keep in zip(values, each, strict=True)
         ]
-    return interpret(step.inner[0], given, instrument)
+    return interpret(step.inner[0], values, instrument)
 
 
 def _scan(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outcome[V]:
@@ -189,7 +189,7 @@ def _scan(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
 
     def once(carry: list[V], slices: list[V], index: Any) -> tuple[list[V], list[V], Records]:
         results, records = interpret(body, [*constants, *carry, *slices], instrument.in_iteration(index))
-        return results[: loop.carries], results[loop.carries :], instrument.packed(records)
+        return results[: loop.carries], results[loop.carries :], instrument.pack(records)
 
     def following(carry: list[V]) -> list[V]:
         return jax.eval_shape(once, carry, jax.tree.map(_slice, stacked), first)[0]
@@ -199,10 +199,10 @@ def _scan(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
         # A loop of a backward pass runs through the iterations of the forward pass in reverse.
         index = np.uint32(max(length, 1) - 1) - count if is_reverse else count
         results, outputs, made = once(carry, slices, index)
-        return (count + np.uint32(1), settle(results), _joined(instrument, records, made)), outputs
+        return (count + np.uint32(1), settle(results), _join_records(instrument, records, made)), outputs
 
     first = jnp.zeros((), "uint32")
-    settle = instrument.carried(start, following)
+    settle = instrument.carry_form(start, following)
     state = first, settle(start), _nothing(step.inner, instrument)
     unroll = parameter(step.equation, "unroll")
     (_, carry, records), outputs = lax.scan(run, state, stacked, length=length, reverse=is_reverse, unroll=unroll)
@@ -220,11 +220,11 @@ def _while(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outc
 
     def ask(carry: list[V], index: Any) -> tuple[Any, Records]:
         (going_on,), records = interpret(condition, [*of_condition, *carry], instrument.in_iteration(index))
-        return instrument.decider(going_on), on_each_device(instrument.packed(records))
+        return instrument.decider(going_on), on_each_device(instrument.pack(records))
 
     def once(carry: list[V], index: Any) -> Outcome[V]:
         results, records = interpret(body, [*constants, *carry], instrument.in_iteration(index))
-        return results, instrument.packed(records)
+        return results, instrument.pack(records)
 
     def following(carry: list[V]) -> list[V]:
         return jax.eval_shape(once, carry, first)[0]
@@ -237,10 +237,10 @@ def _while(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outc
             results = jax.tree.map(partial(_chosen, going_on), results, carry)
         index = index + np.uint32(1)
         going_on, asked = ask(results, index)
-        return index, going_on, results, _joined(instrument, records, made | asked)
+        return index, going_on, results, _join_records(instrument, records, made | asked)
 
     first = jnp.zeros((), "uint32")
-    settle = instrument.carried(start, following)
+    settle = instrument.carry_form(start, following)
     start = settle(start)
     # The condition of a loop returns only whether to go on, so it is computed before the loop and in its body.
     going_on, asked = ask(start, first)
@@ -264,11 +264,11 @@ def _cond(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
     def branch(plan: Plan) -> Callable[..., Outcome[V]]:
         def run(*values: V) -> Outcome[V]:
             results, records = interpret(plan, values, instrument)
-            return merge(results), nothing | on_each_device(instrument.packed(records))
+            return merge(results), nothing | on_each_device(instrument.pack(records))
 
         return run
 
-    merge = instrument.merged([partial(types, plan) for plan in step.inner])
+    merge = instrument.branch_form([partial(types, plan) for plan in step.inner])
     return lax.switch(instrument.decider(index), list(map(branch, step.inner)), *given)
 
 
@@ -279,9 +279,9 @@ def _nothing(plans: Iterable[Plan], instrument: Instrument[Any]) -> Records:
     return on_each_device(records)
 
 
-def _joined(instrument: Instrument[Any], records: Records, made: Records) -> Records:
+def _join_records(instrument: Instrument[Any], records: Records, made: Records) -> Records:
     return {
-        number: instrument.joined(record, made[number]) if number in made else record
+        number: instrument.join(record, made[number]) if number in made else record
         for number, record in records.items()
     }
 

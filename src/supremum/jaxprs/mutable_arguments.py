@@ -123,7 +123,7 @@ class Lifted:
     put_back: Callable[[tuple[Any, Any]], Any]
 
 
-def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lifted | None:
+def lift_objects(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lifted | None:
     """Turn a call into a call of arrays; None if neither the arguments nor the function are mutable objects.
 
     Args:
@@ -150,8 +150,8 @@ def lifted(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         after = [adapter.split([copies[place] for place in places])[1] for adapter, places in groups]
         return [_changes(old, new) for old, new in zip(states, after, strict=True)], _with_places(result, copies)
 
-    def put_back(given: tuple[Any, Any]) -> Any:
-        changed, result = given
+    def put_back(outcome: tuple[Any, Any]) -> Any:
+        changed, result = outcome
         for (adapter, places), (_, state), change in zip(groups, apart, changed, strict=True):
             if jax.tree.leaves(change):
                 adapter.update([objects[place] for place in places], _changed(state, *change))
@@ -194,12 +194,12 @@ def _put_in(tree: Any, objects: Sequence[Any]) -> Any:
 
 def _groups(objects: Sequence[Any]) -> list[tuple[Adapter, list[int]]]:
     """The indices of each adapter's objects. They are split together, because they may hold each other."""
-    found: dict[int, tuple[Adapter, list[int]]] = {}
+    groups: dict[int, tuple[Adapter, list[int]]] = {}
     for place, each in enumerate(objects):
         adapter = _adapter_of(each)
         assert adapter is not None
-        found.setdefault(id(adapter), (adapter, []))[1].append(place)
-    return list(found.values())
+        groups.setdefault(id(adapter), (adapter, []))[1].append(place)
+    return list(groups.values())
 
 
 def _changes(old: Any, new: Any) -> tuple[dict[int, Any], Any]:

@@ -168,13 +168,13 @@ _known: Bounded[tuple[int, int], tuple[CodeType, Position]] = Bounded(16_384)
 def position_of(code: CodeType, offset: int) -> Position:
     """The source position of an offset in a code object."""
     key = id(code), offset
-    found = _known.get(key)
-    if found is None:
+    known = _known.get(key)
+    if known is None:
         # Two bytes for each instruction.
         line, end_line, column, end_column = next(islice(code.co_positions(), offset // 2, None), (None,) * 4)
         ends = line or 0, end_line or line or 0, column or 0, end_column or column or 0
-        found = _known[key] = code, Position(code.co_filename, code.co_qualname, *ends, _form(code.co_code, offset))
-    return found[1]
+        known = _known[key] = code, Position(code.co_filename, code.co_qualname, *ends, _form(code.co_code, offset))
+    return known[1]
 
 
 def _form(instructions: bytes, offset: int) -> str:
@@ -192,13 +192,13 @@ def _forms() -> dict[tuple[int, int], str]:
     expressions = [*(f"_ {operator} _" for operator in (*_OPERATORS, *_COMPARISONS)), "-_", "~_", "_[_]"]
     forms = {text: text for text in expressions} | {f"_ {operator}= _": f"_ {operator}= _" for operator in _OPERATORS}
     forms |= {f"if {text}: pass": text for text in expressions}  # some versions compile conditions differently
-    found: dict[tuple[int, int], str] = {}
+    table: dict[tuple[int, int], str] = {}
     for text, form in forms.items():
         instructions = compile(text, "", "exec").co_code
         for code, argument in zip(instructions[::2], instructions[1::2], strict=True):
             if opname[code].startswith(("BINARY_", "COMPARE_", "UNARY_NEGATIVE", "UNARY_INVERT")):
-                found[code, argument] = form
-    return found
+                table[code, argument] = form
+    return table
 
 
 @lru_cache(maxsize=4096)
@@ -240,8 +240,8 @@ def installed_file(file: str) -> str | None:
         if _under(file, root):
             return file[len(root) + 1 :]
     for part in _INSTALLED:
-        _, found, inside = file.rpartition(f"/{part}/")
-        if found:
+        _, separator, inside = file.rpartition(f"/{part}/")
+        if separator:
             return inside
     return None
 

@@ -110,20 +110,22 @@ class RewriteRule(Protocol):
     """
 
     def value(self, aval: Any) -> Value:
-        """What is known about an input or a constant of a function."""
-        ...
+        """What is known about an input or a constant of a function; by default it is never cast."""
+        del aval
+        return Value(None)
 
     def literal(self, literal: Literal) -> Value:
-        """What is known about a literal."""
-        ...
+        """What is known about a literal; by default it is never cast."""
+        del literal
+        return Value(None)
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
         """The action for an equation with these operands; `context` is that of the function that contains it."""
         ...
 
     def join(self, dtypes: Sequence[DType]) -> DType:
-        """The common dtype for the results of branches."""
-        ...
+        """The common dtype for the results of branches; by default that of the first."""
+        return dtypes[0]
 
 
 @dataclass(frozen=True, slots=True)

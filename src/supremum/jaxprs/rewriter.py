@@ -153,9 +153,9 @@ class _Writer:
             if dtype is None or aval_of(atom).dtype == dtype:
                 return atom
             if self.rewriter.casts_literals:
-                made = Var(_in_dtype(atom.aval, dtype))
-                self.equations.append(cast_equation(atom, made, CAST_SCOPE, equation))
-                return made
+                variable = Var(_in_dtype(atom.aval, dtype))
+                self.equations.append(cast_equation(atom, variable, CAST_SCOPE, equation))
+                return variable
             return Literal(np.asarray(atom.val).astype(dtype)[()], _in_dtype(atom.aval, dtype))
         new = self.atoms[atom]
         if dtype is None or aval_of(new).dtype == dtype:
@@ -178,11 +178,11 @@ class _Writer:
                 self.append(equation, [self.cast(atom, value.dtype, equation) for atom, value in pairs], made, params)
             self.record.append(RewriteRecord(equation, action, tuple(functions)))
         outputs = list(self.jaxpr.outvars)
-        found = [self.value(atom) for atom in outputs]
+        values = [self.value(atom) for atom in outputs]
         if results is not None:
-            found = _cast_values(found, results)
+            values = _cast_values(values, results)
         last = self.jaxpr.eqns[-1] if self.jaxpr.eqns else None
-        atoms = [self.cast(atom, value.dtype, last) for atom, value in zip(outputs, found, strict=True)]
+        atoms = [self.cast(atom, value.dtype, last) for atom, value in zip(outputs, values, strict=True)]
         jaxpr = self.jaxpr.replace(
             constvars=[self.atoms[var] for var in self.jaxpr.constvars],
             invars=[self.atoms[var] for var in self.jaxpr.invars],
@@ -190,7 +190,7 @@ class _Writer:
             eqns=self.equations,
         )
         function = with_constants(jaxpr, self.function.consts) if isinstance(self.function, ClosedJaxpr) else jaxpr
-        return Rewritten(function, tuple(found), tuple(self.record))
+        return Rewritten(function, tuple(values), tuple(self.record))
 
     def emit(self, equation: JaxprEqn, action: RewriteAction) -> None:
         """Write an equation that calls no functions, or whose functions stay as they are."""
@@ -230,18 +230,18 @@ class _Writer:
     def enter_call(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         name = CALLS[equation.primitive.name]
         function = parameter(equation, name)
-        wanted = _cast_values(values, action.operands)
+        operands = _cast_values(values, action.operands)
         if any(equation.params.get("donated_invars", ())):
             # A donated operand can only become a result of the same dtype.
-            wanted = self.with_declared(wanted, equation.invars, range(len(wanted)))
+            operands = self.with_declared(operands, equation.invars, range(len(operands)))
             ends = [self.rule.value(var.aval).dtype for var in equation.outvars]
-            rewritten = self.rewriter.rewrite(function, wanted, action.inside, ends)
+            rewritten = self.rewriter.rewrite(function, operands, action.inside, ends)
         elif equation.primitive is p.remat_p:
             # A cast outside of a rematerialised function would be kept for its backward pass.
-            rewritten = self.rewriter.rewrite(function, wanted, action.inside)
+            rewritten = self.rewriter.rewrite(function, operands, action.inside)
         else:
-            rewritten, wanted = self.rewriter.rewrite_hoisting(function, wanted, action.inside)
-        return wanted, rewritten.results, {name: rewritten.function}, [rewritten]
+            rewritten, operands = self.rewriter.rewrite_hoisting(function, operands, action.inside)
+        return operands, rewritten.results, {name: rewritten.function}, [rewritten]
 
     def enter_scan(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a `scan`. The carry keeps its dtype, because it must be the same in every iteration.
@@ -265,10 +265,10 @@ class _Writer:
         cut, first = loop.condition, loop.first_carry
         start = self.with_declared(values, equation.invars, range(first, len(values)))
         carried = [value.dtype for value in start[first:]]
-        asked = self.rewriter.rewrite(condition, [*start[:cut], *start[first:]], action.inside)
-        looped = self.rewriter.rewrite(body, start[cut:], action.inside, carried)
-        params = {"cond_jaxpr": asked.function, "body_jaxpr": looped.function}
-        return start, [Value(dtype) for dtype in carried], params, [asked, looped]
+        rewritten_condition = self.rewriter.rewrite(condition, [*start[:cut], *start[first:]], action.inside)
+        rewritten_body = self.rewriter.rewrite(body, start[cut:], action.inside, carried)
+        params = {"cond_jaxpr": rewritten_condition.function, "body_jaxpr": rewritten_body.function}
+        return start, [Value(dtype) for dtype in carried], params, [rewritten_condition, rewritten_body]
 
     def with_declared(self, values: Sequence[Value], atoms: Sequence[Any], carried: range) -> list[Value]:
         return [
@@ -279,13 +279,13 @@ class _Writer:
     def enter_cond(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a `cond`. The results of its branches are cast to the widest dtype among them."""
         branches = parameter(equation, "branches")
-        alone = [self.rewriter.rewrite(branch, values[1:], action.inside).results for branch in branches]
+        separate = [self.rewriter.rewrite(branch, values[1:], action.inside).results for branch in branches]
         ends = [
             None if results[0].dtype is None else self.rule.join([r.dtype for r in results if r.dtype is not None])
-            for results in zip(*alone, strict=True)
+            for results in zip(*separate, strict=True)
         ]
-        together = [self.rewriter.rewrite(branch, values[1:], action.inside, ends) for branch in branches]
-        return values, list(map(Value, ends)), {"branches": tuple(branch.function for branch in together)}, together
+        rewritten = [self.rewriter.rewrite(branch, values[1:], action.inside, ends) for branch in branches]
+        return values, list(map(Value, ends)), {"branches": tuple(branch.function for branch in rewritten)}, rewritten
 
     def enter_custom(self, equation: JaxprEqn, values: Sequence[Value], action: RewriteAction) -> _Call:
         """Write a call of a function with a custom rule for derivatives or `vmap`, which is rewritten when used."""

@@ -7,24 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from supremum.errors import ArgumentError
-from supremum.formats import FORMATS
-from supremum.jaxprs.mutable_arguments import lifted
-
-_DTYPES = frozenset(row.dtype for row in FORMATS)
-
-
-def is_array(leaf: Any) -> bool:
-    """Whether a leaf is a JAX array, or a NumPy array or scalar that JAX can hold.
-
-    PRNG keys are JAX arrays. A NumPy array counts if its dtype is a number format in the byte order of the machine:
-    strings, times and objects do not.
-    """
-    return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
+from supremum.jaxprs.array_leaves import is_array, split_arrays
+from supremum.jaxprs.mutable_arguments import lift_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +51,37 @@ def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     Raises:
         ArgumentError: if the function changes an argument in place that no adapter is registered for.
     """
-    lift = lifted(function, args, kwargs)
+    lift = lift_objects(function, args, kwargs)
     if lift is not None:
         function, args, kwargs = lift.function, lift.args, lift.kwargs
-    with_paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
-    leaves = [leaf for _, leaf in with_paths]
-    arrays, with_arrays = _split(leaves)
-    paths = [path for path, leaf in with_paths if _is_operand(leaf)]
+    arrays, with_arrays = split_arrays((args, kwargs), _is_operand)
     with_results: Any = None
-    structure: Any = None
     result_paths: tuple[str | None, ...] = ()
 
-    def traced(*given: Any) -> list[Any]:
-        nonlocal with_results, structure, result_paths
-        call: tuple[Any, Any] = jax.tree.unflatten(tree, with_arrays(given))
-        found_with_paths, structure = jax.tree_util.tree_flatten_with_path(function(*call[0], **call[1]))
-        _check_unchanged(call, with_arrays(given), tree, under)
-        results = [leaf for _, leaf in found_with_paths]
-        found, with_results = _split(results)
-        result_paths = tuple(_path(keys, lift is not None) for keys, leaf in found_with_paths if _is_operand(leaf))
-        return found
+    def traced(*operands: Any) -> list[Any]:
+        nonlocal with_results, result_paths
+        call = with_arrays(operands)
+        result = function(*call[0], **call[1])
+        _check_unchanged(call, with_arrays(operands), under)
+        outputs, with_results = split_arrays(result, _is_operand)
+        result_paths = tuple(_path(keys, lift is not None) for keys in _paths(result))
+        return outputs
 
     def put_back(results: Sequence[Any]) -> Any:
-        given = jax.tree.unflatten(structure, with_results(results))
-        return given if lift is None else lift.put_back(given)
+        result = with_results(results)
+        return result if lift is None else lift.put_back(result)
 
     def result_of(results: Sequence[Any]) -> Any:
-        given = jax.tree.unflatten(structure, with_results(results))
-        return given if lift is None else given[1]
+        result = with_results(results)
+        return result if lift is None else result[1]
 
     program = jax.make_jaxpr(traced)(*arrays)
-    return TracedCall(program, arrays, paths, put_back, result_of, result_paths)
+    return TracedCall(program, arrays, _paths((args, kwargs)), put_back, result_of, result_paths)
+
+
+def _paths(tree: Any) -> list[tuple[Any, ...]]:
+    """The paths of the arrays in a tree."""
+    return [path for path, leaf in jax.tree_util.tree_leaves_with_path(tree) if _is_operand(leaf)]
 
 
 def _path(keys: tuple[Any, ...], is_lifted: bool) -> str | None:
@@ -107,31 +94,16 @@ def _path(keys: tuple[Any, ...], is_lifted: bool) -> str | None:
     return jax.tree_util.keystr(keys, simple=True, separator="/")
 
 
-def _check_unchanged(call: Any, leaves: Sequence[Any], tree: Any, under: str) -> None:
-    after, structure = jax.tree.flatten(call)
-    if structure != tree or any(new is not old for new, old in zip(after, leaves, strict=True)):
+def _check_unchanged(call: Any, before: Any, under: str) -> None:
+    leaves, structure = jax.tree.flatten(before)
+    after, new_structure = jax.tree.flatten(call)
+    if structure != new_structure or any(new is not old for new, old in zip(after, leaves, strict=True)):
         raise ArgumentError(
             f"the function changes its arguments; under {under} it gets copies, and the change would be lost: return "
             "the changed values, or register an adapter with supremum.tracing.register_adapter"
         )
 
 
-def _split(leaves: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-    """Separate the arrays among leaves, and return them with a function that puts other arrays in their places."""
-    given = list(map(_is_operand, leaves))
-    others = [None if array else leaf for leaf, array in zip(leaves, given, strict=True)]  # keeps no tracer alive
-
-    def put(arrays: Sequence[Any]) -> list[Any]:
-        rest = iter(arrays)
-        return [next(rest) if array else other for other, array in zip(others, given, strict=True)]
-
-    return [_canonical(leaf) for leaf, array in zip(leaves, given, strict=True) if array], put
-
-
 def _is_operand(leaf: Any) -> bool:
     # A report takes shapes without values.
     return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
-
-
-def _canonical(leaf: Any) -> Any:
-    return jnp.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf

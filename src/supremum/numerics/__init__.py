@@ -10,17 +10,17 @@ require(__name__, "jax")
 from supremum.numerics.attribution import attribute
 from supremum.numerics.attribution_pages import attribution_page
 from supremum.numerics.attribution_report import Attribution, AttributionRow, AttributionTotal, Change
-from supremum.numerics.birth_causes import OperandRange
-from supremum.numerics.birth_rows import BadSource, Birth
-from supremum.numerics.births import Births
-from supremum.numerics.births_page import births_page
 from supremum.numerics.devices import DEVICES, Arithmetic, Device
 from supremum.numerics.emulation import on
-from supremum.numerics.first_bad import first_nonfinite
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.history_plot import save_figure as save_figure
 from supremum.numerics.named_tallies import NamedTallies as NamedTallies
 from supremum.numerics.named_tallies import tallies_of as tallies_of
+from supremum.numerics.nonfinite_causes import OperandRange
+from supremum.numerics.nonfinite_origins import NonfiniteOrigins
+from supremum.numerics.nonfinite_page import nonfinite_page
+from supremum.numerics.nonfinite_rows import BadSource, NonfiniteOrigin
+from supremum.numerics.nonfinite_search import first_nonfinite
 from supremum.numerics.observed import name_at as name_at
 from supremum.numerics.observed import observe as observe
 from supremum.numerics.page import profile_page
@@ -37,11 +37,10 @@ from supremum.numerics.watching import Watched, watch
 from supremum.public_names import public_names
 
 __all__ = [
-    "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "BadSource", "Birth", "Births",
-    "Change", "Device", "FormatCounts", "NumericsHistory", "NumericsRecord", "OperandRange", "ProductRow", "Products",
-    "Profile", "ProfileRow", "ValueCounts", "Watched", "attribute", "attribution_page", "births_page",
-    "first_nonfinite", "on", "products", "profile", "profile_page", "promotion_costs",
-    "watch",
+    "DEVICES", "Arithmetic", "Attribution", "AttributionRow", "AttributionTotal", "BadSource", "Change", "Device",
+    "FormatCounts", "NonfiniteOrigin", "NonfiniteOrigins", "NumericsHistory", "NumericsRecord", "OperandRange",
+    "ProductRow", "Products", "Profile", "ProfileRow", "ValueCounts", "Watched", "attribute", "attribution_page",
+    "first_nonfinite", "nonfinite_page", "on", "products", "profile", "profile_page", "promotion_costs", "watch",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""One run of a program that tells which operations its error comes from."""
+"""The error of a program's result, and the shares of its operations in it, from one run narrow and in float64."""
 
 from __future__ import annotations
 
@@ -13,39 +13,15 @@ from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.jaxprs import Plan, TracedCall, interpret
-from supremum.numerics.calls import pure_call
+from supremum.numerics.calls import trace_to_run
 from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import probes_of
 from supremum.numerics.paired_values import Pair, full
 from supremum.numerics.plain_runs import Choice, PlainRun, in_float64
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
-Selected: TypeAlias = Callable[[Sequence[Any]], list[Any]]
-"""Chooses or computes the values whose error is explained, from the results of the program in float64."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The error of a result, measured by running the program twice.
-
-    Args:
-        error: the error: the narrow result less the reference for one number; for several the norm of the difference,
-            divided by the norm of the reference.
-        size: the magnitude of the reference: of the number, or the norm of the numbers.
-        is_number: whether the result is one number.
-    """
-
-    error: float
-    size: float
-    is_number: bool
-
-    @property
-    def relative(self) -> float:
-        """The error relative to the reference; infinite if the reference is zero."""
-        if not self.is_number or self.error == 0:
-            return abs(self.error)
-        with np.errstate(all="ignore"):
-            return abs(float(np.divide(self.error, self.size)))
+Select: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+"""Selects or computes the values whose error is explained, from the results of the program in float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +30,43 @@ class Reference:
 
     Args:
         values: the values whose error is measured.
-        size: their magnitude, as in `Measured`.
+        size: the magnitude of the value if it is one number, and the norm of the finite ones if there are several.
     """
 
     values: list[Any]
     size: float
 
+    @property
+    def is_number(self) -> bool:
+        """Whether there is one number."""
+        return _is_number(self.values)
+
+    def relative(self, error: float) -> float:
+        """An error relative to the reference, which that of several numbers is already; infinite if that is zero."""
+        if not self.is_number or error == 0:
+            return abs(error)
+        with np.errstate(all="ignore"):
+            return abs(float(np.divide(error, self.size)))
+
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a run found.
+class ErrorShares:
+    """The error of a result, and the shares of the steps in it.
 
     Args:
         outputs: the results of the narrow run.
-        references: the values whose error is explained, as the reference has them.
-        measured: their error.
+        reference: the values whose error is explained, in float64.
+        error: the narrow result less the reference for one number; for several the norm of the difference, divided by
+            the norm of the reference.
         shares: the shares of each step in it, by its number.
         facts: the facts of each step.
     """
 
     outputs: list[Any]
-    references: list[Any]
-    measured: Measured
+    reference: Reference
+    error: float
     shares: Mapping[int, np.ndarray]
     facts: Mapping[int, np.ndarray]
-
-    @property
-    def reference(self) -> Reference:
-        """What the program gives in float64."""
-        return Reference(self.references, self.measured.size)
 
 
 def checked_output(output: Any) -> None:
@@ -95,36 +79,31 @@ def checked_output(output: Any) -> None:
         raise OperandError(f"output must be an index, a path or a function of the result, got {shown(output)}")
 
 
-def traced_run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], under: str) -> TracedCall:
-    """Trace a call of a function that will run, outside of all transformations.
+def trace_output(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, under: str
+) -> tuple[TracedCall, Select]:
+    """Trace a call of a function that will run, outside of all transformations, and find what to explain of its result.
 
     Args:
         fn: the function.
         args: the positional arguments.
         kwargs: the keyword arguments.
+        output: an index of the result, a path, a function, or None for all.
         under: the name of what runs it, for messages.
 
     Raises:
         OperandError: for arguments without an array.
-        ArgumentError: for a function with side effects, and in a transformation.
+        ArgumentError: for a function with side effects, in a transformation, and if the output selects no
+            floating-point values.
+        UnknownNameError: for a path that the result does not have.
     """
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
         raise ArgumentError(f"{under} runs a whole program and cannot be transformed; call it outside of jax.jit")
-    return pure_call(fn, args, kwargs, under)
+    call = trace_to_run(fn, args, kwargs, under)
+    return call, _selection(call, output, under)
 
 
-def selection(call: TracedCall, output: Any, under: str) -> Selected:
-    """Make the function that selects the values to explain.
-
-    Args:
-        call: the traced call.
-        output: an index of the result, a path, a function, or None for all.
-        under: the name of what explains them, for messages.
-
-    Raises:
-        ArgumentError: if the output selects no floating-point values.
-        UnknownNameError: for a path that the result does not have.
-    """
+def _selection(call: TracedCall, output: Any, under: str) -> Select:
     avals = call.program.out_avals
     if callable(output):
         return lambda values: [
@@ -132,23 +111,23 @@ def selection(call: TracedCall, output: Any, under: str) -> Selected:
         ]
     paths = {place: path for place, path in enumerate(call.result_paths) if path is not None}
     if output is not None:
-        wanted = str(output)
-        chosen = {place for place, path in paths.items() if path == wanted or path.startswith(f"{wanted}/")}
-        if not chosen and "" in paths.values():
+        selected = str(output)
+        parts = {place for place, path in paths.items() if path == selected or path.startswith(f"{selected}/")}
+        if not parts and "" in paths.values():
             raise ArgumentError(
                 f"output={shown(output)} selects a part of the result, which is one array; leave it out"
             )
-        if not chosen:
-            raise UnknownNameError("output", wanted, sorted(set(paths.values())))
-        paths = {place: paths[place] for place in chosen}
+        if not parts:
+            raise UnknownNameError("output", selected, sorted(set(paths.values())))
+        paths = {place: paths[place] for place in parts}
     places = [place for place in paths if is_floating(avals[place])]
     if not places:
-        types = ", ".join(str(avals[place]) for place in paths) or "no arrays"
+        types = ", ".join(str(avals[place]) for place in paths) or "only Python numbers"
         raise ArgumentError(f"{under} needs a floating-point result to explain, got {types}")
     return lambda values: [values[place] for place in places]
 
 
-def find(plan: Plan, arrays: Sequence[Any], select: Selected) -> Found:
+def find_shares(plan: Plan, arrays: Sequence[Any], select: Select) -> ErrorShares:
     """Run a program narrow and in float64, and attribute the error of its result.
 
     Args:
@@ -170,27 +149,30 @@ def find(plan: Plan, arrays: Sequence[Any], select: Selected) -> Found:
             total, error, size = _norm(errors, differences, wide)
         return total, ([each.narrow for each in results], wide, error, jnp.reshape(size, ()), facts)
 
-    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
-        run = jax.jit(jax.grad(flow, has_aux=True))
-        shares, (outputs, wide, error, size, facts) = run(probes_of(plan), list(arrays))
-        measured = Measured(float(error), float(size), _is_number(wide))
+    shares, (outputs, wide, error, size, facts) = _run(jax.grad(flow, has_aux=True), probes_of(plan), list(arrays))
     shares, facts = jax.tree.map(np.asarray, (shares, facts))
-    return Found(outputs, wide, measured, shares, facts)
+    return ErrorShares(outputs, Reference(wide, float(size)), float(error), shares, facts)
+
+
+def _run(function: Callable[..., Any], *operands: Any) -> Any:
+    """Compile and run a function with 64 bits, and without the flags that would stop at the first NaN."""
+    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
+        return jax.block_until_ready(jax.jit(function)(*operands))
 
 
 def _is_number(values: Sequence[Any]) -> bool:
     return len(values) == 1 and values[0].size == 1
 
 
-def _errors(pairs: Sequence[Pair], select: Selected) -> list[Any]:
+def _errors(pairs: Sequence[Pair], select: Select) -> list[Any]:
     """The errors of the selected values, through the derivative of the selection at the midpoint of both runs."""
     floats = [index for index, each in enumerate(pairs) if is_floating(each.narrow)]
 
     def of_floats(*values: Any) -> list[Any]:
-        given = [each.narrow for each in pairs]
+        results = [each.narrow for each in pairs]
         for index, value in zip(floats, values, strict=True):
-            given[index] = value
-        return select(given)
+            results[index] = value
+        return select(results)
 
     points, errors = [pairs[index].middle for index in floats], [pairs[index].error for index in floats]
     return jax.jvp(of_floats, tuple(points), tuple(errors))[1]
@@ -219,7 +201,7 @@ def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]
     return total, error, size
 
 
-def reference_of(plan: Plan, arrays: Sequence[Any], select: Selected) -> Reference:
+def reference_of(plan: Plan, arrays: Sequence[Any], select: Select) -> Reference:
     """Run a program in float64.
 
     Args:
@@ -235,15 +217,12 @@ def reference_of(plan: Plan, arrays: Sequence[Any], select: Selected) -> Referen
         size = jnp.abs(values[0]) if _is_number(values) else _size(values)
         return values, jnp.reshape(size, ())
 
-    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
-        values, size = jax.jit(run)(list(arrays))
-        return Reference(values, float(size))
+    values, size = _run(run, list(arrays))
+    return Reference(values, float(size))
 
 
-def measure_change(
-    plan: Plan, arrays: Sequence[Any], select: Selected, reference: Reference, choose: Choice
-) -> Measured:
-    """Measure the error with some operations in another dtype.
+def measure_change(plan: Plan, arrays: Sequence[Any], select: Select, reference: Reference, choose: Choice) -> float:
+    """Measure the error, as in `ErrorShares`, with some operations in another dtype.
 
     Args:
         plan: the program.
@@ -259,8 +238,6 @@ def measure_change(
         differences = [left - right for left, right in zip(changed, references, strict=True)]
         if _is_number(references):
             return jnp.real(differences[0]).reshape(())
-        return jnp.sqrt(_square(differences)) / jnp.where(reference.size == 0, 1, reference.size)
+        return jnp.sqrt(_square(differences)) / (reference.size or 1)
 
-    with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
-        error = float(jax.jit(run)(list(arrays), reference.values))
-    return Measured(error, reference.size, _is_number(reference.values))
+    return float(_run(run, list(arrays), reference.values))

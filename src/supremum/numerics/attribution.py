@@ -1,32 +1,25 @@
-"""`attribute`, which tells which operations the error of a function comes from."""
+"""`attribute`, which finds the operations that the error of a function comes from."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, TypeAlias
 
 from supremum.argument_checks import function
 from supremum.errors import ArgumentError
-from supremum.formats import DType, as_format
-from supremum.jaxprs import Plan, Step, aval_of
+from supremum.formats import DType
+from supremum.jaxprs import Plan, Step
 from supremum.mixed_precision import as_settings, autocasted
-from supremum.numerics.attributing import (
-    Found,
-    Selected,
-    checked_output,
-    find,
-    measure_change,
-    selection,
-    traced_run,
-)
+from supremum.numerics.attributing import checked_output, find_shares, measure_change, trace_output
 from supremum.numerics.attribution_report import DECLARED, Attribution, Change
 from supremum.numerics.dataflow import Dataflow
-from supremum.numerics.diagnosis import Digits, Effect, digits_of, relative_errors
+from supremum.numerics.diagnosis import AMPLIFYING, Diagnosis, Effect, diagnose
 from supremum.numerics.error_tallies import has_row
+from supremum.numerics.plain_runs import Choice
 from supremum.numerics.plans import measured_plan
-from supremum.numerics.widening import FLOAT32, FLOAT64, is_floating
+from supremum.numerics.widening import FLOAT32, FLOAT64, floating_avals
 
 _TRIED = 3
 """How many changes are tried at most."""
@@ -80,8 +73,8 @@ def attribute(
     ...     mean_of_squares, mean = jnp.mean(x * x), jnp.mean(x)
     ...     return mean_of_squares - mean * mean
     >>> x = jnp.linspace(30, 34, 100, dtype="bfloat16")
-    >>> found = attribute(variance, "declared")(x)
-    >>> found.rows[0].expression, found.rows[0].effect
+    >>> report = attribute(variance, "declared")(x)
+    >>> report.rows[0].expression, report.rows[0].effect
     ('mean_of_squares - mean * mean', 'cancellation')
     """
     function("fn", fn, "jnp.exp")
@@ -91,86 +84,78 @@ def attribute(
     checked_output(output)
 
     @wraps(fn, updated=())
-    def attributed(*args: Any, **kwargs: Any) -> Attribution:
-        call = traced_run(fn, args, kwargs, "attribute")
-        select = selection(call, output, "attribute")
+    def explain(*args: Any, **kwargs: Any) -> Attribution:
+        call, select = trace_output(fn, args, kwargs, output, "attribute")
         program = call.program if settings is None else autocasted(call.program, settings)
         plan = measured_plan(program, "attribute")
-        found = find(plan, call.arrays, select)
-        steps, digits = _judged(plan, found)
-        change = _best_change(plan, call.arrays, select, found, steps, digits)
-        outputs = call.put_back(found.outputs)
+        run, flow = find_shares(plan, call.arrays, select), Dataflow(plan)
+        diagnoses = diagnose(plan, run, flow)
+
+        def measure(choose: Choice) -> float:
+            return measure_change(plan, call.arrays, select, run.reference, choose)
+
+        change = _best_change(plan, measure, run.error, diagnoses, flow)
+        outputs = call.put_back(run.outputs)
         name = DECLARED if settings is None else str(settings.policy)
-        return Attribution(outputs, name, found, steps, digits, change)
+        return Attribution(outputs, name, run, diagnoses, change)
 
-    return attributed
+    return explain
 
 
-def _judged(plan: Plan, found: Found) -> tuple[list[Step], dict[int, Digits]]:
-    """The steps with errors of their own, those that are most to blame first, and what they do to the digits."""
-    flow, errors = Dataflow(plan), relative_errors(found)
-    steps = [step for step in plan.every_step() if has_row(step) and step.number in found.facts]
-    digits = {step.number: digits_of(step, found, errors, flow) for step in steps}
-    # The sort is stable: the first of several overflows in a row comes first.
-    return sorted(steps, key=lambda step: digits[step.number].blame, reverse=True), digits
+_Measure: TypeAlias = Callable[[Choice], float]
+"""Measures the error of the result with some operations in another dtype."""
 
 
 def _best_change(
-    plan: Plan, arrays: Any, select: Selected, found: Found, steps: list[Step], digits: Mapping[int, Digits]
+    plan: Plan, measure: _Measure, error: float, diagnoses: list[Diagnosis], flow: Dataflow
 ) -> Change | None:
-    """Try changes, and put the step first whose change helps most."""
-    if found.measured.error == 0 or not steps or digits[steps[0].number].blame == 0:
+    """Try changes, and put the diagnosis first whose change helps most."""
+    if error == 0:
         return None
-    flow = Dataflow(plan)
-    tried: list[tuple[Step, Change]] = []
-    for step in steps[:_TRIED]:
-        if digits[step.number].blame == 0:
+    best: tuple[Diagnosis, Change] | None = None
+    for each in diagnoses[:_TRIED]:
+        if each.blame == 0:
             break
-        change = _tried(plan, arrays, select, found, step, digits[step.number], flow)
-        tried.append((step, change))
-        if digits[step.number].effect is Effect.OVERFLOW or _is_better(change.error, found.measured.error, 2.0):
+        change = _try_change(plan, measure, each, flow)
+        if best is None or _is_better(change.error, best[1].error):
+            best = each, change
+        if each.effect is Effect.OVERFLOW or _is_better(change.error, error):
             break
-    best, change = tried[0]
-    for step, other in tried[1:]:
-        if _is_better(other.error, change.error, 2.0):
-            best, change = step, other
-    steps.remove(best)
-    steps.insert(0, best)
+    if best is None:
+        return None
+    diagnosis, change = best
+    diagnoses.remove(diagnosis)
+    diagnoses.insert(0, diagnosis)
     return change
 
 
-def _is_better(error: float, than: float, factor: float) -> bool:
+def _is_better(error: float, than: float) -> bool:
+    """Whether an error is at most half of another, or finite where that is not."""
     if not math.isfinite(than):
         return math.isfinite(error)
-    return abs(error) * factor <= abs(than)
+    return abs(error) * 2 <= abs(than)
 
 
-def _tried(
-    plan: Plan, arrays: Any, select: Selected, found: Found, step: Step, digits: Digits, flow: Dataflow
-) -> Change:
+def _try_change(plan: Plan, measure: _Measure, diagnosis: Diagnosis, flow: Dataflow) -> Change:
     """Run the program with a step in a wider dtype; one that amplifies errors also needs operands without them."""
-    amplifies = digits.effect in (Effect.CANCELLATION, Effect.AMPLIFICATION)
-    chosen = flow.feeding(step) if amplifies else {step.number}
+    step = diagnosis.step
+    chosen = flow.feeding(step) if diagnosis.effect in AMPLIFYING else {step.number}
     chosen |= {each.number for inner in step.inner for each in inner.every_step()}
-    wide = FLOAT32 if as_format(digits.dtype).bits < as_format(FLOAT32).bits else FLOAT64
+    wide = FLOAT32 if diagnosis.dtype.itemsize < FLOAT32.itemsize else FLOAT64
 
-    def choose(each: Step) -> Any:
+    def choose(each: Step) -> DType | None:
         return wide if each.number in chosen else None
 
-    measured = measure_change(plan, arrays, select, found.reference, choose)
-    follows = digits.effect is Effect.OVERFLOW and not math.isfinite(measured.error)
+    error = measure(choose)
+    follows = diagnosis.effect is Effect.OVERFLOW and not math.isfinite(error)
     if follows:  # what is computed from large numbers may overflow too
         chosen |= {each.number for each in plan.every_step() if each.number > step.number}
-        measured = measure_change(plan, arrays, select, found.reference, choose)
-    rounding = [
-        each
-        for each in plan.every_step()
-        if each.number in chosen - {step.number} and has_row(each) and not each.inner and _is_narrower(each, wide)
-    ]
-    return Change(str(wide), len(rounding), measured.error, follows)
+        error = measure(choose)
+    others = [each for each in plan.every_step() if each.number in chosen - {step.number}]
+    narrower = [each for each in others if has_row(each) and not each.inner and _is_narrower(each, wide)]
+    return Change(str(wide), len(narrower), error, follows)
 
 
 def _is_narrower(step: Step, dtype: DType) -> bool:
     """Whether a step has a floating result in a smaller dtype."""
-    avals = [aval_of(var) for var in step.equation.outvars]
-    return any(is_floating(aval) and aval.dtype.itemsize < dtype.itemsize for aval in avals)
+    return any(aval.dtype.itemsize < dtype.itemsize for aval in floating_avals(step.equation.outvars))

@@ -27,10 +27,10 @@ def attribution_page(attributions: Mapping[str, Attribution]) -> str:
 
     >>> import jax.numpy as jnp
     >>> from supremum import numerics
-    >>> found = numerics.attribute(lambda x: jnp.sum(x + 1e-3), "declared")(
+    >>> report = numerics.attribute(lambda x: jnp.sum(x + 1e-3), "declared")(
     ...     jnp.ones(4, "bfloat16")
     ... )
-    >>> page = numerics.attribution_page({"total": found})
+    >>> page = numerics.attribution_page({"total": report})
     >>> "<h2>total</h2>" in page, "absorbed addition" in page
     (True, True)
     """
@@ -47,40 +47,40 @@ def attribution_page(attributions: Mapping[str, Attribution]) -> str:
     )
 
 
-def _section(found: Attribution) -> PageSection:
-    names = short_names(row.file for row in found.rows)
+def _section(attribution: Attribution) -> PageSection:
+    names = short_names(row.file for row in attribution.rows)
     rows = [
         operation_row(
             row,
             names,
             f"{row.primitive}, {', '.join(row.types)}, {plural(row.runs, 'run')}",
-            marks=_marks(row, found),
+            marks=_marks(row, attribution),
             facets={"Effect": row.effect},
             keys=_keys(place, row),
-            facts=_facts(row, found),
+            facts=_facts(row, attribution),
         )
-        for place, row in enumerate(found.blamed)
+        for place, row in enumerate(attribution.blamed)
     ]
-    totals = [(f"measured error: {error_text(found.error)}", "")]
-    if math.isfinite(found.error):
-        totals.append((f"sum of the shares: {error_text(found.predicted)}", ""))
-    if found.change is not None:
-        totals.append((f"after the change: {error_text(found.change.error)}", "good"))
-    return PageSection(f"{found.sentence} {found.title}", [PageGroup("", rows)], totals)
+    totals = [(f"measured error: {error_text(attribution.error)}", "")]
+    if math.isfinite(attribution.error):
+        totals.append((f"sum of the shares: {error_text(attribution.predicted)}", ""))
+    if attribution.change is not None:
+        totals.append((f"after the change: {error_text(attribution.change.error)}", "good"))
+    return PageSection(f"{attribution.sentence} {attribution.title}", [PageGroup("", rows)], totals)
 
 
-def _marks(row: AttributionRow, found: Attribution) -> list[tuple[str, str]]:
-    share = "no derivative" if row.estimate is None else f"{percent_of(row.estimate, found.error)} of the error"
-    marks = [(share, _style(row, found))]
+def _marks(row: AttributionRow, attribution: Attribution) -> list[tuple[str, str]]:
+    share = "no derivative" if row.estimate is None else f"{percent_of(row.estimate, attribution.error)} of the error"
+    marks = [(share, _style(row, attribution))]
     if row.effect != Effect.ROUNDING:
-        marks.append((effect_of(row, found.error), "warning"))
+        marks.append((effect_of(row, attribution.error), "warning"))
     return marks
 
 
-def _style(row: AttributionRow, found: Attribution) -> str:
-    if row.estimate is None or not math.isfinite(found.error):
+def _style(row: AttributionRow, attribution: Attribution) -> str:
+    if row.estimate is None or not math.isfinite(attribution.error):
         return ""
-    return "bad" if abs(row.estimate) >= 0.3 * abs(found.error) else ""
+    return "bad" if abs(row.estimate) >= 0.3 * abs(attribution.error) else ""
 
 
 def _keys(place: int, row: AttributionRow) -> tuple[float, ...]:
@@ -88,11 +88,11 @@ def _keys(place: int, row: AttributionRow) -> tuple[float, ...]:
     return -place, abs(row.estimate or 0.0), row.bound or 0.0, relative, row.runs
 
 
-def _facts(row: AttributionRow, found: Attribution) -> list[tuple[str, str]]:
+def _facts(row: AttributionRow, attribution: Attribution) -> list[tuple[str, str]]:
     facts = [("effect", f"{row.words[0].upper()}{row.words[1:]}."), ("result", ", ".join(row.types))]
     if row.estimate is not None and row.bound is not None:
         facts.append(
-            ("share", f"{row.estimate:.3g} ({percent_of(row.estimate, found.error)}), at most {row.bound:.3g}")
+            ("share", f"{row.estimate:.3g} ({percent_of(row.estimate, attribution.error)}), at most {row.bound:.3g}")
         )
     facts.append(("own error", f"{row.local_error:.3g}, root mean square"))
     facts.append(("relative error", f"{power(row.relative_in)} in, {power(row.relative_out)} out"))

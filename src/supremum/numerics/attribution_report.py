@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,11 +12,10 @@ import numpy as np
 
 from supremum.argument_checks import whole_number
 from supremum.jax_compat import type_text
-from supremum.jaxprs import Step, aval_of
-from supremum.numerics.attributing import Found
-from supremum.numerics.diagnosis import Digits, Effect, in_words
+from supremum.numerics.attributing import ErrorShares
+from supremum.numerics.diagnosis import Diagnosis, Effect, in_words
 from supremum.numerics.error_tallies import Fact, Share
-from supremum.numerics.widening import is_floating
+from supremum.numerics.widening import floating_avals
 from supremum.render import shortened
 from supremum.reports import (
     MOST_DRAWN,
@@ -78,10 +77,10 @@ class AttributionRow(OperationRow):
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import attribute
-    >>> found = attribute(lambda x: jnp.sum(x + 1e-3), "declared")(
+    >>> report = attribute(lambda x: jnp.sum(x + 1e-3), "declared")(
     ...     jnp.ones(4, "bfloat16")
     ... )
-    >>> row = found.rows[0]
+    >>> row = report.rows[0]
     >>> row.expression, row.effect, round(row.estimate, 4)
     ('x + 1e-3', 'absorbed addition', -0.004)
     """
@@ -123,80 +122,80 @@ class Attribution(Report):
     Args:
         outputs: what the function returned in the narrow run.
         policy: the name of the policy.
-        found: what the run found.
-        steps: the operations, those that are most to blame first.
-        digits: what each of them does to the digits.
+        run: the error, and the shares in it.
+        diagnoses: what each operation does to the digits, those that are most to blame first.
         change: the change that was tried; None if there is no error.
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import attribute
     >>> def loss(w, x):
     ...     return jnp.mean(jnp.square(x @ w))
-    >>> found = attribute(loss)(jnp.full((3, 3), 0.7), jnp.full((2, 3), 1.3))
-    >>> [row.effect for row in found.rows[:3]]
+    >>> report = attribute(loss)(jnp.full((3, 3), 0.7), jnp.full((2, 3), 1.3))
+    >>> [row.effect for row in report.rows[:3]]
     ['rounding', 'rounding', 'rounding']
-    >>> abs(found.predicted - found.error) < 0.1 * abs(found.error)
+    >>> abs(report.predicted - report.error) < 0.1 * abs(report.error)
     True
     """
 
     outputs: Any
     policy: str
-    found: Found
-    steps: Sequence[Step]
-    digits: Mapping[int, Digits]
+    run: ErrorShares
+    diagnoses: Sequence[Diagnosis]
     change: Change | None
 
     @property
     def error(self) -> float:
         """The narrow result less the reference if it is one number, and `relative_error` if there are several."""
-        return self.found.measured.error
+        return self.run.error
 
     @property
     def relative_error(self) -> float:
         """The norm of the difference between the narrow result and the reference, relative to that of the reference."""
-        return self.found.measured.relative
+        return self.run.reference.relative(self.error)
 
     @property
     def is_number(self) -> bool:
         """Whether the error is that of one number."""
-        return self.found.measured.is_number
+        return self.run.reference.is_number
 
     @property
     def predicted(self) -> float:
         """The sum of all shares, which is the error to first order."""
-        return float(sum(self.found.shares[step.number][Share.SIGNED] for step in self.steps))
+        return self._sum(Share.SIGNED)
 
     @property
     def bound(self) -> float:
         """The sum of all bounds."""
-        return float(sum(self.found.shares[step.number][Share.ABSOLUTE] for step in self.steps))
+        return self._sum(Share.ABSOLUTE)
+
+    def _sum(self, share: Share) -> float:
+        return float(sum(self.run.shares[each.step.number][share] for each in self.diagnoses))
 
     @cached_property
     def rows(self) -> tuple[AttributionRow, ...]:
         """A row for each operation, those that are most to blame first."""
         fields = RowFields()
-        return tuple(self._row(step, fields) for step in self.steps)
+        return tuple(self._row(each, fields) for each in self.diagnoses)
 
-    def _row(self, step: Step, fields: RowFields) -> AttributionRow:
-        facts, digits = self.found.facts[step.number], self.digits[step.number]
+    def _row(self, diagnosis: Diagnosis, fields: RowFields) -> AttributionRow:
+        step, facts = diagnosis.step, self.run.facts[diagnosis.step.number]
         in_loop = any(caller.primitive.name == "while" for caller in step.site.callers)
-        avals = [aval_of(var) for var in step.equation.outvars if is_floating(aval_of(var))]
 
         def share(kind: Share) -> float | None:
-            return None if in_loop else float(self.found.shares[step.number][kind])
+            return None if in_loop else float(self.run.shares[step.number][kind])
 
         return AttributionRow(
             **fields.of(step.site),
-            types=tuple(map(type_text, avals)),
+            types=tuple(map(type_text, floating_avals(step.equation.outvars))),
             runs=int(facts[Fact.RUNS]),
             estimate=share(Share.SIGNED),
             bound=share(Share.ABSOLUTE),
             local_error=float(np.sqrt(facts[Fact.LOCAL_SQUARED] / max(facts[Fact.VALUES], 1))),
-            relative_in=digits.relative_in,
-            relative_out=digits.relative_out,
+            relative_in=diagnosis.relative_in,
+            relative_out=diagnosis.relative_out,
             through=share(Share.THROUGH),
-            effect=str(digits.effect),
-            words=_NO_DERIVATIVE if in_loop else in_words(step, digits, self.found),
+            effect=str(diagnosis.effect),
+            words=_NO_DERIVATIVE if in_loop else in_words(diagnosis, facts),
         )
 
     @property
@@ -205,7 +204,7 @@ class Attribution(Report):
         return [row for place, row in enumerate(self.rows) if not place or row.estimate is None or row.bound]
 
     def __len__(self) -> int:
-        return len(self.steps)
+        return len(self.diagnoses)
 
     def by(self, key: str) -> dict[str, AttributionTotal]:
         """The shares of all operations of a line, scope or primitive together, the largest first.

@@ -6,6 +6,7 @@ The tests look at the integer bits, as the counts of `profile` do, so they hold 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,17 +15,15 @@ from jax import lax
 from jax.extend.core import JaxprEqn
 
 from supremum.formats import DType, Format, Nan, as_format
-from supremum.jaxprs import aval_of
 from supremum.numerics.thresholds import first_nan_rank, last_rank, rank
-from supremum.numerics.widening import is_floating
+from supremum.numerics.widening import EXACT, floating_avals, is_floating
 
+_CHOOSES = EXACT - {"abs", "gather", "reduce_window_max", "reduce_window_min"}
+"""Primitives that make no bad value of good ones.
+
+The others are exact, too, but a complex magnitude may overflow, an index be out of bounds, and a window be empty.
+"""
 # `jax.extend` does not export all of these primitives, and some exist only in some versions of JAX.
-_CHOOSES = frozenset({
-    "argmax", "argmin", "clamp", "concatenate", "cummax", "cummin", "dynamic_update_slice", "imag", "iota", "max",
-    "min", "neg", "pad", "real", "reduce_max", "reduce_min", "select_n", "sign", "sort",
-    "stop_gradient", "top_k",
-})  # fmt: skip
-"""Primitives that choose among the values of their operands, and so make no bad value of good ones."""
 _ELEMENTWISE = frozenset({
     "abs", "acos", "acosh", "add", "add_any", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e",
     "cbrt", "ceil", "complex", "conj", "convert_element_type", "cos", "cosh", "digamma", "div", "erf", "erf_inv",
@@ -54,9 +53,7 @@ def can_be_bad(source: Format) -> bool:
 
 def makes_bad(equation: JaxprEqn) -> bool:
     """Whether an equation can make a NaN or an infinity of good values."""
-    is_possible = any(
-        is_floating(aval) and can_be_bad(as_format(aval.dtype)) for aval in map(aval_of, equation.outvars)
-    )
+    is_possible = any(can_be_bad(as_format(aval.dtype)) for aval in floating_avals(equation.outvars))
     return is_possible and equation.primitive.name not in _CHOOSES
 
 
@@ -76,15 +73,16 @@ def codes(value: Any) -> Any:
     """The code of each element of a floating array, as uint32: 0, `BAD`, or `BAD | NAN`."""
     if not can_be_bad(as_format(value.dtype)):
         return jnp.zeros(np.shape(value), "uint32")
-    found: list[Any] = []
-    for part in _parts(value):
-        _, ranks, source = _bits(part)
-        is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
-        found.append(jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD)))
-    return found[0] if len(found) == 1 else found[0] | found[1]
+    return reduce(lax.bitwise_or, map(_codes_of_part, _parts(value)))
 
 
-def replaced(value: Any, where: Any = None) -> Any:
+def _codes_of_part(value: Any) -> Any:
+    _, ranks, source = _bits(value)
+    is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
+    return jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD))
+
+
+def replace_bad(value: Any, where: Any = None) -> Any:
     """An array with 1 in the place of bad elements, and -1 in the place of minus infinity.
 
     Ones keep what follows in range: their logarithms, roots and inverses exist, and sums of them overflow late.
@@ -102,7 +100,7 @@ def replaced(value: Any, where: Any = None) -> Any:
     return lax.select(codes(value) != _GOOD if where is None else where, one, value)
 
 
-def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
+def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
     """Which elements of a result are bad though the operands are good.
 
     Where an element depends only on some elements of the operands, only these count. Otherwise all elements of the
@@ -120,22 +118,22 @@ def born(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any,
     had = jnp.zeros(np.shape(result), "uint32")
     for operand in operands:
         if is_floating(operand):
-            had |= _reaching(equation, codes(operand), np.shape(result))
-    made = codes(result)
-    is_new = jnp.where(made & NAN != _GOOD, had & NAN == _GOOD, had == _GOOD)
-    return jnp.where(is_new, made, _GOOD), (made != _GOOD) & (had == _GOOD)
+            had |= _codes_of_operand(equation, codes(operand), np.shape(result))
+    result_codes = codes(result)
+    is_new = jnp.where(result_codes & NAN != _GOOD, had & NAN == _GOOD, had == _GOOD)
+    return jnp.where(is_new, result_codes, _GOOD), (result_codes != _GOOD) & (had == _GOOD)
 
 
-def _reaching(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) -> Any:
+def _codes_of_operand(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) -> Any:
     """The codes of the elements of an operand that an element of the result depends on, joined."""
     name = equation.primitive.name
     if name in _ELEMENTWISE and codes.shape in ((), shape):
         return jnp.broadcast_to(codes, shape)
     axes = equation.params["axes"] if name in _OVER_AXES else tuple(range(codes.ndim))
-    return jnp.broadcast_to(joined_codes(codes, tuple(axes)), shape)
+    return jnp.broadcast_to(join_codes(codes, tuple(axes)), shape)
 
 
-def joined_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
+def join_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
     """The codes along some axes, or all, joined."""
     return lax.reduce_or(codes, tuple(range(codes.ndim)) if axes is None else axes)
 
@@ -146,7 +144,7 @@ def count(mask: Any) -> Any:
 
 
 RANGE = 6
-"""The number of integers that tell the range of an array; see `range_of`."""
+"""The number of integers in the range of an array; see `range_of`."""
 
 
 def range_of(value: Any, integers: DType) -> Any:
@@ -177,8 +175,8 @@ def _range_of_part(value: Any, integers: DType) -> Any:
     bits, ranks, source = _bits(value)
     axes, limits = tuple(range(value.ndim)), np.iinfo(integers)
     last, zero = integers.type(limits.max), integers.type(0)
-    made = codes(value)
-    is_finite = made == _GOOD
+    value_codes = codes(value)
+    is_finite = value_codes == _GOOD
     size = lax.convert_element_type(ranks, integers)
     keys = size
     if source.signed:
@@ -188,6 +186,7 @@ def _range_of_part(value: Any, integers: DType) -> Any:
     most = lax.reduce_max(jnp.where(is_finite, keys, integers.type(limits.min)), axes)
     smallest = lax.reduce_min(jnp.where(is_finite & (size != zero), size, last), axes)
     counts = (
-        lax.convert_element_type(count(mask), integers) for mask in (size == zero, made == BAD | NAN, made == BAD)
+        lax.convert_element_type(count(mask), integers)
+        for mask in (size == zero, value_codes == BAD | NAN, value_codes == BAD)
     )
     return jnp.stack([least, most, smallest, *counts])

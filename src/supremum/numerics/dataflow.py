@@ -40,30 +40,28 @@ class Dataflow:
         loop = loop_operands(caller[1].equation)
         carried = plan.operands[loop.constants : loop.constants + loop.carries]
         return any(
-            carry in step.equation.invars and result in step.equation.outvars
-            for carry, result in zip(carried, plan.results, strict=False)
+            start in step.equation.invars and result in step.equation.outvars
+            for start, result in zip(carried, plan.results, strict=False)
         )
 
-    def relative_error(self, step: Step, known: Mapping[int, float], index: int | None = None) -> float:
+    def relative_error(self, step: Step, known: Mapping[int, float]) -> float:
         """The largest relative error of the operands of a step.
 
         Args:
             step: the step.
             known: the relative errors of the results of steps; values are only moved by the others.
-            index: only of this operand.
         """
         plan = self._plan_of[step.number]
-        atoms = step.equation.invars if index is None else [step.equation.invars[index]]
-        return max((self._of_atom(plan, atom, known, set()) for atom in atoms), default=0.0)
+        return max((self._of_atom(plan, atom, known, set()) for atom in step.equation.invars), default=0.0)
 
     def _of_atom(self, plan: Plan, atom: Any, known: Mapping[int, float], seen: set[Any]) -> float:
         if isinstance(atom, Literal) or (id(plan), atom) in seen:
             return 0.0
         seen.add((id(plan), atom))
-        made = self._makers.get((id(plan), atom))
-        if made is None:
+        maker = self._makers.get((id(plan), atom))
+        if maker is None:
             return max((self._of_atom(*each, known, seen) for each in self._outside(plan, atom)), default=0.0)
-        _, step, index = made
+        _, step, index = maker
         if step.number in known:
             return known[step.number]
         if step.inner:
@@ -90,7 +88,7 @@ class Dataflow:
 
     def feeding(self, step: Step) -> set[int]:
         """The numbers of a step and of those whose results flow into it, back to the last products."""
-        found = {step.number}
+        numbers = {step.number}
         pending = [(self._plan_of[step.number], atom) for atom in step.equation.invars]
         seen: set[Any] = set()
         while pending:
@@ -98,15 +96,13 @@ class Dataflow:
             if isinstance(atom, Literal) or (id(plan), atom) in seen:
                 continue
             seen.add((id(plan), atom))
-            made = self._makers.get((id(plan), atom))
-            if made is None:
+            if (id(plan), atom) not in self._makers:
                 pending += self._outside(plan, atom)
                 continue
-            _, maker, _ = made
-            found.add(maker.number)
-            found.update(each.number for inner in maker.inner for each in inner.every_step())
-            if maker.name not in _PRODUCTS and not any(
-                each.name in _PRODUCTS for inner in maker.inner for each in inner.every_step()
-            ):
+            _, maker, _ = self._makers[id(plan), atom]
+            numbers.add(maker.number)
+            inside = [each for inner in maker.inner for each in inner.every_step()]
+            numbers.update(each.number for each in inside)
+            if not any(each.name in _PRODUCTS for each in (maker, *inside)):
                 pending += [(plan, each) for each in maker.equation.invars]
-        return found
+        return numbers

@@ -28,8 +28,8 @@ class Arithmetic:
         truncates: whether the parts are split off by cutting bits, and not by rounding.
         accumulator: the name of the format that the result is rounded to.
 
-    >>> BFLOAT16_X3.mantissa, BFLOAT16_X3.passes, BFLOAT16_X3.parts
-    (7, 3, 2)
+    >>> BFLOAT16_X3.mantissa, BFLOAT16_X3.passes
+    (7, 3)
     """
 
     name: str
@@ -38,16 +38,6 @@ class Arithmetic:
     passes: int = 1
     truncates: bool = False
     accumulator: str = "float32"
-
-    @property
-    def parts(self) -> int:
-        """The number of parts that an operand is split into."""
-        return {1: 1, 3: 2, 6: 3, 9: 3}[self.passes]
-
-    @property
-    def is_float32(self) -> bool:
-        """Whether operands keep all bits of float32."""
-        return (self.exponent, self.mantissa) == (_FLOAT32.exponent, _FLOAT32.mantissa)
 
 
 _FLOAT32: Final = as_format("float32")
@@ -206,7 +196,7 @@ def as_device(device: object) -> Device:
     """
     if isinstance(device, Device):
         return device
-    found = _BY_NAME.get(device.lower()) if isinstance(device, str) else None
-    if found is None:
+    row = _BY_NAME.get(device.lower()) if isinstance(device, str) else None
+    if row is None:
         raise UnknownNameError("device", device, _BY_NAME)
-    return found
+    return row

@@ -10,11 +10,11 @@ from enum import StrEnum
 import numpy as np
 
 from supremum.formats import DType, as_format
-from supremum.jaxprs import Step, aval_of
-from supremum.numerics.attributing import Found
+from supremum.jaxprs import Plan, Step
+from supremum.numerics.attributing import ErrorShares
 from supremum.numerics.dataflow import Dataflow
-from supremum.numerics.error_tallies import ADDITIONS, Fact, Share
-from supremum.numerics.widening import KERNELS, component, is_floating
+from supremum.numerics.error_tallies import ADDITIONS, Fact, Share, has_row
+from supremum.numerics.widening import KERNELS, component, floating_avals
 
 _AMPLIFIES = 8.0
 """From this factor on, an operation is blamed for the errors of its operands too: three bits are lost."""
@@ -38,6 +38,8 @@ class Effect(StrEnum):
     ROUNDING = "rounding"
 
 
+AMPLIFYING = frozenset({Effect.CANCELLATION, Effect.AMPLIFICATION})
+"""The effects of operations that make errors of their operands larger."""
 _WEIGHTS: Mapping[Effect, float] = {
     Effect.OVERFLOW: 8.0,
     Effect.ABSORBED: 8.0,
@@ -50,10 +52,11 @@ _WEIGHTS: Mapping[Effect, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Digits:
-    """What an operation does to the digits.
+class Diagnosis:
+    """What a step does to the digits.
 
     Args:
+        step: the step.
         effect: the effect.
         relative_in: the largest relative error of the operands.
         relative_out: the relative error of the result.
@@ -62,6 +65,7 @@ class Digits:
         dtype: the dtype of the result.
     """
 
+    step: Step
     effect: Effect
     relative_in: float
     relative_out: float
@@ -69,43 +73,50 @@ class Digits:
     dtype: DType
 
 
-def relative_errors(found: Found) -> dict[int, float]:
+def diagnose(plan: Plan, run: ErrorShares, flow: Dataflow) -> list[Diagnosis]:
+    """Diagnose the steps that have errors of their own, those that are most to blame first.
+
+    Args:
+        plan: the program.
+        run: its error, and the shares in it.
+        flow: the makers of its values.
+    """
+    errors = _relative_errors(run.facts)
+    steps = [step for step in plan.every_step() if has_row(step) and step.number in run.facts]
+    # The sort is stable: the first of several overflows in a row comes first.
+    return sorted((_diagnosis(step, run, errors, flow) for step in steps), key=lambda each: each.blame, reverse=True)
+
+
+def _relative_errors(facts: Mapping[int, np.ndarray]) -> dict[int, float]:
     """The relative error of the results of each step that has facts."""
     errors: dict[int, float] = {}
     with np.errstate(all="ignore"):
-        for number, facts in found.facts.items():
-            if facts[Fact.REFERENCE_SQUARED] > 0:
-                errors[number] = float(np.sqrt(facts[Fact.ERROR_SQUARED] / facts[Fact.REFERENCE_SQUARED]))
-            elif facts[Fact.ERROR_SQUARED] > 0:
+        for number, each in facts.items():
+            if each[Fact.REFERENCE_SQUARED] > 0:
+                errors[number] = float(np.sqrt(each[Fact.ERROR_SQUARED] / each[Fact.REFERENCE_SQUARED]))
+            elif each[Fact.ERROR_SQUARED] > 0:
                 errors[number] = math.inf
     return errors
 
 
-def digits_of(step: Step, found: Found, errors: Mapping[int, float], flow: Dataflow) -> Digits:
-    """Tell what a step does to the digits.
-
-    Args:
-        step: the step.
-        found: what a run found.
-        errors: the relative errors of the results of steps.
-        flow: the makers of the operands.
-    """
-    facts, shares = found.facts[step.number], found.shares[step.number]
-    coming, going = flow.relative_error(step, errors), errors.get(step.number, 0.0)
-    effect = _effect(step, facts, shares, coming, going, flow)
+def _diagnosis(step: Step, run: ErrorShares, errors: Mapping[int, float], flow: Dataflow) -> Diagnosis:
+    facts, shares = run.facts[step.number], run.shares[step.number]
+    relative_in, relative_out = flow.relative_error(step, errors), errors.get(step.number, 0.0)
+    effect = _effect(step, facts, shares, relative_in, relative_out, flow)
     own, through = abs(float(shares[Share.SIGNED])), abs(float(shares[Share.THROUGH]))
-    amplifies = effect in (Effect.CANCELLATION, Effect.AMPLIFICATION)
-    if amplifies:  # errors of the operands may cancel each other by chance
-        fed = (found.shares[number][Share.SIGNED] for number in flow.feeding(step) if number in found.shares)
+    if effect in AMPLIFYING:  # errors of the operands may cancel each other by chance
+        fed = (run.shares[number][Share.SIGNED] for number in flow.feeding(step) if number in run.shares)
         own = max(own, through, *map(abs, map(float, fed)))
     blame = own * _WEIGHTS.get(effect, 1.0)
-    if effect is Effect.OVERFLOW and not math.isfinite(found.measured.error):
+    if effect is Effect.OVERFLOW and not math.isfinite(run.error):
         blame = math.inf
-    dtype = next(aval_of(var).dtype for var in step.equation.outvars if is_floating(aval_of(var)))
-    return Digits(effect, coming, going, blame, component(dtype))
+    dtype = component(floating_avals(step.equation.outvars)[0].dtype)
+    return Diagnosis(step, effect, relative_in, relative_out, blame, dtype)
 
 
-def _effect(step: Step, facts: np.ndarray, shares: np.ndarray, coming: float, going: float, flow: Dataflow) -> Effect:
+def _effect(
+    step: Step, facts: np.ndarray, shares: np.ndarray, relative_in: float, relative_out: float, flow: Dataflow
+) -> Effect:
     if facts[Fact.OVERFLOWS]:
         return Effect.OVERFLOW
     if step.name == "while":
@@ -116,7 +127,7 @@ def _effect(step: Step, facts: np.ndarray, shares: np.ndarray, coming: float, go
         return Effect.DECISION
     is_looped = step.name in ADDITIONS and facts[Fact.RUNS] >= _LONG and flow.accumulates(step)
     absorbs = shares[Share.ABSORBED] > 0.5 * shares[Share.ABSOLUTE] > 0
-    grows = coming > 0 and going >= _AMPLIFIES * coming
+    grows = relative_in > 0 and relative_out >= _AMPLIFIES * relative_in
     if is_looped and not grows:
         return Effect.LONG_SUM
     if absorbs:
@@ -140,28 +151,29 @@ _NAMED = {"exp": "an exponential of large numbers", "exp2": "an exponential of l
           "cos": "a cosine of large numbers", "tan": "a tangent near its poles", "pow": "a high power"}  # fmt: skip
 
 
-def in_words(step: Step, digits: Digits, found: Found) -> str:
-    """What a step does to the digits, as the rest of a sentence whose subject is its expression."""
-    errors = f"{power(digits.relative_in)} relative error in, {power(digits.relative_out)} out"
-    match digits.effect:
+def in_words(diagnosis: Diagnosis, facts: np.ndarray) -> str:
+    """A diagnosis as the rest of a sentence whose subject is the expression of the step."""
+    errors = f"{power(diagnosis.relative_in)} relative error in, {power(diagnosis.relative_out)} out"
+    name = diagnosis.step.name
+    match diagnosis.effect:
         case Effect.CANCELLATION:
-            what = "a sum of terms that cancel" if step.name in _SUMS else "a difference of nearly equal numbers"
+            what = "a sum of terms that cancel" if name in _SUMS else "a difference of nearly equal numbers"
             return f"{what}: {errors}"
         case Effect.AMPLIFICATION:
-            return f"{_NAMED.get(step.name, 'an operation that amplifies the errors of its operands')}: {errors}"
+            return f"{_NAMED.get(name, 'an operation that amplifies the errors of its operands')}: {errors}"
         case Effect.LOOP:
             return "a loop without a derivative, whose results differ by what was measured"
         case Effect.KERNEL:
             return "a kernel that runs in the dtypes that it declares, also in the reference"
         case _:
-            return _counts_in_words(digits, found.facts[step.number])
+            return _counts_in_words(diagnosis, facts)
 
 
-def _counts_in_words(digits: Digits, facts: np.ndarray) -> str:
+def _counts_in_words(diagnosis: Diagnosis, facts: np.ndarray) -> str:
     """What a step does to the digits of how many values, or in how many runs."""
-    dtype, runs = digits.dtype, int(facts[Fact.RUNS])
+    dtype, runs = diagnosis.dtype, int(facts[Fact.RUNS])
     count, total = int(facts[Fact.ABSORBED]), int(facts[Fact.VALUES])
-    match digits.effect:
+    match diagnosis.effect:
         case Effect.OVERFLOW:
             most = f"{as_format(dtype).max:.3g}, the most that {dtype} holds"
             return f"an overflow: {int(facts[Fact.OVERFLOWS]):,} of {total:,} values are beyond {most}"

@@ -7,8 +7,8 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from supremum.argument_checks import function
-from supremum.jaxprs import Value, evaluated, traced_call
-from supremum.numerics.arguments import check_arguments
+from supremum.jaxprs import Value, evaluate
+from supremum.numerics.calls import trace
 from supremum.numerics.devices import Device, as_device
 from supremum.numerics.product_primitives import rewriter_for
 
@@ -52,11 +52,10 @@ def on(device: str | Device, fn: Callable[P, R]) -> Callable[P, R]:
     function("fn", fn, "jnp.matmul")
 
     @wraps(fn, updated=())
-    def emulated(*args: P.args, **kwargs: P.kwargs) -> R:
-        check_arguments("on", fn, args, kwargs)
-        call = traced_call(fn, args, kwargs, "on")
+    def emulate(*args: P.args, **kwargs: P.kwargs) -> R:
+        call = trace(fn, args, kwargs, "on")
         values = [Value(None)] * len(call.program.in_avals)
         rewritten = rewriter_for(row).rewrite(call.program, values, True)
-        return call.put_back(evaluated(rewritten.function, call.arrays, f"on({row.name!r})"))
+        return call.put_back(evaluate(rewritten.function, call.arrays, f"on({row.name!r})"))
 
-    return emulated
+    return emulate

@@ -22,8 +22,8 @@ from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Instrument, Outcome, Plan, Step, enter, interpret
 from supremum.numerics import error_tallies
-from supremum.numerics.error_tallies import Fact, Facts, Probes, has_row, no_facts, probed
-from supremum.numerics.operation_errors import run_alone
+from supremum.numerics.error_tallies import Fact, Facts, Probes, has_row, no_facts, with_probe
+from supremum.numerics.operation_errors import evaluate_locally, evaluate_pair
 from supremum.numerics.paired_values import Pair, difference, full, is_key
 from supremum.numerics.plain_runs import PlainRun, in_float64
 from supremum.numerics.widening import is_floating, literal_value
@@ -52,13 +52,13 @@ class LocalErrors(Instrument[Pair]):
         """Run a step narrow and in float64 on the same operands."""
         if step.inner:
             return enter(step, operands, self)
-        return run_alone(step, operands, {}, local_only=True)
+        return evaluate_locally(step, operands)
 
     def empty(self, plan: Plan) -> Facts:
         """The facts of operations that did not run."""
         return no_facts(plan)
 
-    def joined(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: Any, later: Any) -> Any:
         """The sums of facts."""
         return earlier + later
 
@@ -85,39 +85,39 @@ class ErrorFlow(LocalErrors):
             return enter(step, operands, self)[0], {}  # nothing in it runs
         if step.inner:
             return enter(step, operands, self)
-        return run_alone(step, operands, self.probes, local_only=False)
+        return evaluate_pair(step, operands, self.probes)
 
-    def carried(self, start: list[Pair], following: Callable[..., list[Pair]]) -> Callable[[list[Pair]], list[Pair]]:
+    def carry_form(self, start: list[Pair], following: Callable[..., list[Pair]]) -> Callable[[list[Pair]], list[Pair]]:
         """Give each value all of its parts."""
         del start, following
         return _full
 
-    def merged(self, branches: Sequence[Callable[[], list[Pair]]]) -> Callable[[list[Pair]], list[Pair]]:
+    def branch_form(self, branches: Sequence[Callable[[], list[Pair]]]) -> Callable[[list[Pair]], list[Pair]]:
         """Give each value all of its parts."""
         del branches
         return _full
 
     def _run_cond(self, step: Step, operands: Sequence[Pair]) -> Outcome[Pair]:
-        """Run a branch in both runs; where they choose different branches, run each of them apart."""
+        """Run a branch in both runs; where they choose different branches, run each alone."""
         index = operands[0]
         nothing = {step.number: jnp.zeros(len(Fact))} if has_row(step) else {}
 
-        def together(given: list[Pair]) -> Outcome[Pair]:
-            results, facts = enter(step, given, self)
+        def same_branch(operands: list[Pair]) -> Outcome[Pair]:
+            results, facts = enter(step, operands, self)
             return results, nothing | facts
 
-        def apart(given: list[Pair]) -> Outcome[Pair]:
-            results, facts = self._run_apart(step, given)
+        def different_branches(operands: list[Pair]) -> Outcome[Pair]:
+            results, facts = self._run_apart(step, operands)
             return _full(results), nothing | facts
 
         if index.wide is None:
-            return together(list(operands))
-        return lax.cond(index.narrow == index.wide, together, apart, list(operands))
+            return same_branch(list(operands))
+        return lax.cond(index.narrow == index.wide, same_branch, different_branches, list(operands))
 
     def _run_apart(self, step: Step, operands: Sequence[Pair]) -> Outcome[Pair]:
         """Run a step once narrow and once in float64: the errors of its results are known only as their difference."""
-        given = [lax.stop_gradient(each.narrow) for each in operands]
-        results, facts = enter(step, list(map(Pair, given)), LocalErrors())
+        narrow = [Pair(lax.stop_gradient(each.narrow)) for each in operands]
+        results, facts = enter(step, narrow, LocalErrors())
         wide = [lax.stop_gradient(each.reference) for each in operands]
         references, _ = enter(step, wide, PlainRun(in_float64))
         pairs, own = _measured(step, [each.narrow for each in results], references, self.probes)
@@ -138,8 +138,8 @@ def _measured(step: Step, results: Sequence[Any], references: Sequence[Any], pro
             gaps.append(None)
             continue
         gap = difference(narrow, wide)
-        error = probed(gap, gap, None, probes[step.number]) if step.number in probes else gap
-        pairs.append(Pair(narrow, wide, gap, error))
+        error = with_probe(gap, gap, None, probes[step.number]) if step.number in probes else gap
+        pairs.append(Pair(narrow, wide, error))
         gaps.append(gap)
     jumps = [None if gap is None else lax.full_like(gap, True, bool) for gap in gaps]
     return pairs, error_tallies.facts_of(step, (), results, references, gaps, jumps, pairs)

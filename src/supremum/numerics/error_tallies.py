@@ -12,9 +12,9 @@ import numpy as np
 from jax import lax
 
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import CALLED, Plan, Step, aval_of
+from supremum.jaxprs import CALLED, Plan, Step
 from supremum.numerics.paired_values import Pair, magnitude, where_finite
-from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
+from supremum.numerics.widening import FLOAT64, floating_avals, in_dtype
 
 ADDITIONS: Final = frozenset({"add", "add_any", "sub"})
 """Primitives that add, and may absorb the smaller operand."""
@@ -53,7 +53,7 @@ Probes: TypeAlias = Mapping[int, Any]
 def has_row(step: Step) -> bool:
     """Whether a step has errors of its own."""
     entered = step.name in CALLED or step.name == p.scan_p.name
-    return step.site.used and not entered and any(is_floating(aval_of(var)) for var in step.equation.outvars)
+    return step.site.used and not entered and bool(floating_avals(step.equation.outvars))
 
 
 def probes_of(plan: Plan) -> dict[int, Any]:
@@ -72,16 +72,16 @@ def _sums(values: Sequence[Any]) -> list[Any]:
 
 
 @jax.custom_vjp
-def probed(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
+def with_probe(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
     """An error, whose cotangent is measured in the backward pass, with infinities and NaNs removed."""
     return error
 
 
-def _probed_forward(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
+def _probe_forward(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
     return error, (error, own, absorbed)
 
 
-def _probed_backward(kept: Any, cotangent: Any) -> Any:
+def _probe_backward(kept: Any, cotangent: Any) -> Any:
     error, own, absorbed = kept
     cotangent = where_finite(cotangent)
     shares, through = jnp.real(cotangent * own), jnp.real(cotangent * error)
@@ -90,7 +90,7 @@ def _probed_backward(kept: Any, cotangent: Any) -> Any:
     return cotangent, None, None, jnp.stack(_sums([shares, absolute, lost, through, lax.abs(through)]))
 
 
-probed.defvjp(_probed_forward, _probed_backward)
+with_probe.defvjp(_probe_forward, _probe_backward)
 
 
 def absorbed_of(step: Step, operands: Sequence[Pair], own: Sequence[Any]) -> Any:
@@ -122,27 +122,27 @@ def facts_of(
         jumps: where the error of each result does not follow from those of the operands; None if nowhere.
         results: its results in both runs; None if the reference is unknown.
     """
-    if not has_row(step):
+    if not has_row(step) or all(each is None for each in own):
         return {}
     sums: Any = np.eye(len(Fact))[Fact.RUNS]
     for index, each in enumerate(narrow):
         if own[index] is None:
             continue
         is_zero, absorbed = each == 0, absorbed_of(step, operands, own)
-        found = {
+        values = {
             Fact.LOCAL_SQUARED: lax.square(magnitude(own[index])),
             Fact.OVERFLOWS: ~lax.is_finite(jnp.real(each)) & lax.is_finite(jnp.real(exact[index])),
             Fact.FLUSHED: is_zero & (exact[index] != 0),
         }
         if jumps is not None and jumps[index] is not None:
-            found[Fact.JUMPS] = jumps[index] & (own[index] != 0)
+            values[Fact.JUMPS] = jumps[index] & (own[index] != 0)
         if absorbed is not None:
-            found[Fact.ABSORBED] = absorbed
+            values[Fact.ABSORBED] = absorbed
         if results is not None:
-            found[Fact.REFERENCE_SQUARED] = where_finite(lax.square(magnitude(results[index].wide)))
-            found[Fact.ERROR_SQUARED] = lax.square(magnitude(lax.stop_gradient(results[index].error)))
-        totals = _sums([lax.convert_element_type(lax.stop_gradient(value), FLOAT64) for value in found.values()])
-        columns = dict(zip(found, totals, strict=True))
+            values[Fact.REFERENCE_SQUARED] = where_finite(lax.square(magnitude(results[index].wide)))
+            values[Fact.ERROR_SQUARED] = lax.square(magnitude(lax.stop_gradient(results[index].error)))
+        totals = _sums([lax.convert_element_type(lax.stop_gradient(value), FLOAT64) for value in values.values()])
+        columns = dict(zip(values, totals, strict=True))
         sums = sums + jnp.stack([
             jnp.asarray(float(each.size) if fact is Fact.VALUES else columns.get(fact, 0.0), FLOAT64) for fact in Fact
         ])  # fmt: skip

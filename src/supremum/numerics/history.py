@@ -10,7 +10,7 @@ from typing import Any
 from supremum.argument_checks import chosen
 from supremum.atomic_files import as_path
 from supremum.errors import ArgumentError
-from supremum.numerics.history_plot import drawn, save_figure
+from supremum.numerics.history_plot import draw, save_figure
 from supremum.numerics.value_counts import ValueCounts
 from supremum.reports import plain_fields, plural
 
@@ -52,11 +52,11 @@ class NumericsRecord:
         scaling: dict[str, float] = {}
         if self.loss_scale is not None:
             scaling = {"loss_scale": self.loss_scale, "skipped_steps": self.skipped_steps}
-        found = {"step": self.step, **scaling}
+        numbers = {"step": self.step, **scaling}
         for kind, named in self.values.items():
             for name, counts in named.items():
-                found |= {f"{kind}/{name}/{what}": number for what, number in numbers_of(counts).items()}
-        return found
+                numbers |= {f"{kind}/{name}/{what}": number for what, number in numbers_of(counts).items()}
+        return numbers
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain data for JSON."""
@@ -66,14 +66,14 @@ class NumericsRecord:
 def numbers_of(counts: ValueCounts) -> dict[str, float]:
     """The largest magnitude of some values, and shares of them, by name; see `NumericsRecord.numbers`."""
     total = max(1, counts.values)
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         "largest": counts.largest or 0.0,
         "zeros": counts.zeros / total,
         "not_finite": (counts.nans + counts.infinities) / total,
     }
     for name, row in counts.formats.items():
-        found |= {f"{name}/overflow": row.shares[0], f"{name}/flushed": row.shares[1]}
-    return found
+        numbers |= {f"{name}/overflow": row.shares[0], f"{name}/flushed": row.shares[1]}
+    return numbers
 
 
 @dataclass
@@ -158,7 +158,7 @@ class NumericsHistory:
         if not self.records:
             raise ArgumentError("there is nothing to plot, because no step was measured")
         kinds = {kind: self._numbers_of_kind(kind) for kind in self.kinds}
-        figure = drawn(self.steps, kinds, self.loss_scale)
+        figure = draw(self.steps, kinds, self.loss_scale)
         if path is not None:
             save_figure(figure, as_path(path))
         return figure

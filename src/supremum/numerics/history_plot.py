@@ -20,7 +20,7 @@ Numbers = Mapping[str, Mapping[str, Sequence[float]]]
 """By the name of a number, such as `"largest"`, its values over the steps, by the names of what they belong to."""
 
 
-def drawn(steps: Sequence[int], kinds: Mapping[str, Numbers], loss_scale: Sequence[float | None]) -> Any:
+def draw(steps: Sequence[int], kinds: Mapping[str, Numbers], loss_scale: Sequence[float | None]) -> Any:
     """Draw a history.
 
     Args:
@@ -107,11 +107,11 @@ def _draw(place: Any, steps: Sequence[int], kind: str, number: str, numbers: Num
 
 
 def _title(kind: str, number: str) -> str:
-    what, told = kind.replace("_", " "), {"largest": "largest magnitude", "zeros": "zeros"}.get(number)
-    if told is None:
+    what, text = kind.replace("_", " "), {"largest": "largest magnitude", "zeros": "zeros"}.get(number)
+    if text is None:
         name, outcome = number.split("/")
-        told = f"flushed to zero in {name}" if outcome == "flushed" else f"overflow in {name}"
-    return f"{what}: {told}"
+        text = f"flushed to zero in {name}" if outcome == "flushed" else f"overflow in {name}"
+    return f"{what}: {text}"
 
 
 def _style(steps: Sequence[int]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Jaxpr, Var
@@ -22,42 +23,43 @@ def name_at(site: Site) -> str | None:
     return str(equation.params["name"]) if equation.primitive.name == NAMED else None
 
 
-class ScopeBoundaries:
-    """Tells which values leave the named scope that made them.
+def scope_boundaries() -> Callable[[Site], list[int]]:
+    """Make the function that returns which results of an equation leave the named scope that made them.
 
     A value leaves its scope if an equation outside of the scope uses it, or if it is a result of the program. What a
     backward pass makes in the scope of a layer belongs to the same scope.
+
+    Returns:
+        A function of an equation; it returns the indices of the results, none outside of all scopes.
     """
+    users_in = lru_cache(maxsize=None)(_users_in)
 
-    def __init__(self) -> None:
-        # Keeping the functions alive keeps their ids unique.
-        self._users: dict[int, tuple[Jaxpr, dict[Var, list[tuple[str, ...]]]]] = {}
-
-    def leaving(self, site: Site) -> list[int]:
-        """The results of an equation that leave its scope, by their indices; none outside of all scopes."""
+    def leaving(site: Site) -> list[int]:
         if not site.scopes:
             return []
         outer = () if site.caller is None else site.caller.scopes
-        users = self._users_in(site.function)
-        found: list[int] = []
+        users = users_in(site.function)
+        indices: list[int] = []
         for index, result in enumerate(site.equation.outvars):
             around = [(*outer, *scopes) for scopes in users.get(result, [])]
             if result in site.function.outvars:
                 around.append(outer)
             if any(scopes[: len(site.scopes)] != site.scopes for scopes in around):
-                found.append(index)
-        return found
+                indices.append(index)
+        return indices
 
-    def _users_in(self, jaxpr: Jaxpr) -> dict[Var, list[tuple[str, ...]]]:
-        if id(jaxpr) not in self._users:
-            users: dict[Var, list[tuple[str, ...]]] = {}
-            for equation in jaxpr.eqns:
-                scopes = scopes_of(equation)
-                for atom in equation.invars:
-                    if isinstance(atom, Var):
-                        users.setdefault(atom, []).append(scopes)
-            self._users[id(jaxpr)] = jaxpr, users
-        return self._users[id(jaxpr)][1]
+    return leaving
+
+
+def _users_in(jaxpr: Jaxpr) -> dict[Var, list[tuple[str, ...]]]:
+    """The scopes of the equations that use each value of a function."""
+    users: dict[Var, list[tuple[str, ...]]] = {}
+    for equation in jaxpr.eqns:
+        scopes = scopes_of(equation)
+        for atom in equation.invars:
+            if isinstance(atom, Var):
+                users.setdefault(atom, []).append(scopes)
+    return users
 
 
 def in_backward_pass(site: Site) -> bool:
@@ -91,4 +93,4 @@ def observe(
     results, records = interpret(plan.entering_for({slot.number for slot in slots}), operands, counting)
     avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in slots]
     rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(slots, avals, strict=True)]
-    return results, NamedTallies(counting.in_order(records), rows)
+    return results, NamedTallies(tuple(counting.in_order(records)), tuple(rows))

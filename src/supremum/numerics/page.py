@@ -39,10 +39,10 @@ def profile_page(profiles: Mapping[str, Profile]) -> str:
 
     >>> import jax.numpy as jnp
     >>> from supremum import numerics
-    >>> found = numerics.profile(lambda x: jnp.exp(x), ["float16"])(
+    >>> report = numerics.profile(lambda x: jnp.exp(x), ["float16"])(
     ...     jnp.array([1.0, 12.0])
     ... )
-    >>> page = numerics.profile_page({"power": found})
+    >>> page = numerics.profile_page({"power": report})
     >>> "<h2>power</h2>" in page, "50% overflow to inf" in page
     (True, True)
     """
@@ -64,7 +64,7 @@ def _section(profile: Profile) -> PageSection:
     names = short_names(row.file for row in rows)
     drawings = [exponents(row.values, formats) for row in rows]
     axis = axis_of(drawings)
-    found = [
+    page_rows = [
         operation_row(
             row,
             names,
@@ -78,7 +78,7 @@ def _section(profile: Profile) -> PageSection:
     ]
     has_histogram = any(row.values.exponents is not None for row in rows)
     legend = legend_to_html() if has_histogram else ""
-    return PageSection(f"{profile.title}.", [PageGroup("", found)], _totals(rows, formats), legend=legend)
+    return PageSection(f"{profile.title}.", [PageGroup("", page_rows)], _totals(rows, formats), legend=legend)
 
 
 def _keys(place: int, values: ValueCounts) -> tuple[float, ...]:

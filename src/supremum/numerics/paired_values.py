@@ -14,7 +14,7 @@ from supremum.formats import as_format
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["narrow", "wide", "gap", "error"], meta_fields=[])
+@partial(jax.tree_util.register_dataclass, data_fields=["narrow", "wide", "error"], meta_fields=[])
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A value in both runs.
@@ -22,14 +22,11 @@ class Pair:
     Args:
         narrow: the value of the narrow run.
         wide: the value of the reference; None if it is the same number.
-        gap: how far the narrow value is from the reference, for floating values; infinities count as the largest number
-            of the format, and what cannot be told as zero. None if it is zero.
-        error: the first-order prediction of that; None if it is zero.
+        error: the first-order prediction of how far the narrow value is from the reference; None if it is zero.
     """
 
     narrow: Any
     wide: Any = None
-    gap: Any = None
     error: Any = None
 
     @property
@@ -40,7 +37,7 @@ class Pair:
     @property
     def middle(self) -> Any:
         """The midpoint of both runs."""
-        return self.reference if self.gap is None else self.reference + self.gap / 2
+        return self.reference if self.wide is None else self.wide + difference(self.narrow, self.wide) / 2
 
 
 def is_key(value: Any) -> bool:
@@ -54,9 +51,8 @@ def full(pair: Pair) -> Pair:
         return Pair(pair.narrow)
     if not is_floating(pair.narrow):
         return Pair(pair.narrow, pair.reference)
-    wide = pair.reference
-    gap, error = (lax.full_like(wide, 0) if each is None else each for each in (pair.gap, pair.error))
-    return Pair(pair.narrow, wide, gap, error)
+    error = lax.full_like(pair.reference, 0) if pair.error is None else pair.error
+    return Pair(pair.narrow, pair.reference, error)
 
 
 def _finite(value: Any) -> Any:
@@ -72,7 +68,10 @@ def where_finite(value: Any) -> Any:
 
 
 def difference(narrow: Any, wide: Any) -> Any:
-    """The gap of a `Pair`."""
+    """How far a narrow value is from the reference.
+
+    Infinities count as the largest number of the format, and what is unknown as zero.
+    """
     return where_finite(_finite(narrow) - wide)
 
 

@@ -29,8 +29,8 @@ from supremum.numerics.widening import (
     is_floating,
     literal_value,
     widest,
+    widest_of,
 )
-from supremum.promotion import result_type
 
 _CASTS: Final = frozenset({p.convert_element_type_p.name, p.reduce_precision_p.name})
 _ROUNDINGS: Final = frozenset({p.reduce_precision_p.name, "stop_gradient"})
@@ -78,28 +78,28 @@ class PlainRun(Instrument[Any]):
         """Compute an equation in the dtype that is chosen for it."""
         dtype = self.choose(step)
         if isinstance(dtype, RoundedTo):
-            given = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
-            results = evaluate_as_declared(step, given)
+            rounded = [_rounded(in_dtype(value, dtype.dtype)) for value in operands]
+            results = evaluate_as_declared(step, rounded)
             return [_rounded(in_dtype(value, dtype.dtype)) for value in results]
         if dtype is None and step.name in _CASTS:
             return list(map(_rounded, step.evaluate(operands)))
         if dtype is None:
             actual, declared = widest(operands), widest([aval_of(atom) for atom in step.equation.invars])
-            if actual is None or declared is None or result_type(actual, declared, rules="jax-x64") == declared:
+            if actual is None or declared is None or widest_of({actual, declared}) == declared:
                 return list(map(_rounded, evaluate_as_declared(step, operands)))
             dtype = actual
         return evaluate_in(step, operands, dtype)
 
-    def carried(self, start: list[Any], following: Callable[[list[Any]], list[Any]]) -> Callable[..., list[Any]]:
+    def carry_form(self, start: list[Any], following: Callable[[list[Any]], list[Any]]) -> Callable[..., list[Any]]:
         """Cast what a loop carries to the dtypes that it has after every iteration."""
         types = _types(start)
         while True:
-            found = _widest_of([types, _types(following(_cast_all(start, types)))])
-            if found == types:
+            wider = _widest_of([types, _types(following(_cast_all(start, types)))])
+            if wider == types:
                 return partial(_cast_all, dtypes=types)
-            types = found
+            types = wider
 
-    def merged(self, branches: Sequence[Callable[[], list[Any]]]) -> Callable[..., list[Any]]:
+    def branch_form(self, branches: Sequence[Callable[[], list[Any]]]) -> Callable[..., list[Any]]:
         """Cast the results of branches to the widest dtypes among them."""
         return partial(_cast_all, dtypes=_widest_of([_types(branch()) for branch in branches]))
 
@@ -116,7 +116,7 @@ def _types(values: Sequence[Any]) -> list[DType | None]:
 def _widest_of(types: Sequence[Sequence[DType | None]]) -> list[DType | None]:
     """The widest dtype of each place."""
     return [
-        None if group[0] is None else result_type(*{each for each in group if each is not None}, rules="jax-x64")
+        None if group[0] is None else widest_of({each for each in group if each is not None})
         for group in zip(*types, strict=True)
     ]
 
@@ -133,11 +133,11 @@ def evaluate_as_declared(step: Step, operands: Sequence[Any]) -> list[Any]:
         step: the equation.
         operands: the values of its operands, literals included; floating ones are cast to the declared dtypes.
     """
-    given = [
+    declared = [
         in_dtype(value, component(aval_of(atom).dtype)) if is_floating(aval_of(atom)) else value
         for value, atom in zip(operands, step.equation.invars, strict=True)
     ]
-    return step.evaluate(given)
+    return step.evaluate(declared)
 
 
 def evaluate_in(step: Step, operands: Sequence[Any], dtype: DType) -> list[Any]:
@@ -153,10 +153,10 @@ def evaluate_in(step: Step, operands: Sequence[Any], dtype: DType) -> list[Any]:
     """
     if step.name in READS_BITS or step.name in KERNELS:
         return [in_dtype(value, dtype) for value in evaluate_as_declared(step, operands)]
-    given = [in_dtype(value, dtype) for value in operands]
+    values = [in_dtype(value, dtype) for value in operands]
     if step.name in _ROUNDINGS:
-        return given[:1]
-    return step.evaluate(given, _params_in(step.equation.params, dtype))
+        return values[:1]
+    return step.evaluate(values, _params_in(step.equation.params, dtype))
 
 
 def _params_in(params: Mapping[str, Any], dtype: DType) -> dict[str, Any]:
@@ -167,12 +167,12 @@ def _param_in(value: Any, dtype: DType) -> Any:
     if isinstance(value, (Jaxpr, ClosedJaxpr)):
         return _function_in(value, dtype)
     if isinstance(value, tuple) and any(isinstance(each, (Jaxpr, ClosedJaxpr)) for each in value):
-        made = [_param_in(each, dtype) for each in value]
-        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+        parts = [_param_in(each, dtype) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
         return None
     if isinstance(value, np.dtype) and as_format(value).is_inexact:
-        wide = result_type(component(value), dtype, rules="jax-x64")
+        wide = widest_of({component(value), dtype})
         return np.result_type(wide, np.complex64) if value.kind == "c" else wide
     return value
 
@@ -192,7 +192,7 @@ def _function_in(function: Jaxpr | ClosedJaxpr, dtype: DType) -> Any:
         target = np.result_type(dtype, np.complex64) if aval.dtype.kind == "c" else dtype
         return jax.ShapeDtypeStruct(aval.shape, target)
 
-    made = jax.make_jaxpr(run)(*map(type_of, plan.operands))
+    program = jax.make_jaxpr(run)(*map(type_of, plan.operands))
     if isinstance(function, ClosedJaxpr):
-        return with_constants(open_jaxpr(made), made.consts)
-    return open_jaxpr(made)
+        return with_constants(open_jaxpr(program), program.consts)
+    return open_jaxpr(program)

@@ -70,7 +70,7 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
     return Computation(arithmetic, f"{level} precision")
 
 
-def _unknown_formats(device: Device, left: Format, right: Format, wanted: Any) -> Computation | None:
+def _unknown_formats(device: Device, left: Format, right: Format, preferred: Any) -> Computation | None:
     """How a device computes a product whose formats it does not emulate by precision; None if it emulates them."""
     kinds, parts = tuple(dict.fromkeys((left.name, right.name))), {left.component, right.component}
     others = parts - {_FLOAT32}
@@ -78,8 +78,8 @@ def _unknown_formats(device: Device, left: Format, right: Format, wanted: Any) -
         return _as_here(device, kinds)
     if not {row.name for row in others} <= device.exact:
         return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
-    if wanted is not None and as_format(wanted).component is not _FLOAT32:
-        return Computation(None, f"the result is {as_format(wanted)}, and is not emulated", emulated=False)
+    if preferred is not None and as_format(preferred).component is not _FLOAT32:
+        return Computation(None, f"the result is {as_format(preferred)}, and is not emulated", emulated=False)
     if {left, right} != parts and not device.complex_by_parts:
         return Computation(None, "how it splits complex products is not known", emulated=False)
     return None
@@ -124,10 +124,13 @@ def _preset_of(algorithm: lax.DotAlgorithm) -> lax.DotAlgorithmPreset | None:
     if left != right or algorithm.lhs_component_count != 1 or algorithm.rhs_component_count != 1:
         return None
     for name, row in ALGORITHMS.items():
-        found = row.arithmetic
-        if found is not None and (found.passes, found.accumulator) == (algorithm.num_primitive_operations, accumulator):
+        arithmetic = row.arithmetic
+        if arithmetic is not None and (arithmetic.passes, arithmetic.accumulator) == (
+            algorithm.num_primitive_operations,
+            accumulator,
+        ):
             wide = as_format(left)
-            if (found.exponent, found.mantissa) == (wide.exponent, wide.mantissa):
+            if (arithmetic.exponent, arithmetic.mantissa) == (wide.exponent, wide.mantissa):
                 return lax.DotAlgorithmPreset[name]
     return None
 

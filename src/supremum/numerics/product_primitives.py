@@ -15,15 +15,15 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
-from jax.extend.core import JaxprEqn, Literal, Primitive, jaxpr_as_fun
+from jax.extend.core import JaxprEqn, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from supremum.errors import ArgumentError
-from supremum.formats import DType, as_format
+from supremum.formats import as_format
 from supremum.jaxprs import ENTERED, ON_DEVICE, RewriteAction, Rewriter, RewriteRule, Value, aval_of, user_place
 from supremum.numerics.devices import Device
 from supremum.numerics.product_arithmetic import PRODUCTS, computation_of
-from supremum.numerics.rounding import in_passes, rounded
+from supremum.numerics.rounding import in_passes, round_to
 
 
 @cache
@@ -79,9 +79,9 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
             return lax.convert_element_type(multiplied(left, right, dtype), result)
     left, right = map(_as_float32, (left, right))
     dtype = np.result_type(left.dtype, right.dtype)
-    found = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
+    product_of_parts = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
     row = as_format(how.arithmetic.accumulator)
-    return lax.convert_element_type(rounded(found, row.exponent, row.mantissa), result)
+    return lax.convert_element_type(round_to(product_of_parts, row.exponent, row.mantissa), result)
 
 
 def _as_float32(x: Any) -> Any:
@@ -102,14 +102,14 @@ def _jvp(product: Primitive, operands: Any, tangents: Any, *, device: Device, **
     moving = [place for place, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
     result = on_device(product).bind(*operands, device=device, **params)
 
-    def derivative(given: list[Any], moved: list[Any]) -> Any:
-        def of_moving(*chosen: Any) -> Any:
-            full = list(given)
-            for place, value in zip(moving, chosen, strict=True):
+    def derivative(values: list[Any], moved: list[Any]) -> Any:
+        def of_moving(*of_moving_values: Any) -> Any:
+            full = list(values)
+            for place, value in zip(moving, of_moving_values, strict=True):
                 full[place] = value
             return product.bind(*full, **params)
 
-        return jax.jvp(of_moving, tuple(given[place] for place in moving), tuple(moved))[1]
+        return jax.jvp(of_moving, tuple(values[place] for place in moving), tuple(moved))[1]
 
     return result, _replaced(device, derivative, list(operands), [tangents[place] for place in moving])
 
@@ -120,15 +120,15 @@ def _transpose(product: Primitive, cotangent: Any, *operands: Any, device: Devic
         return [ad.Zero(value.aval) if place in linear else None for place, value in enumerate(operands)]
     (place,) = linear
 
-    def transposed(given: Any, others: list[Any]) -> Any:
+    def transposed(outgoing: Any, others: list[Any]) -> Any:
         def of_linear(value: Any) -> Any:
             return product.bind(*others[:place], value, *others[place:], **params)
 
-        return jax.linear_transpose(of_linear, operands[place].aval)(given)[0]
+        return jax.linear_transpose(of_linear, operands[place].aval)(outgoing)[0]
 
     others = [value for index, value in enumerate(operands) if index != place]
-    found = _replaced(device, transposed, cotangent, others)
-    return [found if index == place else None for index in range(len(operands))]
+    result = _replaced(device, transposed, cotangent, others)
+    return [result if index == place else None for index in range(len(operands))]
 
 
 def _batch(product: Primitive, operands: Any, axes: Any, *, device: Device, **params: Any) -> Any:
@@ -151,20 +151,6 @@ class DeviceRule(RewriteRule):
     """
 
     device: Device
-
-    def value(self, aval: Any) -> Value:
-        """Nothing is cast."""
-        del aval
-        return Value(None)
-
-    def literal(self, literal: Literal) -> Value:
-        """Nothing is cast."""
-        del literal
-        return Value(None)
-
-    def join(self, dtypes: Sequence[DType]) -> DType:
-        """Never called, because nothing is cast."""
-        raise NotImplementedError
 
     def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
         """Replace products, and go into functions."""

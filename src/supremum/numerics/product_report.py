@@ -15,8 +15,8 @@ from jax.extend.core import JaxprEqn
 from supremum.argument_checks import function
 from supremum.formats import as_format
 from supremum.jax_compat import parameter, type_text
-from supremum.jaxprs import ENTERED, Site, aval_of, operation_of, traced_call, walk
-from supremum.numerics.arguments import check_arguments
+from supremum.jaxprs import ENTERED, Site, aval_of, operation_of, walk
+from supremum.numerics.calls import trace
 from supremum.numerics.devices import Device, as_device
 from supremum.numerics.product_arithmetic import PRODUCTS, Computation, computation_of
 from supremum.reports import Column, OperationRow, Report, RowTable, plain_data, plural
@@ -151,12 +151,10 @@ def products(fn: Callable[..., Any], device: str | Device = "h100") -> Callable[
     function("fn", fn, "jnp.matmul")
 
     @wraps(fn, updated=())
-    def listed(*args: Any, **kwargs: Any) -> Products:
-        check_arguments("products", fn, args, kwargs)
-        program = traced_call(fn, args, kwargs, "products").program
-        return Products(row, tuple(_rows(row, program)))
+    def report(*args: Any, **kwargs: Any) -> Products:
+        return Products(row, tuple(_rows(row, trace(fn, args, kwargs, "products").program)))
 
-    return listed
+    return report
 
 
 def _rows(device: Device, program: Any) -> Iterator[ProductRow]:

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 
 from supremum.argument_checks import flag, function, iterable
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import interpret
-from supremum.numerics.calls import checked_call
+from supremum.jaxprs import TracedCall, interpret
+from supremum.numerics.calls import refuse_derivatives, trace_to_run
 from supremum.numerics.plans import measured_plan, steps_with_values
 from supremum.numerics.report import Profile
 from supremum.numerics.tallied_results import MADE, Counting, CountingApart, slots_of, two_lanes
@@ -55,10 +55,10 @@ def profile(
     >>> def softmax(x):
     ...     e = jnp.exp(x)
     ...     return e / e.sum()
-    >>> found = profile(softmax, formats=["float16", "bfloat16"])(
+    >>> report = profile(softmax, formats=["float16", "bfloat16"])(
     ...     jnp.array([1.0, 2.0, 12.0])
     ... )
-    >>> for row in found.rows:
+    >>> for row in report.rows:
     ...     print(row.expression, row.primitive, row.values.formats["float16"].overflow)
     e.sum() reduce_sum 1
     jnp.exp(x) exp 1
@@ -69,10 +69,10 @@ def profile(
     flag("histogram", histogram)
 
     @wraps(fn, updated=())
-    def profiled(*args: Any, **kwargs: Any) -> Profile:
-        return _profile(fn, rows, histogram, args, kwargs)
+    def count(*args: Any, **kwargs: Any) -> Profile:
+        return _profile(trace_to_run(fn, args, kwargs, "profile"), rows, histogram)
 
-    return profiled
+    return count
 
 
 def as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
@@ -88,30 +88,19 @@ def as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
     return tuple(rows)
 
 
-def _profile(
-    fn: Callable[..., Any],
-    formats: tuple[Format, ...],
-    histogram: bool,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Profile:
-    call = checked_call(fn, args, kwargs, "profile")
+def _profile(call: TracedCall, formats: tuple[Format, ...], histogram: bool) -> Profile:
     plan = measured_plan(call.program, "profile")
     slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
     plan = plan.entering_for({slot.number for slot in slots})
     counting = Counting(slots)
 
-    @jax.custom_jvp
     def run(constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], list[Tally]]:
-        given = list(map(two_lanes, operands))
-        lanes, records = interpret(plan.with_constants(constants), given, CountingApart(counting))
+        lanes, records = interpret(
+            plan.with_constants(constants), list(map(two_lanes, operands)), CountingApart(counting)
+        )
         return [each[MADE] for each in lanes], counting.in_order(records)
-
-    @run.defjvp
-    def refuse(*_: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
-        raise ArgumentError("profile cannot be differentiated; profile the derivative: use profile(jax.grad(function))")
 
     # The flags would stop at the first NaN, which the profile is to count.
     with jax.debug_nans(False), jax.debug_infs(False):
-        results, tallies = jax.jit(run)(plan.constants, call.arrays)
+        results, tallies = jax.jit(refuse_derivatives(run, "profile"))(plan.constants, call.arrays)
     return Profile(call.put_back(results), tallies, slots, formats)

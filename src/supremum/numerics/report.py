@@ -15,13 +15,13 @@ from jax.core import Tracer
 
 from supremum.argument_checks import text, whole_number
 from supremum.errors import OperandError
-from supremum.formats import Format, as_format
+from supremum.formats import Format
 from supremum.jax_compat import type_text
 from supremum.jaxprs import aval_of
 from supremum.numerics.pictures import exponents
 from supremum.numerics.tallied_results import Slot
-from supremum.numerics.tallies import Tally
-from supremum.numerics.value_counts import FormatCounts, ValueCounts, counted, together
+from supremum.numerics.tallies import Tally, elements_of
+from supremum.numerics.value_counts import FormatCounts, ValueCounts, read_counts, sum_counts
 from supremum.numerics.wording import every, not_finite, worst
 from supremum.reports import (
     MOST_DRAWN,
@@ -88,14 +88,14 @@ class Profile(Report):
     ...     with jax.named_scope("layer"):
     ...         y = x @ w
     ...     return jnp.exp(y).sum()
-    >>> found = profile(loss, formats=["float16"])(
+    >>> report = profile(loss, formats=["float16"])(
     ...     jnp.full((2, 2), 3.0), jnp.full((1, 2), 2.0)
     ... )
-    >>> found
+    >>> report
     Profile(3 operations, float16)
-    >>> [row.primitive for row in found.matching("layer").rows], found.outputs
+    >>> [row.primitive for row in report.matching("layer").rows], report.outputs
     (['dot_general'], Array(325509.6, dtype=float32))
-    >>> {name: values.largest for name, values in found.by("scope").items()}
+    >>> {name: values.largest for name, values in report.by("scope").items()}
     {'': 325509.59375, 'layer': 12.0}
     """
 
@@ -121,10 +121,10 @@ class Profile(Report):
             site = pairs[0][0].site
             avals = [aval_of(site.equation.outvars[slot.result]) for slot, _ in pairs]
             counts = [
-                counted(tally, slot.source, slot.questions, self.formats, _elements(aval))
+                read_counts(tally, slot.questions, elements_of(aval))
                 for (slot, tally), aval in zip(pairs, avals, strict=True)
             ]
-            values = counts[0] if len(counts) == 1 else together(counts, counts[0].runs)
+            values = counts[0] if len(counts) == 1 else sum_counts(counts, counts[0].runs)
             rows.append(ProfileRow(**fields.of(site), types=tuple(map(type_text, avals)), values=values))
         # The sort is stable: operations that suffer alike stay in program order.
         return tuple(sorted(rows, key=lambda row: row.values.severity, reverse=True))
@@ -142,7 +142,7 @@ class Profile(Report):
             UnknownNameError: for another key.
         """
         groups = rows_by(key, self.rows)
-        totals = {name: together([row.values for row in rows]) for name, rows in groups.items()}
+        totals = {name: sum_counts([row.values for row in rows]) for name, rows in groups.items()}
         return dict(sorted(totals.items(), key=lambda item: item[1].severity, reverse=True))
 
     def matching(self, path: str) -> Profile:
@@ -189,8 +189,8 @@ class Profile(Report):
 
         >>> import jax.numpy as jnp
         >>> from supremum.numerics import profile
-        >>> found = profile(jnp.exp, histogram=True)(jnp.array([1.0, 12.0]))
-        >>> found.to_svg().splitlines()[1]
+        >>> report = profile(jnp.exp, histogram=True)(jnp.array([1.0, 12.0]))
+        >>> report.to_svg().splitlines()[1]
         '<title>1 operation, float16, bfloat16, float8_e4m3fn, float8_e5m2</title>'
         """
         shown = self.rows[: whole_number("rows", rows, 1, MOST_DRAWN)]
@@ -227,8 +227,3 @@ _COLUMNS = (
 def _column(target: Format, outcome: Callable[[FormatCounts], str]) -> Column:
     """What happens to the values in a format."""
     return Column(target.short_name, lambda row: outcome(row.values.formats[target.name]))
-
-
-def _elements(aval: Any) -> int:
-    is_complex = as_format(aval.dtype).component is not as_format(aval.dtype)
-    return aval.size * (2 if is_complex else 1)

@@ -22,7 +22,7 @@ from supremum.numerics.devices import Arithmetic
 _FLOAT32 = as_format("float32")
 
 
-def rounded(x: Any, exponent: int, mantissa: int) -> Any:
+def round_to(x: Any, exponent: int, mantissa: int) -> Any:
     """Round float32 values to nearest, ties to even, in an IEEE format; they stay float32.
 
     Args:
@@ -30,7 +30,7 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
         exponent: the exponent bits of the format: those of float32, or those of a format of at least 16 bits.
         mantissa: its mantissa bits.
 
-    >>> rounded(jnp.float32(1.001), 8, 10), rounded(jnp.float32(1e-7), 5, 10)
+    >>> round_to(jnp.float32(1.001), 8, 10), round_to(jnp.float32(1e-7), 5, 10)
     (Array(1.0009766, dtype=float32), Array(1.1920929e-07, dtype=float32))
     """
     if mantissa == _FLOAT32.mantissa:
@@ -42,10 +42,10 @@ def rounded(x: Any, exponent: int, mantissa: int) -> Any:
     return to_float32(round_to_format(x, row))
 
 
-def truncated(x: Any, mantissa: int) -> Any:
+def truncate(x: Any, mantissa: int) -> Any:
     """Cut the last mantissa bits of float32 values off; infinity and NaN stay what they are.
 
-    >>> truncated(jnp.float32(1.9999), 1)
+    >>> truncate(jnp.float32(1.9999), 1)
     Array(1.5, dtype=float32)
     """
     kept = np.uint32((1 << _FLOAT32.bits) - (1 << (_FLOAT32.mantissa - mantissa)))
@@ -68,15 +68,12 @@ def parts_of(x: Any, arithmetic: Arithmetic) -> list[Any]:
         return [lax.complex(real, imaginary) for real, imaginary in pairs]
     exponent, mantissa = arithmetic.exponent, arithmetic.mantissa
     parts: list[Any] = []
-    for place in range(arithmetic.parts):
-        last = place == arithmetic.parts - 1
-        cuts = arithmetic.truncates and not last
-        part = truncated(x, mantissa) if cuts else rounded(x, exponent, mantissa)
+    for _ in range(max(map(max, _PAIRS[arithmetic.passes]))):
+        part = truncate(x, mantissa) if arithmetic.truncates else round_to(x, exponent, mantissa)
         parts.append(part)
-        if not last:
-            # What is left of infinity or NaN would be NaN.
-            x = jnp.where(jnp.isfinite(part), x - part, 0)
-    return parts
+        # What is left of infinity or NaN would be NaN.
+        x = jnp.where(jnp.isfinite(part), x - part, 0)
+    return [*parts, round_to(x, exponent, mantissa)]
 
 
 _PAIRS: Mapping[int, tuple[tuple[int, int], ...]] = {

@@ -21,7 +21,7 @@ from supremum.jax_compat import primitives as p
 from supremum.jaxprs import LOOPS_AND_BRANCHES, Instrument, Outcome, Plan, Records, Site, Step, aval_of
 from supremum.numerics.lanes import Lanes, TwoLanes
 from supremum.numerics.plans import only_moves
-from supremum.numerics.tallies import Questions, Tally, added, counted_format, empty, measure, questions_of
+from supremum.numerics.tallies import Questions, Tally, add_tallies, empty_tally, measure, questions_of
 from supremum.numerics.widening import is_floating
 
 
@@ -33,14 +33,12 @@ class Slot:
         number: the number of the step that makes it.
         site: the operation.
         result: its index among the results of the operation.
-        source: the format that its values are counted in.
         questions: what is counted.
     """
 
     number: int
     site: Site
     result: int
-    source: Format
     questions: Questions
 
 
@@ -63,8 +61,7 @@ def slots_of(
         for index in choose(step.site):
             aval = aval_of(step.equation.outvars[index])
             if is_floating(aval):
-                source = counted_format(aval.dtype)
-                slots.append(Slot(step.number, step.site, index, source, questions_of(source, formats, histogram)))
+                slots.append(Slot(step.number, step.site, index, questions_of(aval.dtype, formats, histogram)))
     return tuple(slots)
 
 
@@ -94,17 +91,17 @@ class Counting(Instrument[Any]):
         equation = slot.site.equation
         if equation.primitive is p.broadcast_in_dim_p and not only_moves(equation):
             # It repeats a constant. XLA would fold the count of all copies, slowly.
-            return measure(value.ravel()[:1], slot.source, slot.questions, value.size)
-        return measure(value, slot.source, slot.questions)
+            return measure(value.ravel()[:1], slot.questions, value.size)
+        return measure(value, slot.questions)
 
     def empty(self, plan: Plan) -> Records:
         """Tallies of no values."""
         numbers = [step.number for step in plan.every_step() if step.number in self._slots]
-        return {number: [empty(slot.source, slot.questions) for slot in self._slots[number]] for number in numbers}
+        return {number: [empty_tally(slot.questions) for slot in self._slots[number]] for number in numbers}
 
-    def joined(self, earlier: Sequence[Tally], later: Sequence[Tally]) -> list[Tally]:
+    def join(self, earlier: Sequence[Tally], later: Sequence[Tally]) -> list[Tally]:
         """The sums of tallies."""
-        return [added(a, b) for a, b in zip(earlier, later, strict=True)]
+        return [add_tallies(a, b) for a, b in zip(earlier, later, strict=True)]
 
     def in_order(self, records: Records) -> list[Tally]:
         """The tallies of all slots, in their order."""
@@ -146,9 +143,9 @@ class CountingApart(TwoLanes):
     def run(self, step: Step, operands: Sequence[Lanes]) -> Outcome[Lanes]:
         """Run a step in both lanes, and count the results of the second."""
         if step.inner and step.name in LOOPS_AND_BRANCHES:
-            made = step.evaluate([lanes[MADE] for lanes in operands])
-            counted, records = self.counting.run(step, [lanes[COUNTED] for lanes in operands])
-            return list(zip(made, counted, strict=True)), records
+            first = step.evaluate([lanes[MADE] for lanes in operands])
+            second, records = self.counting.run(step, [lanes[COUNTED] for lanes in operands])
+            return list(zip(first, second, strict=True)), records
         results, records = super().run(step, operands)
         if step.name in _SHARED:
             results = [two_lanes(lanes[MADE]) for lanes in results]

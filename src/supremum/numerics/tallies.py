@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -30,18 +29,66 @@ class Level:
     positive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Questions:
     """What to count of some values.
 
     Args:
-        levels: the levels that values may reach.
-        histogram: whether to count the values between neighbouring `edges`, from which both the levels and a histogram
+        source: the format of the values: their own, or that of the parts of complex numbers.
+        formats: the formats to convert them to.
+        histogram: whether to count the values between neighbouring edges, from which both the levels and a histogram
             of exponents follow. It takes longer than to count levels alone.
     """
 
-    levels: tuple[Level, ...]
+    source: Format
+    formats: tuple[Format, ...]
     histogram: bool = False
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that values may reach, each once."""
+        ranks = [1, last_rank(self.source) + 1, first_nan_rank(self.source)]
+        signed: list[Level] = []
+        for target in self.formats:
+            at = thresholds(self.source, target)
+            ranks += at.kept, at.normal, at.overflow
+            if not target.signed:
+                signed.append(Level(at.overflow, positive=True))
+        return tuple(dict.fromkeys([*map(Level, ranks), *signed]))
+
+    @cached_property
+    def levels_to_count(self) -> tuple[Level, ...]:
+        """The levels that are counted; the others follow from a histogram."""
+        return tuple(level for level in self.levels if level.positive or not self.histogram)
+
+    @cached_property
+    def edges(self) -> tuple[int, ...]:
+        """The ranks at which the values of a histogram are divided, in order: those of powers of two, and the levels.
+
+        There are none without a histogram.
+        """
+        if not self.histogram:
+            return ()
+        return tuple(sorted({*_powers_of_two(self.source), *(each.rank for each in self.levels if not each.positive)}))
+
+
+@lru_cache(maxsize=256)
+def questions_of(dtype: DType, formats: tuple[Format, ...], histogram: bool = False) -> Questions:
+    """What to count of the values of a dtype.
+
+    Formats of less than 8 bits are counted in float32, which holds all of their values as normal numbers.
+
+    Args:
+        dtype: the floating dtype.
+        formats: the formats to convert its values to.
+        histogram: whether to count exponents, too.
+    """
+    return Questions(counted_format(dtype), formats, histogram)
+
+
+def elements_of(aval: Any) -> int:
+    """The number of values of a floating array; the parts of a complex number are two."""
+    return aval.size * (2 if as_format(aval.dtype).category == "complex" else 1)
 
 
 class Tally(NamedTuple):
@@ -71,78 +118,44 @@ def counted_format(dtype: DType) -> Format:
     return row if row.bits >= 8 else as_format("float32")
 
 
-@lru_cache(maxsize=256)
-def questions_of(source: Format, formats: Sequence[Format], histogram: bool = False) -> Questions:
-    """The questions whose answers tell what formats do, each once.
-
-    Args:
-        source: the format of the values.
-        formats: the formats to convert them to.
-        histogram: whether to count exponents, too.
-    """
-    found = dict.fromkeys((Level(1), Level(last_rank(source) + 1), Level(first_nan_rank(source))))
-    for target in formats:
-        at = thresholds(source, target)
-        found |= dict.fromkeys((Level(at.kept), Level(at.normal), Level(at.overflow)))
-        if not target.signed:
-            found[Level(at.overflow, positive=True)] = None
-    return Questions(tuple(found), histogram)
-
-
-@lru_cache(maxsize=256)
-def edges_of(source: Format, levels: tuple[Level, ...]) -> tuple[int, ...]:
-    """The ranks at which the values of a histogram are divided, in order: those of powers of two, and the levels.
-
-    Args:
-        source: the format of the values.
-        levels: the levels; those that depend on the sign divide nothing.
-    """
-    return tuple(sorted({0, *_powers_of_two(source), *(level.rank for level in levels if not level.positive)}))
-
-
-def _powers_of_two(source: Format) -> Iterator[int]:
-    """The ranks of the powers of two."""
-    yield from (1 << bit for bit in range(source.mantissa))
-    yield from range(1 << source.mantissa, last_rank(source) + 1, 1 << source.mantissa)
+@lru_cache(maxsize=64)
+def _powers_of_two(source: Format) -> frozenset[int]:
+    """The ranks of zero and of the powers of two."""
+    subnormal = (1 << bit for bit in range(source.mantissa))
+    return frozenset({0, *subnormal, *range(1 << source.mantissa, last_rank(source) + 1, 1 << source.mantissa)})
 
 
 def _unsigned(source: Format) -> DType:
     return np.dtype("uint64" if source.bits > 32 else "uint32")
 
 
-def _length(source: Format, questions: Questions) -> int:
-    """The number of counts of a tally, without that of runs."""
-    if not questions.histogram:
-        return len(questions.levels)
-    signed = sum(level.positive for level in questions.levels)
-    return signed + len(edges_of(source, questions.levels))
-
-
-def empty(source: Format, questions: Questions) -> Tally:
+def empty_tally(questions: Questions) -> Tally:
     """The tally of no runs."""
-    dtype = _unsigned(source)
-    counts = jnp.zeros((2, 1 + _length(source, questions)), "uint32")
+    dtype = _unsigned(questions.source)
+    counts = jnp.zeros((2, 1 + len(questions.levels_to_count) + len(questions.edges)), "uint32")
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
 
-def measure(value: Any, source: Format, questions: Questions, copies: int = 1) -> Tally:
+def measure(value: Any, questions: Questions, copies: int = 1) -> Tally:
     """The tally of one run.
 
     Args:
         value: the floating result of an operation.
-        source: its format; see `counted_format`.
         questions: what to count; see `questions_of`.
         copies: how often each element counts.
     """
     if as_format(value.dtype).category == "complex":
-        return _joined(*(_of_real(part(value), source, questions, copies) for part in (lax.real, lax.imag)))
-    if as_format(value.dtype) is not source:
-        value = lax.convert_element_type(value, source.dtype)
-    return _of_real(value, source, questions, copies)
+        left, right = (_measure_real(part(value), questions, copies) for part in (lax.real, lax.imag))
+        both = add_tallies(left, right)
+        return both._replace(counts=both.counts.at[:, 0].set(left.counts[:, 0]))  # it is one run
+    if value.dtype != questions.source.dtype:
+        value = lax.convert_element_type(value, questions.source.dtype)
+    return _measure_real(value, questions, copies)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3), inline=INLINE)  # so that results of one type are traced once
-def _of_real(value: Any, source: Format, questions: Questions, copies: int) -> Tally:
+@partial(jax.jit, static_argnums=(1, 2), inline=INLINE)  # so that results of one type are traced once
+def _measure_real(value: Any, questions: Questions, copies: int) -> Tally:
+    source = questions.source
     dtype = _unsigned(source)
     bits = lax.bitcast_convert_type(value, f"uint{source.bits}").astype(dtype)
     ranks = rank(bits, source, jnp.where)
@@ -153,31 +166,33 @@ def _of_real(value: Any, source: Format, questions: Questions, copies: int) -> T
     is_negative = is_number & ((bits & sign) != zero)
 
     def reached(level: Level) -> Any:
-        found = ranks >= dtype.type(level.rank)
-        return (found | is_negative if level.positive else found).astype("uint32")
+        is_reached = ranks >= dtype.type(level.rank)
+        return (is_reached | is_negative if level.positive else is_reached).astype("uint32")
 
-    def joined(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
+    def reduce(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[Any, ...]:
         sums = (a + b for a, b in zip(old[2:], new[2:], strict=True))
         return lax.min(old[0], new[0]), lax.max(old[1], new[1]), *sums
 
-    asked = [level for level in questions.levels if level.positive or not questions.histogram]
     least, most, *reaching = lax.reduce(
-        (jnp.where(is_number, ranks, dtype.type(none)), jnp.where(is_finite, ranks, zero), *map(reached, asked)),
-        (dtype.type(none), zero, *(np.uint32(0) for _ in asked)),
-        joined,
+        (
+            jnp.where(is_number, ranks, dtype.type(none)),
+            jnp.where(is_finite, ranks, zero),
+            *map(reached, questions.levels_to_count),
+        ),
+        (dtype.type(none), zero, *[np.uint32(0)] * len(questions.levels_to_count)),
+        reduce,
         tuple(range(value.ndim)),
     )
-    found = [*(jnp.reshape(count, (1,)) for count in reaching)]
+    counts = [jnp.reshape(count, (1,)) for count in reaching]
     if questions.histogram:
-        found.append(_between(ranks, source, questions))
-    counts = jnp.concatenate([jnp.ones(1, "uint32"), *(count * np.uint32(copies) for count in found)])
-    return Tally(jnp.stack([counts, jnp.zeros_like(counts)]), least, most)
+        counts.append(_between(ranks, questions))
+    low = jnp.concatenate([jnp.ones(1, "uint32"), *(count * np.uint32(copies) for count in counts)])
+    return Tally(jnp.stack([low, jnp.zeros_like(low)]), least, most)
 
 
-def _between(ranks: Any, source: Format, questions: Questions) -> Any:
+def _between(ranks: Any, questions: Questions) -> Any:
     """The number of values from each edge to the next."""
-    edges = edges_of(source, questions.levels)
-    powers = {0, *_powers_of_two(source)}
+    source, powers = questions.source, _powers_of_two(questions.source)
     mantissa = ranks.dtype.type(source.mantissa)
     # The place of a value among the powers of two is its exponent; subnormal numbers have it in their leading bit.
     field = ranks >> mantissa
@@ -185,19 +200,13 @@ def _between(ranks: Any, source: Format, questions: Questions) -> Any:
     place = jnp.where(field == 0, leading, field + mantissa) if source.mantissa else field
     place = lax.min(place, ranks.dtype.type(len(powers) - 1)).astype("int32")
     # Every other edge is passed by the values that reach it.
-    for edge in edges:
+    for edge in questions.edges:
         if edge not in powers:
             place += (ranks >= ranks.dtype.type(edge)).astype("int32")
-    return jnp.zeros(len(edges), "uint32").at[place.ravel()].add(np.uint32(1), mode="promise_in_bounds")
+    return jnp.zeros(len(questions.edges), "uint32").at[place.ravel()].add(np.uint32(1), mode="promise_in_bounds")
 
 
-def _joined(left: Tally, right: Tally) -> Tally:
-    """The tally of two parts of one run."""
-    both = added(left, right)
-    return both._replace(counts=both.counts.at[:, 0].set(left.counts[:, 0]))
-
-
-def added(left: Tally, right: Tally) -> Tally:
+def add_tallies(left: Tally, right: Tally) -> Tally:
     """The tally of all runs of two tallies."""
     # Numbers of 64 bits in halves: by default JAX has no integers of 64 bits.
     (low, high), (more, higher) = left.counts, right.counts

@@ -9,15 +9,14 @@ The tests compare every value of the 8-bit and 16-bit formats with the casts of 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from supremum.formats import Format, Nan
-
-OVERFLOW_TO_INF, OVERFLOW_TO_NAN, OVERFLOW_TO_MAX = "inf", "nan", "max"
-"""What a value that overflows becomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +29,10 @@ class Thresholds:
         overflow: the lowest rank that overflows; a rank that no finite value has if none does.
 
     >>> from supremum.formats import as_format
-    >>> found = thresholds(as_format("float32"), as_format("float16"))
+    >>> limits = thresholds(as_format("float32"), as_format("float16"))
     >>> [
     ...     float(value_of_rank(as_format("float32"), rank))
-    ...     for rank in (found.kept, found.normal, found.overflow)
+    ...     for rank in (limits.kept, limits.normal, limits.overflow)
     ... ]
     [2.980232594040899e-08, 6.1005353927612305e-05, 65520.0]
     """
@@ -78,9 +77,20 @@ def last_rank(source: Format) -> int:
     >>> last_rank(as_format("float8_e4m3fn")), hex(last_rank(as_format("float32")))
     (126, '0x7f7fffff')
     """
-    step = Fraction(2) ** (source.max_exponent - source.mantissa)
-    significand = int(Fraction(source.max) / step) - (1 << source.mantissa)
-    return ((source.max_exponent - source.min_exponent + 1) << source.mantissa) + significand
+    return _rank_of(source, Fraction(source.max), math.floor)
+
+
+def _rank_of(source: Format, magnitude: Fraction, rounding: Callable[[Fraction], int]) -> int:
+    """The rank of a magnitude, which may lie between those of two ranks, or above that of the last."""
+    exponent = max(_exponent_of(magnitude), source.min_exponent)
+    significand = rounding(magnitude / Fraction(2) ** (exponent - source.mantissa))
+    return ((exponent - source.min_exponent) << source.mantissa) + significand
+
+
+def _exponent_of(magnitude: Fraction) -> int:
+    """The binary exponent of a magnitude."""
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    return exponent if Fraction(2) ** exponent <= magnitude else exponent - 1
 
 
 def first_nan_rank(source: Format) -> int:
@@ -114,10 +124,7 @@ def exponent_of_rank(source: Format, rank: int) -> int:
     >>> [exponent_of_rank(as_format("float16"), rank) for rank in (1, 3, 1 << 10)]
     [-24, -23, -14]
     """
-    exponent = rank >> source.mantissa
-    if exponent == 0:  # subnormal
-        return source.min_exponent - source.mantissa + rank.bit_length() - 1
-    return source.min_exponent + exponent - 1
+    return _exponent_of(value_of_rank(source, rank))
 
 
 @lru_cache(maxsize=4096)
@@ -151,15 +158,8 @@ def thresholds(source: Format, target: Format) -> Thresholds:
 
 def _first_rank(source: Format, bound: Fraction, *, beyond: bool) -> int:
     """The lowest rank whose value is at least the bound, or `beyond` it; at most one more than the last rank."""
-    low, high = 1, last_rank(source) + 1
-    while low < high:
-        middle = (low + high) // 2
-        value = value_of_rank(source, middle)
-        if value > bound or (value == bound and not beyond):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    rank = _rank_of(source, bound, math.floor) + 1 if beyond else _rank_of(source, bound, math.ceil)
+    return min(rank, last_rank(source) + 1)
 
 
 def overflow_to(target: Format) -> str:
@@ -173,5 +173,5 @@ def overflow_to(target: Format) -> str:
     ['inf', 'nan', 'max']
     """
     if target.inf:
-        return OVERFLOW_TO_INF
-    return OVERFLOW_TO_MAX if target.nan is Nan.NONE else OVERFLOW_TO_NAN
+        return "inf"
+    return "max" if target.nan is Nan.NONE else "nan"

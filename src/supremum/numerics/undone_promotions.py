@@ -9,15 +9,8 @@ from typing import Any
 from supremum.argument_checks import function
 from supremum.formats import as_format
 from supremum.jaxprs import TracedCall
-from supremum.numerics.attributing import (
-    Selected,
-    checked_output,
-    measure_change,
-    reference_of,
-    selection,
-    traced_run,
-)
-from supremum.numerics.plain_runs import Choice, RoundedTo
+from supremum.numerics.attributing import Select, checked_output, measure_change, reference_of, trace_output
+from supremum.numerics.plain_runs import RoundedTo
 from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import component
 from supremum.tracing import Cast, CastReport, ErrorChange, find_widened
@@ -69,38 +62,36 @@ def promotion_costs(fn: Callable[..., Any], *, output: Any = None) -> Callable[.
 
     @wraps(fn, updated=())
     def costs(*args: Any, **kwargs: Any) -> CastReport:
-        call = traced_run(fn, args, kwargs, _NAME)
-        return _costs_of(call, selection(call, output, _NAME))
+        return _costs_of(*trace_output(fn, args, kwargs, output, _NAME))
 
     return costs
 
 
-def _costs_of(call: TracedCall, select: Selected) -> CastReport:
-    plan, found = measured_plan(call.program, _NAME), find_widened(call.program, cost=True)
-    causes = [cause for cause in found.report.causes if all(map(_widens_floats, cause.casts))]
+def _costs_of(call: TracedCall, select: Select) -> CastReport:
+    plan, values = measured_plan(call.program, _NAME), find_widened(call.program, cost=True)
+    causes = [cause for cause in values.report.causes if all(map(_widens_floats, cause.casts))]
     if not causes:
-        return found.report
+        return values.report
     reference = reference_of(plan, call.arrays, select)
-    as_is = measure_change(plan, call.arrays, select, reference, lambda _: None)
+
+    def measure(rounded: Mapping[int, RoundedTo]) -> float:
+        error = measure_change(plan, call.arrays, select, reference, lambda step: rounded.get(step.number))
+        return reference.relative(error)
+
+    as_is = measure({})
     errors: dict[int, ErrorChange] = {}
     for cause in causes:
         roots = set(map(id, cause.casts))
         # The steps of a plan are numbered as `walk` visits them.
         rounded = {
-            number: RoundedTo(component(cast.source)) for number, cast in found.widened.items() if id(cast) in roots
+            number: RoundedTo(component(cast.source)) for number, cast in values.widened.items() if id(cast) in roots
         }
-        after = measure_change(plan, call.arrays, select, reference, _choice(rounded))
-        first = {number: each for number, each in rounded.items() if number in found.first}
-        alone = measure_change(plan, call.arrays, select, reference, _choice(first))
-        errors |= dict.fromkeys(roots, ErrorChange(as_is.relative, alone.relative, after.relative))
-    return found.with_errors(errors)
+        first = {number: each for number, each in rounded.items() if number in values.first}
+        errors |= dict.fromkeys(roots, ErrorChange(as_is, measure(first), measure(rounded)))
+    return values.with_errors(errors)
 
 
 def _widens_floats(cast: Cast) -> bool:
     """Whether a cast widens numbers that are floating-point, real or complex, before and after it."""
     source, target = as_format(cast.source), as_format(cast.target)
     return cast.widening and source.is_inexact and source.category == target.category
-
-
-def _choice(rounded: Mapping[int, RoundedTo]) -> Choice:
-    return lambda step: rounded.get(step.number)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from supremum.formats import Format
-from supremum.numerics.tallies import Level, Questions, Tally, edges_of
+from supremum.numerics.tallies import Level, Questions, Tally
 from supremum.numerics.thresholds import (
     exponent_of_rank,
     first_nan_rank,
@@ -38,10 +37,10 @@ class FormatCounts:
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import profile
-    >>> found = profile(jnp.exp, formats=["float16"])(
+    >>> report = profile(jnp.exp, formats=["float16"])(
     ...     jnp.array([1.0, 12.0, -12.0, -20.0])
     ... )
-    >>> found.rows[0].values.formats["float16"]
+    >>> report.rows[0].values.formats["float16"]
     FormatCounts(format='float16', values=4, overflow=1, overflow_to='inf', flushed=1, subnormal=1)
     """
 
@@ -122,30 +121,27 @@ class ValueCounts:
         return plain_fields(self)
 
 
-def counted(
-    tally: Tally, source: Format, questions: Questions, formats: Sequence[Format], elements: int
-) -> ValueCounts:
+def read_counts(tally: Tally, questions: Questions, elements: int) -> ValueCounts:
     """Read a tally.
 
     Args:
         tally: the tally, as NumPy arrays; more axes than those of one tally, which `jax.vmap` adds, are added up.
-        source: the format of the values.
         questions: what was counted.
-        formats: the formats to answer for.
         elements: the number of values of one run.
     """
+    source = questions.source
     low, high = (half.reshape(-1, half.shape[-1]).astype("uint64") for half in np.moveaxis(tally.counts, -2, 0))
     runs, *counts = (int(count) for count in (low + (high << np.uint64(32))).astype(object).sum(axis=0))
-    reach, exponents = _read(counts, source, questions)
+    reach, exponents = _read(counts, questions)
     values = runs * elements
     numbers, beyond, nans = (reach[Level(rank)] for rank in (1, last_rank(source) + 1, first_nan_rank(source)))
     zeros, least, most = values - numbers, int(np.min(tally.least)), int(np.max(tally.most))
-    found: dict[str, FormatCounts] = {}
-    for target in formats:
+    outcomes: dict[str, FormatCounts] = {}
+    for target in questions.formats:
         at = thresholds(source, target)
         overflow = reach[Level(at.overflow, positive=not target.signed)] - beyond + (0 if target.zero else zeros)
         kept, normal = reach[Level(at.kept)], reach[Level(at.normal)]
-        found[target.name] = FormatCounts(
+        outcomes[target.name] = FormatCounts(
             target.name, values, overflow, overflow_to(target), numbers - kept, kept - normal
         )
     return ValueCounts(
@@ -156,33 +152,30 @@ def counted(
         zeros,
         nans,
         beyond - nans,
-        found,
+        outcomes,
         exponents,
     )
 
 
-def _read(
-    counts: Sequence[int], source: Format, questions: Questions
-) -> tuple[dict[Level, int], dict[int, int] | None]:
+def _read(counts: Sequence[int], questions: Questions) -> tuple[dict[Level, int], dict[int, int] | None]:
     """How many values reach each level, and the histogram of their exponents, if there is one."""
-    levels = questions.levels
+    reach = dict(zip(questions.levels_to_count, counts, strict=False))
     if not questions.histogram:
-        return dict(zip(levels, counts, strict=True)), None
-    signed = [level for level in levels if level.positive]
-    reach = dict(zip(signed, counts, strict=False))
-    between = list(zip(edges_of(source, levels), counts[len(signed) :], strict=True))
+        return reach, None
+    source = questions.source
+    between = list(zip(questions.edges, counts[len(reach) :], strict=True))
     exponents: Counter[int] = Counter()
     above = 0
     for edge, count in reversed(between):
         above += count
-        if Level(edge) in levels:
+        if Level(edge) in questions.levels:
             reach[Level(edge)] = above
         if count and 0 < edge <= last_rank(source):
             exponents[exponent_of_rank(source, edge)] += count
     return reach, dict(sorted(exponents.items()))
 
 
-def together(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueCounts:
+def sum_counts(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueCounts:
     """The values of several operations, or of the results of one.
 
     Args:

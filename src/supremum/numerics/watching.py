@@ -15,11 +15,11 @@ from supremum.argument_checks import function, whole_number
 from supremum.bounded_cache import Bounded
 from supremum.errors import OperandError, shown
 from supremum.formats import Format, as_format
-from supremum.jaxprs import Site, is_array, lifted
+from supremum.jaxprs import Site, is_array, lift_objects, split_arrays
 from supremum.mixed_precision import LossScaleState, is_inexact
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.named_tallies import NamedTallies, tallies_of
-from supremum.numerics.observed import ScopeBoundaries, in_backward_pass, name_at, observe
+from supremum.numerics.observed import in_backward_pass, name_at, observe, scope_boundaries
 from supremum.numerics.profiling import as_formats
 
 P = ParamSpec("P")
@@ -161,7 +161,7 @@ class Watched(Generic[P, R]):
         if on_log is not None:
             function("on_log", on_log, "print")
         self._measurements = Measurements(on_log)
-        self._programs: Bounded[Hashable, _Program] = Bounded(8)
+        self._programs: Bounded[Hashable, Callable[[list[Any]], NamedTallies]] = Bounded(8)
         self._calls = 0
         functools.update_wrapper(self, step, updated=())
 
@@ -179,29 +179,29 @@ class Watched(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the step, and measure it if it is due."""
         if self._calls % self._every == 0:
-            self._measurements.add(self._measured(args, kwargs))
+            self._measurements.add(self._measure(args, kwargs))
         results = self._step(*args, **kwargs)
         self._calls += 1
         return results
 
-    def _measured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Measured:
+    def _measure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Measured:
         leaves, tree = jax.tree.flatten((args, kwargs))
         if any(isinstance(leaf, Tracer) for leaf in leaves):
             raise OperandError(
                 f"{shown(self)} keeps its records on the host, so JAX must not trace its call: watch the jitted step, "
                 "as in watch(jax.jit(step)), instead of jitting the watched one"
             )
-        key = _key(leaves, tree)
-        lift = lifted(self._step, args, kwargs)
+        step, arguments, key = self._step, (args, kwargs), _key(leaves, tree)
+        lift = lift_objects(step, args, kwargs)
         if lift is not None:  # the arrays of the objects come first, and their structure may differ in every call
-            program, given = _Program(lift.function, self._formats), (lift.args, lift.kwargs)
-        elif (program := self._programs.get(key)) is None:
-            program, given = _Program(self._step, self._formats), (args, kwargs)
-            if key is not None:
-                self._programs[key] = program
-        else:
-            given = args, kwargs
-        return Measured(self._calls, _scaling_in((args, kwargs)), program.run(*given))
+            step, arguments, key = lift.function, (lift.args, lift.kwargs), None
+        arrays, with_arrays = split_arrays(arguments)
+        program = self._programs.get(key)
+        if program is None:
+            program = _counting_program(step, with_arrays, self._formats)
+        if key is not None:
+            self._programs[key] = program
+        return Measured(self._calls, _scaling_in((args, kwargs)), program(arrays))
 
     def __repr__(self) -> str:
         name = getattr(self._step, "__name__", type(self._step).__name__)
@@ -226,57 +226,37 @@ def _scaling_in(arguments: Any) -> tuple[jax.Array, jax.Array] | None:
     return None if state is None else (jnp.copy(state.loss_scale), jnp.copy(state.num_skipped_steps))
 
 
-class _Program:
+def _counting_program(
+    step: Callable[..., Any], with_arrays: Callable[[Sequence[Any]], Any], formats: tuple[Format, ...]
+) -> Callable[[list[Any]], NamedTallies]:
     """The second program of a step, which only counts.
 
     Args:
         step: the step.
+        with_arrays: returns the positional and keyword arguments of the step with given arrays.
         formats: the formats to answer for.
     """
 
-    def __init__(self, step: Callable[..., Any], formats: tuple[Format, ...]) -> None:
-        self._step, self._formats = step, formats
-        self._leaves: list[Any] = []
-        self._tree: Any = None
-        self._jitted = jax.jit(self._counted)
-
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NamedTallies:
-        """Count the values of a call.
-
-        Args:
-            args: the positional arguments of the step.
-            kwargs: its keyword arguments.
-        """
-        leaves, self._tree = jax.tree.flatten((args, kwargs))
-        arrays = [jnp.asarray(leaf) for leaf in leaves if is_array(leaf)]
-        self._leaves = [None if is_array(leaf) else leaf for leaf in leaves]
-        self._is_array = [is_array(leaf) for leaf in leaves]
-        return self._jitted(arrays)
-
-    def _counted(self, arrays: list[Any]) -> NamedTallies:
-        args, kwargs = self._arguments(arrays)
+    def count(arrays: list[Any]) -> NamedTallies:
         names: list[str] = []
 
-        def step(*given: Any) -> list[Any]:
-            inner_args, inner_kwargs = self._arguments(given)
-            named = _floating(self._step(*inner_args, **inner_kwargs))
+        def floating_results(*operands: Any) -> list[Any]:
+            args, kwargs = with_arrays(operands)
+            named = _floating(step(*args, **kwargs))
             names[:] = [name for name, _ in named]
             return [value for _, value in named]
 
-        program, boundaries = jax.make_jaxpr(step)(*arrays), ScopeBoundaries()
+        program, leaving = jax.make_jaxpr(floating_results)(*arrays), scope_boundaries()
 
         def choose(site: Site) -> Iterable[int]:
-            return boundaries.leaving(site) if name_at(site) is None else (0,)
+            return leaving(site) if name_at(site) is None else (0,)
 
-        results, inside = observe(program, arrays, self._formats, choose, _kind_and_name)
-        inputs = tallies_of("inputs", [*_floating(args), *_floating(kwargs)], self._formats)
-        outputs = tallies_of("outputs", list(zip(names, results, strict=True)), self._formats)
-        return inputs.and_also(inside).and_also(outputs)
+        results, inside = observe(program, arrays, formats, choose, _kind_and_name)
+        args, kwargs = with_arrays(arrays)
+        inputs = tallies_of("inputs", [*_floating(args), *_floating(kwargs)], formats)
+        return inputs + inside + tallies_of("outputs", zip(names, results, strict=True), formats)
 
-    def _arguments(self, arrays: Sequence[Any]) -> Any:
-        given = iter(arrays)
-        leaves = [next(given) if held else leaf for leaf, held in zip(self._leaves, self._is_array, strict=True)]
-        return jax.tree.unflatten(self._tree, leaves)
+    return jax.jit(count)
 
 
 def _kind_and_name(site: Site) -> tuple[str, str]:

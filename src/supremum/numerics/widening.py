@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Literal
+from jax.extend.core import Literal, Var
 
-from supremum.formats import DType, as_format
+from supremum.formats import FORMATS, DType, as_format
 from supremum.jaxprs import aval_of
 from supremum.promotion import result_type
 
@@ -24,18 +24,43 @@ READS_BITS: Final = frozenset(
 """Primitives whose result depends on the bits of the dtype: they run in the dtypes that they declare."""
 KERNELS: Final = frozenset({"ffi_call", "io_callback", "pallas_call", "pure_callback", "xla_metadata_call"})
 """Primitives that run code which expects the dtypes that it declares."""
+MOVES: Final = frozenset(
+    {"broadcast_in_dim", "concatenate", "copy", "copy_p", "dynamic_slice", "dynamic_update_slice", "gather", "name",
+     "optimization_barrier", "pad", "reshape", "rev", "scatter", "select_n", "slice", "sort", "split", "squeeze",
+     "stack", "tile", "top_k", "transpose", "unstack"}
+)  # fmt: skip
+"""Primitives that move the values of their operands and make none."""
+EXACT: Final = MOVES | {
+    "abs", "ceil", "clamp", "complex", "conj", "cummax", "cummin", "floor", "imag", "iota", "max", "min", "neg", "real",
+    "reduce_max", "reduce_min", "reduce_window_max", "reduce_window_min", "round", "sign", "stop_gradient",
+}  # fmt: skip
+"""Primitives whose results need no rounding."""
+
+
+_FLOATING: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact)
 
 
 def is_floating(aval: Any) -> bool:
     """Whether a type has floating values, real or complex."""
-    dtype = getattr(aval, "dtype", None)
-    return isinstance(dtype, np.dtype) and as_format(dtype).is_inexact  # the dtypes of random keys are not NumPy's
+    return getattr(aval, "dtype", None) in _FLOATING
+
+
+def floating_avals(atoms: Iterable[Var | Literal]) -> list[Any]:
+    """The types of the operands or results that have floating values."""
+    return [aval for aval in map(aval_of, atoms) if is_floating(aval)]
 
 
 def widest(values: Sequence[Any]) -> DType | None:
     """The widest real floating dtype among values; None without one."""
-    found = {as_format(value.dtype).component.dtype for value in values if is_floating(value)}
-    return result_type(*found, rules="jax-x64") if found else None
+    dtypes = {component(value.dtype) for value in values if is_floating(value)}
+    return widest_of(dtypes) if dtypes else None
+
+
+def widest_of(dtypes: Collection[DType]) -> DType:
+    """The dtype that some real floating dtypes are promoted to."""
+    if FLOAT64 in dtypes:  # no dtype is wider
+        return FLOAT64
+    return result_type(*dtypes, rules="jax-x64")
 
 
 def component(dtype: DType) -> DType:

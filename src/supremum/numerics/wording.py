@@ -7,12 +7,12 @@ from supremum.numerics.value_counts import FormatCounts, ValueCounts
 
 def outcomes(counts: FormatCounts) -> list[tuple[int, str, str]]:
     """What happens to the values in a format, the worst first: how many, in a word, and in words."""
-    found = [
+    rows = [
         (counts.overflow, counts.overflow_to, f"overflow to {counts.overflow_to}"),
         (counts.flushed, "0", "flushed to zero"),
         (counts.subnormal, "sub", "subnormal"),
     ]
-    return [each for each in found if each[0]]
+    return [each for each in rows if each[0]]
 
 
 def worst(counts: FormatCounts) -> str:

@@ -88,9 +88,9 @@ class PageSection:
         legend: HTML that explains the pictures.
 
     >>> PageSection(
-    ...     "1 birth", [PageGroup("", [PageRow("model.py:12", "x / n", "NaN")])]
+    ...     "1 origin", [PageGroup("", [PageRow("model.py:12", "x / n", "NaN")])]
     ... ).title
-    '1 birth'
+    '1 origin'
     """
 
     title: str
@@ -190,13 +190,13 @@ def report_page(
         MissingPackageError: without Jinja2, which `supremum[cli]` installs.
 
     >>> class Found(Report):
-    ...     title = "1 birth"
+    ...     title = "1 origin"
     ...
     ...     def to_dict(self):
     ...         return {}
     >>> row = PageRow("model.py:12", "x / n", "NaN from 0 / 0", [("NaN", "bad")])
     >>> page = report_page(
-    ...     "births",
+    ...     "origins",
     ...     {"loss": Found()},
     ...     Found,
     ...     lambda found: PageSection(found.title, [PageGroup("", [row])]),

@@ -19,7 +19,7 @@ from supremum.argument_checks import flag
 from supremum.formats import DType, as_format
 from supremum.jax_compat import open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import aval_of, lifted, walk
+from supremum.jaxprs import aval_of, lift_objects, walk
 from supremum.operands import as_operand
 from supremum.rules import get_rules
 from supremum.tracing.cast import OR, Cast, ErrorChange, HiddenPromotion
@@ -89,7 +89,7 @@ class _TraceableCall:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self._user_function = function
-        lift = lifted(function, args, dict(kwargs))
+        lift = lift_objects(function, args, dict(kwargs))
         self._states = 0 if lift is None else len(lift.args) - len(args)
         self._function = function if lift is None else lift.function
         self._arguments: Any = (args, dict(kwargs)) if lift is None else (lift.args, lift.kwargs)

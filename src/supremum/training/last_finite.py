@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from supremum.mixed_precision import all_finite
 from supremum.nn import Layer, copy_tree
-from supremum.numerics import Births, first_nonfinite
+from supremum.numerics import NonfiniteOrigins, first_nonfinite
 from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
 from supremum.training.step import BatchLoss, TrainState, backward_of, key_of_step, step_of
@@ -21,11 +21,11 @@ class Explanation(NamedTuple):
 
     Args:
         step: the number of the step, from 0.
-        births: the operations of the step that made NaNs and infinities.
+        origins: the operations of the step that made NaNs and infinities.
     """
 
     step: int
-    births: Births
+    origins: NonfiniteOrigins
 
 
 class LastFinite:
@@ -74,9 +74,9 @@ class LastFinite:
         if batch is None:
             return None
         for function in (self._gradients, self._whole_step):
-            births = first_nonfinite(function)(self._state, batch)
-            if len(births):
-                return Explanation(step, births)
+            origins = first_nonfinite(function)(self._state, batch)
+            if len(origins):
+                return Explanation(step, origins)
         return None
 
     def _gradients(self, state: TrainState, batch: Batch) -> Any:

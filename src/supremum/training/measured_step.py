@@ -56,10 +56,10 @@ class StepMeasurement:
         """
         activations, gradients, scaling = self._run(state, batch, key)
         weights = self._by_layer((state.trainable | state.other).items())
-        tallies = activations.and_also(tallies_of("weights", weights, ()))
+        tallies = activations + tallies_of("weights", weights, ())
         for number, kind in enumerate(("gradients", "unscaled_gradients")):
             named = [(path, each[number]) for path, each in gradients.items() if number < len(each)]
-            tallies = tallies.and_also(tallies_of(kind, self._by_layer(named), formats))
+            tallies += tallies_of(kind, self._by_layer(named), formats)
         return Measured(step, scaling, tallies)
 
     def _by_layer(self, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

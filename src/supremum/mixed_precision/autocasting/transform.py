@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr
 
 from supremum.errors import OperandError, shown
 from supremum.formats import as_format
-from supremum.jaxprs import Rewriter, Rewritten, TracedCall, evaluated, traced_call
+from supremum.jaxprs import Rewriter, Rewritten, TracedCall, evaluate, traced_call
 from supremum.mixed_precision.autocasting import operations, reports
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.reports import AutocastReport, ProductCounts
@@ -68,7 +68,7 @@ class AutocastFunction(Generic[P, R]):
         call, rewritten, _ = self._rewrite(args, kwargs)
         # The scope tells an outer autocast that these operations are decided.
         with jax.named_scope(operations.DECIDED_SCOPE):
-            return call.put_back(evaluated(rewritten.function, call.arrays, "autocast"))
+            return call.put_back(evaluate(rewritten.function, call.arrays, "autocast"))
 
     def report(self, *args: P.args, **kwargs: P.kwargs) -> AutocastReport:
         """Report which operations run in which dtype, and why, without computing anything.

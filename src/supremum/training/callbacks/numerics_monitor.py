@@ -13,7 +13,7 @@ from supremum.errors import listed, shown
 from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
 from supremum.nn.functional import MOST, positive_int
-from supremum.numerics import FORMATS, Births, Measured, Measurements, NumericsHistory, as_formats
+from supremum.numerics import FORMATS, Measured, Measurements, NonfiniteOrigins, NumericsHistory, as_formats
 from supremum.optimizers import LossScaleOptimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
 from supremum.training.warnings import TrainingWarning
@@ -49,13 +49,13 @@ class NumericsMonitor(Callback):
             or at the end of the epoch. With several processes, only the first calls it.
         on_nonfinite: `"explain"` to find where the first NaN or infinity was made, if training ends with weights or a
             loss that are not finite, or with skipped steps at the floor of the loss scale. A warning then names its
-            line, its layer, and whether it belongs to the forward or the backward pass; `births` has all of them. The
+            line, its layer, and whether it belongs to the forward or the backward pass; `origins` has all of them. The
             monitor keeps a copy of the last finite state: of all weights, the optimizer's state and one batch. That is
             as much memory again, and each step takes the time to copy it. Steps are sent one by one.
 
     Attributes:
-        births: the operations that made NaNs and infinities, a `supremum.numerics.Births`; None if nothing was to be
-            explained.
+        origins: the operations that made NaNs and infinities, a `supremum.numerics.NonfiniteOrigins`; None if nothing
+            was to be explained.
 
     Raises:
         ArgumentError: for `every` below 1, and in `fit` if `on_nonfinite="explain"` and a model compiled with several
@@ -90,7 +90,7 @@ class NumericsMonitor(Callback):
         self._measurements = Measurements(None)
         self.explains: bool = chosen("on_nonfinite", on_nonfinite, ("ignore", "explain")) == "explain"
         self._explain: Callable[[], Any] | None = None
-        self.births: Births | None = None
+        self.origins: NonfiniteOrigins | None = None
 
     @property
     def formats(self) -> tuple[Any, ...]:
@@ -132,7 +132,7 @@ class NumericsMonitor(Callback):
 
     def on_train_begin(self) -> None:
         """Forget an earlier training."""
-        self.births = None
+        self.origins = None
         self._measurements = Measurements(self._on_log if jax.process_index() == 0 else None)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:  # noqa: ARG002
@@ -154,8 +154,8 @@ class NumericsMonitor(Callback):
                 TrainingWarning,
             )
             return
-        self.births = found.births
-        warn_user(_explained(what, found.step, found.births), TrainingWarning)
+        self.origins = found.origins
+        warn_user(_explained(what, found.step, found.origins), TrainingWarning)
 
     def __repr__(self) -> str:
         return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self._formats]})"
@@ -177,15 +177,15 @@ def _what_is_wrong(model: Any) -> str | None:
     return f"a loss of {losses[0]}" if losses and not math.isfinite(losses[0]) else None
 
 
-def _explained(what: str, step: int, births: Births) -> str:
-    birth = next((each for each in births if each.reached_output), births[0])
-    passes = "backward" if birth.backward else "forward"
-    layer = f" of {shown(birth.scope)}" if birth.scope else ""
-    made = "a NaN" if birth.kind == "nan" else "an infinity"
-    cause = f", {birth.cause}" if birth.cause else ""
-    fix = f". To fix it, {birth.fix}" if birth.fix else ""
+def _explained(what: str, step: int, origins: NonfiniteOrigins) -> str:
+    origin = next((each for each in origins if each.reached_output), origins[0])
+    passes = "backward" if origin.backward else "forward"
+    layer = f" of {shown(origin.scope)}" if origin.scope else ""
+    made = "a NaN" if origin.kind == "nan" else "an infinity"
+    cause = f", {origin.cause}" if origin.cause else ""
+    fix = f". To fix it, {origin.fix}" if origin.fix else ""
     return (
         f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {made} in the "
-        f"{passes} pass{layer}, at {birth.where}, {birth.expression or birth.primitive}{cause}{fix}. "
-        "monitor.births has all of them"
+        f"{passes} pass{layer}, at {origin.where}, {origin.expression or origin.primitive}{cause}{fix}. "
+        "monitor.origins has all of them"
     )

@@ -22,14 +22,14 @@ PLACE = 1
 
 @dataclass(frozen=True)
 class Planted:
-    """A program with one birth.
+    """A program with one origin.
 
     Args:
         function: takes the arguments and returns an array.
         arguments: the arguments.
         kind: what is planted, a name of `PLANTS`.
-        line: the line of this file that has the birth.
-        call: the line of the call of the function with a custom rule around it. The birth is named there if it is in
+        line: the line of this file that has the origin.
+        call: the line of the call of the function with a custom rule around it. The origin is named there if it is in
             the rule, and JAX keeps only the line of the call. 0 if there is none.
         iterations: the iteration of each loop around it, outermost first.
         structures: the loops, branches and calls around it, outermost first.
@@ -46,96 +46,27 @@ class Planted:
     masked: bool
 
 
-def _spoiled(x, hit, bad, good=1.5):
-    """A vector of values between 1 and 2, one of which is bad where the birth is planted."""
-    return jnp.where(hit & (jnp.arange(SIZE) == PLACE), bad, good + 0.5 * jnp.sin(x))
-
-
-def _log_of_zero(x, hit):
-    x = _spoiled(x, hit, 0.0)
-    return jnp.log(x)  # planted
-
-
-def _log_of_a_negative_number(x, hit):
-    x = _spoiled(x, hit, -0.5)
-    return jnp.log(x)  # planted
-
-
-def _zero_by_zero(x, hit):
-    x, y = _spoiled(x, hit, 0.0), _spoiled(x, hit, 0.0, 2.5)
-    return x / y  # planted
-
-
-def _one_by_zero(x, hit):
-    x = _spoiled(x, hit, 0.0)
-    return 1.0 / x  # planted
-
-
-def _difference_of_infinities(x, hit):
-    x = _spoiled(x, hit, -jnp.inf)
-    return x - jnp.min(x)  # planted
-
-
-def _overflow_of_a_product(x, hit):
-    x = _spoiled(x, hit, 1e30)
-    return x * x  # planted
-
-
-def _overflow_of_exp(x, hit):
-    x = _spoiled(x, hit, 100.0)
-    return jnp.exp(x)  # planted
-
-
-def _overflow_of_a_sum(x, hit):
-    x = _spoiled(x, hit, 3e38)
-    return x + jnp.sum(x)  # planted
-
-
-def _root_of_a_negative_number(x, hit):
-    x = _spoiled(x, hit, -1.0)
-    return jnp.sqrt(x)  # planted
-
-
-def _power_of_a_negative_number(x, hit):
-    x = _spoiled(x, hit, -2.0)
-    return jnp.power(x, 0.5 + 0.01 * x)  # planted
-
-
-def _power_of_zero(x, hit):
-    x = _spoiled(x, hit, 0.0)
-    return lax.integer_pow(x, -2)  # planted
-
-
-def _overflow_of_float16(x, hit):
-    x = _spoiled(x, hit, 1e6)
-    return x.astype("float16")  # planted
-
-
-def _overflow_of_a_product_in_float16(x, hit):
-    x = _spoiled(x, hit, 300.0).astype("float16")
-    return x * x  # planted
-
-
-def _infinite_matrix_product(x, hit):
-    x = _spoiled(x, hit, 2e38)
-    return x @ jnp.full((SIZE, SIZE), 3.0)  # planted
+def _spoiled(x, hit, bad):
+    """A vector of values between 1 and 2, one of which is bad where the origin is planted."""
+    return jnp.where(hit & (jnp.arange(SIZE) == PLACE), bad, 1.5 + 0.5 * jnp.sin(x))
 
 
 PLANTS = {
-    "log of zero": _log_of_zero,
-    "log of a negative number": _log_of_a_negative_number,
-    "zero by zero": _zero_by_zero,
-    "one by zero": _one_by_zero,
-    "difference of infinities": _difference_of_infinities,
-    "overflow of a product": _overflow_of_a_product,
-    "overflow of exp": _overflow_of_exp,
-    "overflow of a sum": _overflow_of_a_sum,
-    "root of a negative number": _root_of_a_negative_number,
-    "power of a negative number": _power_of_a_negative_number,
-    "power of zero": _power_of_zero,
-    "overflow of float16": _overflow_of_float16,
-    "overflow of a product in float16": _overflow_of_a_product_in_float16,
-    "infinite matrix product": _infinite_matrix_product,
+    # the value that is spoiled, and the operation, whose line has the origin
+    "log of zero": (0.0, lambda x: jnp.log(x)),
+    "log of a negative number": (-0.5, lambda x: jnp.log(x)),
+    "zero by zero": (0.0, lambda x: x / (1.5 * x)),
+    "one by zero": (0.0, lambda x: 1.0 / x),
+    "difference of infinities": (-jnp.inf, lambda x: x - jnp.min(x)),
+    "overflow of a product": (1e30, lambda x: x * x),
+    "overflow of exp": (100.0, lambda x: jnp.exp(x)),
+    "overflow of a sum": (3e38, lambda x: x + jnp.sum(x)),
+    "root of a negative number": (-1.0, lambda x: jnp.sqrt(x)),
+    "power of a negative number": (-2.0, lambda x: jnp.power(x, 0.5 + 0.01 * x)),
+    "power of zero": (0.0, lambda x: lax.integer_pow(x, -2)),
+    "overflow of float16": (1e6, lambda x: x.astype("float16")),
+    "overflow of a product in float16": (300.0, lambda x: x.astype("float16") * x.astype("float16")),
+    "infinite matrix product": (2e38, lambda x: x @ jnp.full((SIZE, SIZE), 3.0)),
 }
 
 TAME = (
@@ -206,14 +137,6 @@ def _cond(rng, inner, gradient):
     return run, ()
 
 
-def _remat(rng, inner, gradient):
-    return jax.checkpoint(inner), ()
-
-
-def _jit(rng, inner, gradient):
-    return jax.jit(inner), ()
-
-
 def _vmap(rng, inner, gradient):
     row = int(rng.integers(3))
 
@@ -223,10 +146,6 @@ def _vmap(rng, inner, gradient):
         return found[0] + found[1] - 0.5 * found[2]
 
     return run, ()
-
-
-def _scope(rng, inner, gradient):
-    return jax.named_scope("layer")(inner), ()
 
 
 def _custom_vjp(rng, inner, gradient):
@@ -259,13 +178,19 @@ def _backward_rule(rng, inner, gradient):
     return run, ()
 
 
-def _gradient(rng, inner, gradient):
-    return lambda value, hit: jax.grad(lambda value: jnp.sum(jnp.sin(inner(value, hit))))(value), ()
+def _alone(transform):
+    """A structure without choices."""
+    return lambda rng, inner, gradient: (transform(inner), ())
+
+
+def _gradient(inner):
+    return lambda value, hit: jax.grad(lambda value: jnp.sum(jnp.sin(inner(value, hit))))(value)
 
 
 LOOPS = {"scan": _scan, "fori": _fori, "while": _while}
 STRUCTURES = {
-    **LOOPS, "cond": _cond, "remat": _remat, "jit": _jit, "vmap": _vmap, "scope": _scope, "gradient": _gradient,
+    **LOOPS, "cond": _cond, "remat": _alone(jax.checkpoint), "jit": _alone(jax.jit), "vmap": _vmap,
+    "scope": _alone(jax.named_scope("layer")), "gradient": _alone(_gradient),
 }  # fmt: skip
 CUSTOM = {"custom_vjp": _custom_vjp, "backward rule": _backward_rule}
 NOT_DIFFERENTIABLE = ("while",)
@@ -290,12 +215,12 @@ def planted(seed):
     if rng.random() < 0.3:
         structures.append(str(rng.choice(["custom_vjp", *(["backward rule"] * is_differentiated)])))
     seeds = [int(each) for each in rng.integers(2**31, size=2 * len(structures) + 2)]
-    plant = PLANTS[kind]
+    bad, plant = PLANTS[kind]
 
     def innermost(value, hit):
         inner = np.random.default_rng(seeds[0])
         value = _tame(inner, value)
-        made = plant(value, hit)
+        made = plant(_spoiled(value, hit, bad))
         if masked:
             made = jnp.where(hit & (jnp.arange(SIZE) == PLACE), 0.25, made)
             made = jnp.where(hit, jnp.where(jnp.isfinite(made), made, 0.5), made)
@@ -316,7 +241,7 @@ def planted(seed):
         differentiated,
         (jnp.asarray(rng.normal(size=SIZE), "float32"), jnp.array(True)),
         kind,
-        _line(plant, "# planted"),
+        plant.__code__.co_firstlineno,
         0 if call is None else _line(*call),
         iterations,
         (*(["gradient"] if gradient else []), *structures),

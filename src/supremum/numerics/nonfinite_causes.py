@@ -12,7 +12,7 @@ from supremum.formats import as_format
 from supremum.jax_compat import CALLS, open_jaxpr, parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import Site, aval_of, is_backward, line_of
-from supremum.numerics.widening import is_floating
+from supremum.numerics.widening import floating_avals, is_floating
 
 NAN, INFINITY = "nan", "infinity"
 
@@ -34,8 +34,8 @@ class OperandRange:
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
-    >>> (birth,) = first_nonfinite(jnp.log)(jnp.array([0.0, 0.5, 3.0]))
-    >>> birth.operands
+    >>> (origin,) = first_nonfinite(jnp.log)(jnp.array([0.0, 0.5, 3.0]))
+    >>> origin.operands
     (OperandRange(type='float32[3]', least=0.0, largest=3.0, smallest=0.5, zeros=1, nans=0, infinities=0),)
     """
 
@@ -55,11 +55,11 @@ class OperandRange:
         else:
             parts = [f"{self.least:.4g} to {self.largest:.4g}"]
         counts = (self.zeros, "zero"), (self.nans, "NaN"), (self.infinities, "infinity")
-        parts += [counted(number, word) for number, word in counts if number]
+        parts += [count_text(number, word) for number, word in counts if number]
         return f"{self.type}: {', '.join(parts)}"
 
 
-def counted(number: int, word: str) -> str:
+def count_text(number: int, word: str) -> str:
     """A number of things in words, as in `3 zeros`."""
     plurals = {"infinity": "infinities"}
     return f"{number} {word if number == 1 else plurals.get(word, word + 's')}"
@@ -91,6 +91,14 @@ class _Case:
         return self.site.equation
 
     @property
+    def name(self) -> str:
+        return self.equation.primitive.name
+
+    @property
+    def here(self) -> _ProgramPoint:
+        return _ProgramPoint.of(self.site)
+
+    @property
     def operand(self) -> OperandRange:
         return self.ranges[0]
 
@@ -120,7 +128,7 @@ def _is_negative(operand: OperandRange) -> bool:
 
 
 def cause_of(site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
-    """The cause of a birth.
+    """The cause of a bad value.
 
     Args:
         site: the operation.
@@ -129,12 +137,13 @@ def cause_of(site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
     """
     case = _Case(site, kind, ranges)
     for find in (_unchosen_branch, _masked_softmax, _infinite_derivative, _of_primitive):
-        found = find(case)
-        if found is not None:
-            return found
+        cause = find(case)
+        if cause is not None:
+            return cause
     return Cause()
 
 
+_POSITIVE = "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`"
 _DOUBLE_WHERE = (
     "choose the operand with where too, before the operation: with `safe = jnp.where(ok, x, 1.0)`, write "
     "`jnp.where(ok, f(safe), other)` for `jnp.where(ok, f(x), other)`"
@@ -143,15 +152,11 @@ _DOUBLE_WHERE = (
 
 def _unchosen_branch(case: _Case) -> Cause | None:
     """The gradient of the branch that `where` did not choose: its cotangent is zero, and its derivative infinite."""
-    if case.kind != NAN or case.equation.primitive.name not in ("mul", "div") or not _Place.of(case.site).is_backward:
+    if case.kind != NAN or case.name not in ("mul", "div") or not case.here.is_backward:
         return None
-    if not any(operand.zeros for operand in case.ranges):
+    if not any(map(_zeros, case.ranges)) or not any(_comes_from_where(each, 24) for each in case.here.operands()):
         return None
-    here = _Place.of(case.site)
-    atoms = [atom for atom in case.equation.invars if is_floating(aval_of(atom))]
-    if not any(_comes_from_where(here.at(atom), 24) for atom in atoms):
-        return None
-    what = "zero times infinity" if case.equation.primitive.name == "mul" else "zero divided by zero"
+    what = "zero times infinity" if case.name == "mul" else "zero divided by zero"
     return Cause(f"the gradient of the branch that where did not choose is {what}", _DOUBLE_WHERE)
 
 
@@ -159,8 +164,7 @@ def _masked_softmax(case: _Case) -> Cause | None:
     """A row minus its maximum, which is minus infinity."""
     if case.kind != NAN or case.equation.primitive is not p.sub_p or not case.has(_infinities, _infinities):
         return None
-    here = _Place.of(case.site)
-    value, most = (here.at(atom).through(_SHAPES) for atom in case.equation.invars)
+    value, most = (case.here.at(atom).through(_SHAPES) for atom in case.equation.invars)
     maximum = most.maker
     if maximum is None or maximum.equation.primitive is not p.reduce_max_p:
         return None
@@ -177,42 +181,34 @@ def _infinite_derivative(case: _Case) -> Cause | None:
     """A division in the derivative of a root or a logarithm at zero."""
     if case.kind != INFINITY or case.equation.primitive is not p.div_p or not case.has(_anything, _zeros):
         return None
-    denominator = _Place.of(case.site).at(case.equation.invars[-1])
-    maker = denominator.through(_SHAPES).maker
-    if maker is not None and maker.equation.primitive is p.sqrt_p and _same_line(maker.equation, case.equation):
+    denominator = case.here.at(case.equation.invars[-1])
+    root = denominator.through(_SHAPES).maker
+    if root is not None and root.equation.primitive is p.sqrt_p and line_of(root.equation) == line_of(case.equation):
         return Cause(
             "the derivative of a square root at zero is infinite",
             "keep zeros away from the root, as in `jnp.sqrt(x + 1e-12)`, or, for single zeros, " + _DOUBLE_WHERE,
         )
-    if _Place.of(case.site).is_backward and any(
+    if case.here.is_backward and any(
         equation.primitive is p.log_p and equation.invars[0] is case.equation.invars[-1]
         for equation in case.site.function.eqns
     ):
-        return Cause(
-            "the derivative of a logarithm at zero is infinite",
-            "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`",
-        )
+        return Cause("the derivative of a logarithm at zero is infinite", _POSITIVE)
     return None
 
 
-def _same_line(first: JaxprEqn, second: JaxprEqn) -> bool:
-    return line_of(first) == line_of(second)
-
-
-_POSITIVE = "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`"
 _NOT_ZERO = "keep zeros out of the denominator: divide by `jnp.where(y == 0, 1.0, y)`, and choose the result with where"
 
 
 def _of_primitive(case: _Case) -> Cause | None:
-    for kind, tests, text, fix in _CAUSES.get(case.equation.primitive.name, ()):
+    for kind, tests, text, fix in _CAUSES.get(case.name, ()):
         if kind == case.kind and case.has(*tests):
             return Cause(text, fix)
-    if case.equation.primitive.name == "gather" and case.kind == NAN and case.are_finite:
+    if case.name == "gather" and case.kind == NAN and case.are_finite:
         return Cause(
             "an index is out of bounds, and mode='fill' takes NaN for it",
             "give the index, or use mode='clip' to take the last element",
         )
-    if case.equation.primitive.name == "cholesky" and case.are_finite:
+    if case.name == "cholesky" and case.are_finite:
         return Cause(
             "the matrix is not positive definite", "add a small multiple of the identity, as in `a + 1e-6 * jnp.eye(n)`"
         )
@@ -241,9 +237,8 @@ _CAUSES: Mapping[str, tuple[tuple[str, _Tests, str, str], ...]] = {
         (NAN, (_infinities, _infinities), "infinity divided by infinity", ""),
         (INFINITY, (_anything, _zeros), "a division by zero", _NOT_ZERO),
     ),
-    "sub": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
-    "add": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
-    "add_any": ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),),
+    **dict.fromkeys(("add", "add_any", "sub"), ((NAN, (_infinities, _infinities), "infinity minus infinity", ""),)),
+    **dict.fromkeys(("cumsum", "reduce_sum"), ((NAN, (_infinities,), "infinity minus infinity", ""),)),
     "mul": (
         (NAN, (_zeros, _infinities), "zero times infinity", ""),
         (NAN, (_infinities, _zeros), "zero times infinity", ""),
@@ -253,8 +248,6 @@ _CAUSES: Mapping[str, tuple[tuple[str, _Tests, str, str], ...]] = {
         (INFINITY, (_zeros, _is_negative), "zero to a negative power", ""),
         (NAN, (_is_negative,), "a negative number to a power that is not whole", ""),
     ),
-    "reduce_sum": ((NAN, (_infinities,), "infinity minus infinity", ""),),
-    "cumsum": ((NAN, (_infinities,), "infinity minus infinity", ""),),
 }  # fmt: skip
 """For each primitive: the kind of the bad value, a test of each operand, the cause and a fix."""
 _EXPONENTIALS = "exp", "exp2", "expm1"
@@ -268,12 +261,12 @@ _GROWING = frozenset({
 
 
 def _overflow(case: _Case) -> Cause | None:
-    name = case.equation.primitive.name
+    name = case.name
     if name not in _GROWING:
         return None
     if name == "integer_pow" and parameter(case.equation, "y") < 0 and case.operand.zeros:
         return Cause("zero to a negative power", _NOT_ZERO)
-    row = as_format(next(aval.dtype for aval in map(aval_of, case.equation.outvars) if is_floating(aval)))
+    row = as_format(floating_avals(case.equation.outvars)[0].dtype)
     if case.kind == NAN and row.inf and name not in ("dot_general", "conv_general_dilated", "reduce_sum", "cumsum"):
         return None  # it is not an overflow
     limit = f"{row.name}, whose largest value is {float(row.component.max):.6g}"
@@ -300,7 +293,7 @@ _LINEAR = frozenset({*_SHAPES, "neg", "mul", "div", "reduce_sum", "dynamic_slice
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ProgramPoint:
     """A value or an equation within its function, and the calls around it.
 
     Args:
@@ -316,17 +309,17 @@ class _Place:
     equation: Any = None
 
     @staticmethod
-    def of(site: Site) -> _Place:
+    def of(site: Site) -> _ProgramPoint:
         calls: list[tuple[Jaxpr, JaxprEqn]] = []
         caller = site.caller
         while caller is not None:
             calls.append((caller.function, caller.equation))
             caller = caller.caller
-        return _Place(site.function, tuple(reversed(calls)), None, site.equation)
+        return _ProgramPoint(site.function, tuple(reversed(calls)), None, site.equation)
 
-    def at(self, atom: Any) -> _Place:
+    def at(self, atom: Any) -> _ProgramPoint:
         """A value of the same function."""
-        return _Place(self.function, self.calls, atom)
+        return _ProgramPoint(self.function, self.calls, atom)
 
     @property
     def is_backward(self) -> bool:
@@ -334,7 +327,7 @@ class _Place:
         return any(map(is_backward, (self.equation, *(call for _, call in self.calls))))
 
     @property
-    def maker(self) -> _Place | None:
+    def maker(self) -> _ProgramPoint | None:
         """The equation that makes the value; None for literals and arguments. Calls are looked into."""
         place = self
         while isinstance(place.atom, Var):
@@ -348,22 +341,22 @@ class _Place:
                 place = outside
                 continue
             if equation.primitive.name not in CALLS:
-                return _Place(place.function, place.calls, None, equation)
+                return _ProgramPoint(place.function, place.calls, None, equation)
             inner = open_jaxpr(parameter(equation, CALLS[equation.primitive.name]))
             index = next(at for at, result in enumerate(equation.outvars) if result is place.atom)
-            place = _Place(inner, (*place.calls, (place.function, equation)), inner.outvars[index])
+            place = _ProgramPoint(inner, (*place.calls, (place.function, equation)), inner.outvars[index])
         return None
 
-    def _outside(self) -> _Place | None:
+    def _outside(self) -> _ProgramPoint | None:
         """The operand of the call that an argument of the function is."""
         if not self.calls or self.calls[-1][1].primitive.name not in CALLS:
             return None
         (function, call), places = self.calls[-1], [id(var) for var in self.function.invars]
         if id(self.atom) not in places:
             return None
-        return _Place(function, self.calls[:-1], call.invars[places.index(id(self.atom))])
+        return _ProgramPoint(function, self.calls[:-1], call.invars[places.index(id(self.atom))])
 
-    def through(self, names: frozenset[str]) -> _Place:
+    def through(self, names: frozenset[str]) -> _ProgramPoint:
         """The value that some primitives made this one of."""
         place = self
         for _ in range(24):
@@ -376,14 +369,14 @@ class _Place:
             place = outside
         return place
 
-    def operands(self) -> Iterator[_Place]:
+    def operands(self) -> Iterator[_ProgramPoint]:
         """The operands of the equation that are floating variables."""
         for atom in self.equation.invars:
             if isinstance(atom, Var) and is_floating(aval_of(atom)):
                 yield self.at(atom)
 
 
-def _comes_from_where(place: _Place, steps: int) -> bool:
+def _comes_from_where(place: _ProgramPoint, steps: int) -> bool:
     """Whether a cotangent was chosen by the gradient of a `where`, which takes zero for what it did not choose."""
     maker = place.maker
     if maker is None or steps == 0 or not maker.is_backward:
@@ -395,7 +388,7 @@ def _comes_from_where(place: _Place, steps: int) -> bool:
     return any(_comes_from_where(operand, steps - 1) for operand in maker.operands())
 
 
-def _is_zero(place: _Place) -> bool:
+def _is_zero(place: _ProgramPoint) -> bool:
     """Whether a value is a constant zero."""
     if isinstance(place.atom, Literal):
         return place.atom.val == 0

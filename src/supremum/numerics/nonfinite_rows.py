@@ -1,4 +1,4 @@
-"""A birth, a source of bad values, and how they read."""
+"""An origin, a source of bad values, and how they read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from supremum.numerics.birth_causes import OperandRange, counted
+from supremum.numerics.nonfinite_causes import OperandRange, count_text
 from supremum.reports import Column, OperationRow, SourceLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Birth(OperationRow):
+class NonfiniteOrigin(OperationRow):
     """An operation that made a NaN of operands without NaN, or an infinity of finite operands.
 
     For the fields of every operation see `reports.OperationRow`.
@@ -33,10 +33,10 @@ class Birth(OperationRow):
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
-    >>> (birth,) = first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(
+    >>> (origin,) = first_nonfinite(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(
     ...     jnp.array([0.0, 1.0])
     ... )
-    >>> birth.kind, birth.expression, birth.cause, birth.reached_output
+    >>> origin.kind, origin.expression, origin.cause, origin.reached_output
     ('infinity', 'jnp.log(x)', 'the logarithm of zero', False)
     """
 
@@ -69,12 +69,12 @@ class BadSource(SourceLine):
 
     >>> import jax.numpy as jnp
     >>> from supremum.numerics import first_nonfinite
-    >>> found = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
+    >>> origins = first_nonfinite(lambda x: jnp.where(x > 0, x, -jnp.inf).max())(
     ...     jnp.array([-1.0, 1.0])
     ... )
     >>> [
     ...     (source.kind, source.infinities, source.reached_output)
-    ...     for source in found.sources
+    ...     for source in origins.sources
     ... ]
     [('constant', 1, False)]
     """
@@ -89,46 +89,39 @@ class BadSource(SourceLine):
 
 def made_of(nans: int, infinities: int) -> str:
     """Numbers of NaNs and infinities in words."""
-    return " and ".join(counted(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
+    return " and ".join(count_text(each, word) for each, word in ((nans, "NaN"), (infinities, "infinity")) if each)
 
 
-def fate_text(reached: bool | None) -> str:
+def reached_text(reached: bool | None) -> str:
     """Whether something reached the results, in a word."""
-    return "unknown" if reached is None else "yes" if reached else "no"
+    return {True: "yes", False: "no", None: "unknown"}[reached]
 
 
-def _iterations(birth: Birth) -> str:
-    if not birth.iterations:
-        return ""
-    loops = [f"iteration {each}" for each in birth.iterations]
-    return f"first in {' of the outer loop, '.join(loops[:1])}{''.join(f', inner {each}' for each in loops[1:])}"
-
-
-def details_of(birth: Birth) -> list[str]:
-    """What is known about a birth, in phrases."""
-    fates = {True: "reached the result", False: "did not reach the result", None: "it is not known if it reached it"}
-    details = [fates[birth.reached_output]]
-    if birth.iterations:
-        details.append(_iterations(birth))
-    if birth.runs > 1:
-        details.append(f"{birth.runs} runs")
-    if birth.backward:
+def details_of(origin: NonfiniteOrigin) -> list[str]:
+    """What is known about an origin, in phrases."""
+    texts = {True: "reached the result", False: "did not reach the result", None: "it is not known if it reached it"}
+    details = [texts[origin.reached_output]]
+    if origin.iterations:
+        details.append("first in " + ", inner ".join(f"iteration {each}" for each in origin.iterations))
+    if origin.runs > 1:
+        details.append(f"{origin.runs} runs")
+    if origin.backward:
         details.append("in the backward pass")
-    if birth.in_custom_rule:
+    if origin.in_custom_rule:
         details.append("in the derivative rule of the function called here")
-    if birth.scope:
-        details.append(f"scope {birth.scope}")
+    if origin.scope:
+        details.append(f"scope {origin.scope}")
     return details
 
 
-def block(birth: Birth, width: int) -> str:
-    """A birth as lines of text."""
-    head = f"{made_of(birth.nans, birth.infinities)} from {birth.expression or birth.primitive}"
-    if birth.file:
-        head += f"  ({Path(birth.file).name}:{birth.line})"
-    lines = [birth.cause, "; ".join(details_of(birth))]
-    lines += [f"operand {operand}" for operand in birth.operands]
-    lines += [f"Fix: {birth.fix}."] if birth.fix else []
+def origin_text(origin: NonfiniteOrigin, width: int) -> str:
+    """An origin as lines of text."""
+    head = f"{made_of(origin.nans, origin.infinities)} from {origin.expression or origin.primitive}"
+    if origin.file:
+        head += f"  ({Path(origin.file).name}:{origin.line})"
+    lines = [origin.cause, "; ".join(details_of(origin))]
+    lines += [f"operand {operand}" for operand in origin.operands]
+    lines += [f"Fix: {origin.fix}."] if origin.fix else []
     wrapped = [
         textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
         for line in lines
@@ -152,10 +145,10 @@ def source_text(source: BadSource) -> str:
     return f"{name_of_source(source)}: {values}; {reached} the result"
 
 
-BIRTH_COLUMNS = (
-    Column("made", lambda birth: "; ".join([made_of(birth.nans, birth.infinities), *details_of(birth)[1:]])),
-    Column("reached the result", lambda birth: fate_text(birth.reached_output)),
-    Column("cause", lambda birth: birth.cause),
-    Column("fix", lambda birth: birth.fix),
+ORIGIN_COLUMNS = (
+    Column("made", lambda origin: "; ".join([made_of(origin.nans, origin.infinities), *details_of(origin)[1:]])),
+    Column("reached the result", lambda origin: reached_text(origin.reached_output)),
+    Column("cause", lambda origin: origin.cause),
+    Column("fix", lambda origin: origin.fix),
 )
-"""What a table says about a birth."""
+"""What a table says about an origin."""

@@ -1,0 +1,54 @@
+"""The arrays among the leaves of a pytree: which leaves they are, and the tree with others in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from supremum.formats import FORMATS
+
+_DTYPES = frozenset(row.dtype for row in FORMATS)
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is a JAX array, or a NumPy array or scalar that JAX can hold.
+
+    PRNG keys are JAX arrays. A NumPy array counts if its dtype is a number format in the byte order of the machine:
+    strings, times and objects do not.
+    """
+    return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
+
+
+def split_arrays(
+    tree: Any, is_operand: Callable[[Any], bool] = is_array
+) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """Separate the arrays of a tree from its other leaves.
+
+    Args:
+        tree: the tree.
+        is_operand: whether a leaf counts as an array.
+
+    Returns:
+        The arrays, those of NumPy as JAX arrays; and a function that returns the tree with other arrays in their place.
+
+    >>> arrays, with_arrays = split_arrays({"x": np.float32(2), "name": "y"})
+    >>> arrays, with_arrays([3.0])
+    ([Array(2., dtype=float32)], {'name': 'y', 'x': 3.0})
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    places = list(map(is_operand, leaves))
+    others = [None if array else leaf for leaf, array in zip(leaves, places, strict=True)]  # keeps no tracer alive
+
+    def with_arrays(arrays: Sequence[Any]) -> Any:
+        rest = iter(arrays)
+        return structure.unflatten(next(rest) if array else other for other, array in zip(others, places, strict=True))
+
+    return [_as_jax(leaf) for leaf, array in zip(leaves, places, strict=True) if array], with_arrays
+
+
+def _as_jax(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf

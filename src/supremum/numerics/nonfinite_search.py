@@ -1,0 +1,192 @@
+"""`first_nonfinite`, which runs a function once and finds the operations that make NaNs and infinities."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial, wraps
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jax.extend.core import Var
+
+from supremum.argument_checks import function
+from supremum.jaxprs import Plan, Site, TracedCall, aval_of, interpret, on_each_device
+from supremum.numerics.calls import floating_numbers, refuse_derivatives, trace_to_run
+from supremum.numerics.nonfinite_origins import NonfiniteOrigins, OriginOutcomes, OriginRecords, SourceSlot
+from supremum.numerics.nonfinite_records import (
+    FIRST_ITERATION,
+    NAME,
+    RUNS,
+    OriginFinder,
+    OriginFollower,
+    constants_of,
+    count_bad,
+    is_bad_literal,
+    is_neutral,
+    nonfinite_sites,
+    users_of,
+)
+from supremum.numerics.plans import measured_plan
+from supremum.numerics.widening import is_floating
+
+
+def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., NonfiniteOrigins]:
+    """Find the operations that make the NaNs and infinities of a function.
+
+    The function is compiled and run once. An operation is listed if it made a NaN of operands without NaN, or an
+    infinity of finite operands. If there are any, or if bad values came in, a second program runs once for each of
+    them, with finite values in the place of all others; it shows which of them reach the results.
+
+    `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
+    inside; `jax.jit`, `jax.vmap` and `jax.shard_map` may be put around the result. The origins are then known once the
+    outermost function returned.
+
+    Args:
+        fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
+            updated as by a call. Arguments that are not arrays, such as Python numbers, are passed on as they are.
+
+    Returns:
+        A function that takes the same arguments and returns `NonfiniteOrigins`, a sequence of `NonfiniteOrigin` in
+        order of execution.
+
+    Raises:
+        OperandError: if `fn` is not a function, and in a call for arguments without an array.
+        ArgumentError: in a call, for a function with side effects, without a floating-point result, or with a
+            `shard_map`, and for derivatives of the returned function.
+
+    >>> import jax.numpy as jnp
+    >>> def entropy(p):
+    ...     return -jnp.sum(p * jnp.log(p))
+    >>> origins = first_nonfinite(entropy)(jnp.array([0.5, 0.5, 0.0]))
+    >>> for origin in origins:
+    ...     print(origin.kind, origin.expression, origin.reached_output, origin.cause)
+    infinity jnp.log(p) True the logarithm of zero
+    nan p * jnp.log(p) True zero times infinity
+    """
+    function("fn", fn, "jnp.log")
+
+    @wraps(fn, updated=())
+    def search(*args: Any, **kwargs: Any) -> NonfiniteOrigins:
+        return _search(fn, trace_to_run(fn, args, kwargs, NAME))
+
+    return search
+
+
+def _search(fn: Callable[..., Any], call: TracedCall) -> NonfiniteOrigins:
+    plan = measured_plan(call.program, NAME, is_bad_literal)
+    sites = nonfinite_sites(plan)
+    plan = plan.entering_for(sites)
+    instrument, users = OriginFinder(sites), users_of(plan)
+    named = [var for var, value in constants_of(plan).items() if not is_neutral(users.get(var), value)]
+    constants = [SourceSlot("constant", "", aval_of(var), users.get(var)) for var in named]
+    numbers = list(map(jnp.asarray, floating_numbers(call)))
+
+    def find(values: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], OriginRecords]:
+        here = plan.with_constants(values)
+        results, records = interpret(here, operands, instrument)
+        known = constants_of(here)
+        counts = [count_bad([each]) for each in (*_floating(operands), *(jnp.asarray(known[var]) for var in named))]
+        sources = jnp.stack(counts) if counts else jnp.zeros((0, 2), "uint32")
+        outputs = count_bad([*_floating(results), *numbers])
+        return results, OriginRecords(instrument.table(records)[None], sources[None], outputs[None])
+
+    # The flags would stop at the first NaN.
+    with jax.debug_nans(False), jax.debug_infs(False):
+        results, records = jax.jit(refuse_derivatives(find, NAME))(plan.constants, call.arrays)
+        outcomes, followed = None, _followed(records)
+        if followed != ():
+            follow = jax.jit(partial(_follow, plan, sites, followed, named))
+            outcomes = follow(plan.constants, call.arrays, records)
+    slots = *_inputs(fn, call), *constants
+    return NonfiniteOrigins(call.put_back(results), records, outcomes, tuple(sites.values()), slots, followed)
+
+
+def _followed(records: OriginRecords) -> tuple[int, ...] | None:
+    """The indices of operations and sources that made bad values; None for all, while JAX traces."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(records)):
+        return None
+    operations = np.asarray(records.operations)[0, :, RUNS] != 0
+    bad = np.concatenate([operations, np.asarray(records.sources)[0].any(axis=-1)])
+    return tuple(map(int, np.flatnonzero(bad)))
+
+
+def _floating(values: Sequence[Any]) -> list[Any]:
+    return [value for value in values if is_floating(value)]
+
+
+def _inputs(fn: Callable[..., Any], call: TracedCall) -> list[SourceSlot]:
+    """The floating arguments."""
+    names: list[str] = []
+    with suppress(TypeError, ValueError):  # functions of C, and objects that only look like functions
+        names = list(inspect.signature(fn).parameters)
+    return [
+        SourceSlot("argument", _name_of(path, names), aval, None)
+        for path, array, aval in zip(call.paths, call.arrays, call.program.in_avals, strict=True)
+        if is_floating(array)
+    ]
+
+
+def _name_of(path: tuple[Any, ...], names: list[str]) -> str:
+    """The name of an operand, as in `params['w']`."""
+    which, first, *rest = path
+    name = str(first.key) if which.idx == 1 else names[first.idx] if first.idx < len(names) else f"args[{first.idx}]"
+    return name + jax.tree_util.keystr(tuple(rest))
+
+
+def _follow(
+    plan: Plan,
+    sites: Mapping[int, Site],
+    followed: tuple[int, ...] | None,
+    named: Sequence[Var],
+    constants: tuple[Any, ...],
+    operands: list[Any],
+    records: OriginRecords,
+) -> OriginOutcomes:
+    """Run the program once for each operation and each source, to see whether the bad values reach the results.
+
+    Args:
+        plan: the program.
+        sites: the operations.
+        followed: the indices of the operations and sources that made bad values; None for all.
+        named: the constants that are sources.
+        constants: the values of the constants of the program.
+        operands: its operands.
+        records: what the first run recorded.
+    """
+    here = plan.with_constants(constants)
+    first_constant = len(sites) + len(_floating(operands))
+    if followed is None:
+        followed = tuple(range(first_constant + len(named)))
+    numbers = list(sites)
+    candidates = {numbers[index]: index for index in followed if index < len(sites)}
+    sources = {variable: first_constant + place for place, variable in enumerate(named)}
+    operations, counts = records.operations[0], records.sources[0]
+    occurred = jnp.concatenate([operations[:, RUNS] != np.uint32(0), (counts != np.uint32(0)).any(axis=1)])
+    firsts = jnp.pad(operations[:, FIRST_ITERATION:], ((0, counts.shape[0]), (0, 0)))
+
+    def follow(index: Any) -> tuple[Any, Any]:
+        instrument = OriginFollower(sites, candidates, index, firsts[index], sources)
+
+        def run() -> tuple[Any, Any]:
+            lanes: list[tuple[Any, Any]] = []
+            place = len(sites)
+            for value in operands:
+                lanes.append(instrument.source(value, place) if is_floating(value) else (value, value))
+                place += is_floating(value)
+            results, ranges = interpret(here, lanes, instrument)
+            reached = lax.reduce_max(count_bad(_floating([each[1] for each in results])), (0,))
+            return on_each_device((reached, instrument.ranges(ranges)))
+
+        def nothing() -> tuple[Any, Any]:
+            return on_each_device((jnp.zeros((), "uint32"), instrument.nothing()))
+
+        return lax.cond(occurred[index], run, nothing)
+
+    reached, ranges = lax.map(follow, jnp.asarray(followed, "int32"))
+    return OriginOutcomes(reached[None], ranges[None])
