@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product, tee
+from itertools import product
 
-from supremum.decisions import Fix, FixCast, Verdict
+from supremum.decisions import Verdict
+from supremum.fix import Fix, FixCast
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import fits
 from supremum.operands import Operand, Operands, Scalar
-from supremum.operations import ASSIGN, Family, Operation, Result
+from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.runtimes import Runtime
+from supremum.rules.verdicts import Target
+
+_REAL = as_operation("real")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +27,30 @@ class RefusedCall:
     Args:
         operation: its row.
         operands: the operands of the operation.
-        may_cast: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
-        settle: returns the verdict of the rules on other operands.
+        target: the array that the result is written into, which keeps its dtype, and what may be stored in it; None for
+            a new array.
+        is_castable: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
+        verdict: returns the verdict of the rules on other operands.
         runtime: the library that must carry out the call.
-        into: the array that the result is written into, which keeps its dtype; None for a new array.
     """
 
     operation: Operation
     operands: Operands
-    may_cast: Callable[[Operand, Format, bool], bool]
-    settle: Callable[[Operands], Verdict]
+    target: Target | None
+    is_castable: Callable[[Operand, Format, bool], bool]
+    verdict: Callable[[Operation, Operands, Target | None], Verdict]
     runtime: Runtime
-    into: Operand | None = None
+
+    def may_cast(self, position: int, row: Format, may_cut: bool) -> bool:
+        """Whether a fix may cast an operand; a cast that keeps only the real part needs rules with a real part."""
+        operand = self.operands[position]
+        if not self.is_castable(operand, row, may_cut):
+            return False
+        cast = FixCast.of(position, operand, row.dtype)
+        if not cast.drops_imaginary or cast.is_number or operand.library:
+            return True
+        array = operand.with_dtype(cast.through or operand.dtype)
+        return self.verdict(_REAL, (array,), None).result is not None
 
 
 def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
@@ -49,23 +65,18 @@ def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
         targets: formats to cast to, best first.
     """
     operands = call.operands
-    kept = None if call.into is None else call.into.format.name
-
-    def in_order() -> Iterator[_Attempt]:
-        for row in map(as_format, targets):
-            # A format without a zero is for scales and holds few results.
-            if row.zero and _preserves_meaning(call.operation, operands, row):
-                needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
-                for positions in _arrays_first(operands, needed):
-                    yield _Attempt(call, row, positions)
-
-    attempts = in_order()
+    kept = None if call.target is None else call.target[0].format.name
+    attempts: list[_Attempt] = []
+    for row in map(as_format, targets):
+        # A format without a zero is for scales and holds few results.
+        if row.zero and _preserves_meaning(call.operation, operands, row):
+            needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
+            attempts += [_Attempt(call, row, positions) for positions in _arrays_first(operands, needed)]
     # A store that would drop a part is refused for that reason, so its fixes drop nothing.
-    for keeps_parts, keeps_ranges in product((True, False) if call.into is None else (True,), (True, False)):
-        attempts, untried = tee(attempts)  # creates each attempt once, and only on demand
-        for attempt in untried:
-            if attempt.satisfies(keeps_parts, keeps_ranges) and (tried := attempt.tried()) is not None:
-                return tried
+    for keeps_parts, keeps_ranges in product((True, False) if call.target is None else (True,), (True, False)):
+        for attempt in attempts:
+            if attempt.satisfies(keeps_parts, keeps_ranges) and (fix := attempt.working_fix()) is not None:
+                return fix
     return None
 
 
@@ -78,12 +89,11 @@ def find_fix_into(call: RefusedCall, into: Operand) -> Fix | None:
             attempt = _Attempt(call, row, positions)
             # A fix takes the real part of an array explicitly, and drops nothing from a number.
             is_castable = all(
-                call.may_cast(operands[i], row, False)
-                or (not operands[i].is_python_scalar and call.may_cast(operands[i], row, True))
+                call.may_cast(i, row, False) or (not operands[i].is_python_scalar and call.may_cast(i, row, True))
                 for i in positions
             )
-            if is_castable and attempt.is_accepted and (tried := attempt.tried()) is not None:
-                return tried
+            if is_castable and attempt.is_accepted and (fix := attempt.working_fix()) is not None:
+                return fix
     # A result computed in a different format may still be stored in this one, such as a comparison of numbers.
     return None if call.operation is ASSIGN else find_fix(call, targets_for(operands))
 
@@ -123,11 +133,11 @@ class _Attempt:
         computed = self.verdict.compute
         return all(as_format(computed[i]).covers(self.fixed[i].format) for i in self.positions)
 
-    def tried(self) -> Fix | None:
+    def working_fix(self) -> Fix | None:
         """The fix as users must type it, if the runtime supports it."""
-        found = self.call.runtime.tried(self.call.operation, self.call.operands, self.fix, self.verdict)
-        self.has_failed = found is None
-        return found
+        fix = self.call.runtime.tried(self.call.operation, self.call.operands, self.fix, self.verdict)
+        self.has_failed = fix is None
+        return fix
 
     @property
     def is_accepted(self) -> bool:
@@ -152,8 +162,7 @@ class _Attempt:
     def is_castable(self, *, may_cut: bool) -> bool:
         """Whether the casts are allowed; with `may_cut`, numbers may lose fractions, and arrays imaginary parts."""
         call, row = self.call, self.row
-        asks_truth = _is_truth(call.operation, row)
-        return asks_truth or all(call.may_cast(call.operands[i], row, may_cut) for i in self.positions)
+        return _is_truth(call.operation, row) or all(call.may_cast(i, row, may_cut) for i in self.positions)
 
     @cached_property
     def keeps_ranges(self) -> bool:
@@ -169,7 +178,7 @@ class _Attempt:
 
     @cached_property
     def verdict(self) -> Verdict:
-        return self.call.settle(self.fixed)
+        return self.call.verdict(self.call.operation, self.fixed, self.call.target)
 
 
 def _preserves_meaning(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:

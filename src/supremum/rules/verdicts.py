@@ -10,7 +10,8 @@ import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from supremum.decisions import Verdict, letter
+from supremum.decisions import Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.number_conversion import converts, fits
 from supremum.operands import Operand, Operands
@@ -46,7 +47,7 @@ def climb(met: str, paths: Iterable[Sequence[str]]) -> str:
     return f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else ALREADY
 
 
-def given(operation: Operation, verdict: Verdict) -> Verdict:
+def with_result_of(operation: Operation, verdict: Verdict) -> Verdict:
     """The verdict on a call, with the result dtype of the operation instead of the dtype that it computes in.
 
     Args:
@@ -91,7 +92,7 @@ def checked_ints(verdict: Verdict, operands: Operands, note: str = "") -> Verdic
     return verdict
 
 
-def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
+def refuse_category(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
     """The refusal of an operation that is not defined for the category of the common type of its operands.
 
     Args:
