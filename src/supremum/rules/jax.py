@@ -67,7 +67,7 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
 _INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _INT32 = _INT32_ROW.dtype
 _COMPUTES = to({"bool": "int32"}, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
-# Formats without a kernel for a function. (JAX has one for abs of int1, which returns int8; that is a departure.)
+# Formats without a kernel for a function of arrays. (JAX has one for abs of int1, which returns int8; that is a departure.)
 _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
     "abs": tuple(name for name in _SMALL_INTEGERS if as_format(name).kind is Kind.SIGNED),
@@ -168,6 +168,8 @@ class JaxRuleSet(LatticeRuleSet):
 
     def _adjust_result(self, operation: Operation, operands: Operands, verdict: Verdict, result: ResultType) -> Verdict:
         name, row = operation.name, as_format(result.dtype)
+        if str(verdict.compute[0]) in _LACKS.get(name, ()):
+            return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} of {verdict.compute[0]}")
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
@@ -218,7 +220,6 @@ JAX_X64 = JaxRuleSet(
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
-    lacks=_LACKS,
     computes=_COMPUTES,
     reductions=_reductions("int64", "uint64", "float64"),
     measured=MEASURED,
