@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -399,6 +400,16 @@ def test_second_decision_reuses_the_same_verdict(rules):
         assert first.verdict is second.verdict
         assert first == second
         assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
+
+
+@every_rule_set
+def test_explanations_of_any_number_are_shown(rules):
+    numbers = (0, 10**400, -0.5, math.inf, math.nan, complex(math.inf, math.nan))
+    for number, array in itertools.product(numbers, ("uint8", "complex64")):
+        calls = [("clip", [array, number, 0], None), ("assign", [number], array), ("add", [array, number], array)]
+        for operation, operands, into in calls:
+            shown = str(explain(*operands, operation=operation, into=into, rules=rules))
+            assert shown.startswith(f"{operation}(")
 
 
 @pytest.mark.one_in(32)

@@ -11,7 +11,7 @@ from itertools import product
 from supremum.decisions import Verdict
 from supremum.fix import Fix, FixCast
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
-from supremum.number_conversion import fits
+from supremum.number_conversion import fits, stores
 from supremum.operands import Operand, Operands, Scalar
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.runtimes import Runtime
@@ -29,7 +29,7 @@ class RefusedCall:
         operands: the operands of the operation.
         target: the array that the result is written into, which keeps its dtype, and what may be stored in it; None for
             a new array.
-        is_castable: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
+        allows_cast: whether the rules allow a cast to a format; the last argument is whether the cast may drop parts.
         verdict: returns the verdict of the rules on other operands.
         runtime: the library that must carry out the call.
     """
@@ -37,14 +37,14 @@ class RefusedCall:
     operation: Operation
     operands: Operands
     target: Target | None
-    is_castable: Callable[[Operand, Format, bool], bool]
+    allows_cast: Callable[[Operand, Format, bool], bool]
     verdict: Callable[[Operation, Operands, Target | None], Verdict]
     runtime: Runtime
 
     def may_cast(self, position: int, row: Format, may_cut: bool) -> bool:
         """Whether a fix may cast an operand; a cast that keeps only the real part needs rules with a real part."""
         operand = self.operands[position]
-        if not self.is_castable(operand, row, may_cut):
+        if not self.allows_cast(operand, row, may_cut) or not _takes(row, operand, may_cut):
             return False
         cast = FixCast.of(position, operand, row.dtype)
         if not cast.drops_imaginary or cast.is_number or operand.library:
@@ -53,8 +53,8 @@ class RefusedCall:
         return self.verdict(_REAL, (array,), None).result is not None
 
 
-def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
-    """Find casts of some operands to one format.
+def find_fix(call: RefusedCall, first: Iterable[DType]) -> Fix | None:
+    """Find casts of some operands to one format; one that an array written into has already, if possible.
 
     The fix casts Python numbers only if casts of the arrays are not enough. It prefers formats that hold or round the
     values of the arrays to those that wrap some of them around. It drops the fraction of a number or the imaginary
@@ -62,12 +62,16 @@ def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
 
     Args:
         call: the call; operands of the dtype of the array that is written into are not cast.
-        targets: formats to cast to, best first.
+        first: the formats to cast to before any others, best first.
     """
+    if call.target is not None:
+        if (fix := _fix_into(call, call.target[0])) is not None or call.operation is ASSIGN:
+            return fix
+        first = ()  # a result computed in a different format may still be stored, such as a comparison of numbers
     operands = call.operands
     kept = None if call.target is None else call.target[0].format.name
     attempts: list[_Attempt] = []
-    for row in map(as_format, targets):
+    for row in map(as_format, dict.fromkeys([*first, *_targets(call.operands)])):
         # A format without a zero is for scales and holds few results.
         if row.zero and _preserves_meaning(call.operation, operands, row):
             needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
@@ -80,8 +84,8 @@ def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
     return None
 
 
-def find_fix_into(call: RefusedCall, into: Operand) -> Fix | None:
-    """Find casts of the operands, but not of the array written into, after which the result can be stored."""
+def _fix_into(call: RefusedCall, into: Operand) -> Fix | None:
+    """Casts of the operands, but not of the array written into, after which the result can be stored."""
     operands, row = call.operands, into.format
     if call.operation is ASSIGN or _preserves_meaning(call.operation, (*operands, into), row):
         others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
@@ -94,8 +98,7 @@ def find_fix_into(call: RefusedCall, into: Operand) -> Fix | None:
             )
             if is_castable and attempt.is_accepted and (fix := attempt.working_fix()) is not None:
                 return fix
-    # A result computed in a different format may still be stored in this one, such as a comparison of numbers.
-    return None if call.operation is ASSIGN else find_fix(call, targets_for(operands))
+    return None
 
 
 def _arrays_first(operands: Operands, positions: list[int]) -> Iterator[list[int]]:
@@ -204,6 +207,24 @@ def _is_truth(operation: Operation, row: Format) -> bool:
 _ANY_OR_ALL = (Family.REDUCTION, Result.BOOL)
 
 
+def _takes(row: Format, operand: Operand, may_cut: bool) -> bool:
+    """Whether a format takes the values of an operand.
+
+    Args:
+        row: the format.
+        operand: the operand; a Python number of known value must be in range.
+        may_cut: whether a number may lose its fraction, and a complex operand its imaginary part.
+    """
+    value = operand.value
+    if isinstance(value, complex) and row.category != "complex":
+        value = value.real
+    if operand.dtype is None and value is not None and not stores(value, row, may_cut=may_cut):
+        return False
+    is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(row.category)
+    keeps_parts = operand.category != "complex" or row.category == "bool"
+    return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
+
+
 def _covers(row: Format, operand: Operand) -> bool:
     """Whether a cast at most rounds an array or its real part; True for numbers, which are checked by value."""
     if operand.is_python_scalar:
@@ -239,7 +260,7 @@ def _parts(value: Scalar) -> tuple[Scalar, ...]:
     return (value.real, value.imag) if isinstance(value, complex) else (value,)
 
 
-def targets_for(operands: Iterable[Operand]) -> tuple[DType, ...]:
+def _targets(operands: Operands) -> tuple[DType, ...]:
     """Formats to cast everything to, best first.
 
     The order is:

@@ -67,7 +67,7 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
 _INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _INT32 = _INT32_ROW.dtype
 _COMPUTES = to({"bool": "int32"}, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
-# Formats without a kernel for a function of arrays. (JAX has one for abs of int1, which returns int8; that is a departure.)
+# Formats without a kernel for a function of arrays. JAX has one for abs of int1, which returns int8: a departure.
 _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
     "abs": tuple(name for name in _SMALL_INTEGERS if as_format(name).kind is Kind.SIGNED),

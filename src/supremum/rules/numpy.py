@@ -100,8 +100,8 @@ class NumpyFunctions(RuleSet):
     def _is_same_kind(self, source: Format, target: Format) -> bool:
         return casts_same_kind(source.name, target.name)
 
-    def _is_castable(self, operand: Operand, target: Format, may_cut: bool) -> bool:
-        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut)
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        return has_cast(operand, target)
 
 
 def ufunc_of(operation: Operation, operands: Operands) -> Operation:

@@ -11,6 +11,7 @@ type; a result is nullable if a column is known to be.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -156,9 +157,10 @@ class PolarsRules(RuleSet):
 
     def key_of(self, operand: Operand) -> Hashable:
         """As in the base class."""
-        value = operand.value
-        at = (bisect_left(_BOUNDS, value), bisect_right(_BOUNDS, value)) if type(value) is int else None
-        return (super().key_of(operand), at)
+        if operand.value is None or isinstance(operand.value, complex):
+            return super().key_of(operand)
+        whole = _whole(operand.value)
+        return (super().key_of(operand), bisect_left(_BOUNDS, whole), bisect_right(_BOUNDS, whole))
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         return _CASTS.steps(_LITERAL, target) if operands[position].category == "float" else (target,)
@@ -295,6 +297,11 @@ def _accepted(name: str, count: int, *reason: str) -> Verdict:
     return Verdict.accept(_row(name).dtype, count, *reason)
 
 
+def _whole(value: float) -> float:
+    """A number as Polars casts it to an integer: without its fraction; infinities and NaN stay and fit no integer."""
+    return int(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
 def _clip(operands: Operands) -> Verdict:
     """The verdict on a column and its bounds, which Polars casts to the type of the column."""
     own, *bounds = operands
@@ -302,8 +309,11 @@ def _clip(operands: Operands) -> Verdict:
         return Verdict.refuse("Polars' clip needs a column as first operand")
     if own.category == "bool":
         return Verdict.refuse("Polars' clip does not accept Boolean")
-    if own.category == "integer" and any(type(o.value) is int and not fits(o.value, own.format) for o in bounds):
-        return Verdict.refuse(f"a Python int does not fit {own.dtype}, to which Polars casts the bounds", overflow=True)
+    for bound in bounds if own.category == "integer" else ():
+        if bound.value is not None and not fits(_whole(bound.value), own.format):
+            number = TYPE_OF_CATEGORY[bound.category].__name__
+            why = f"a Python {number} does not fit {own.dtype}, to which Polars casts the bounds"
+            return Verdict.refuse(why, overflow=True)
     return Verdict.accept(own.format.dtype, len(operands), f"the bounds are cast to {own.dtype}")
 
 

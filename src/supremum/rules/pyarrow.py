@@ -148,7 +148,7 @@ class PyArrowRules(RuleSet):
             return Verdict.refuse(f"pyarrow makes no {into.dtype} of a Python bool")
         number, name = value.value, into.format.name
         # An int is rounded to float16, but must be held by the other types.
-        if type(number) is int and name not in _HALF and not _is_held(number, name):
+        if type(number) is int and name in _ROWS and name not in _HALF and not _is_held(number, name):
             why = f"{value} is an int that {into.dtype} does not hold, and pyarrow raises"
             return Verdict.refuse(why, overflow=True)
         return super()._assigned(value, into, how)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from supremum.decisions import Decision, ResultType, Verdict
 from supremum.errors import ArgumentError
 from supremum.fix import Fix
-from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.formats import DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, fits, interval, stores, usual_steps
+from supremum.number_conversion import Steps, fits, interval, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, number_text, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.columns import Columns
@@ -30,6 +30,7 @@ from supremum.rules.verdicts import (
     is_no_higher,
     objection,
     objection_to_loss,
+    of_stand_in,
     refuse_category,
     with_result_of,
 )
@@ -67,8 +68,6 @@ class RuleSet(ABC):
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
-    >>> rules.get_rules("torch") == rules.TORCH, rules.TORCH.library
-    (True, 'torch')
     >>> strict = replace(rules.TORCH, name="strict-torch", in_place=Storing.KEPT)
     >>> for each in (rules.TORCH, strict):
     ...     bool(explain("int8", "int16", operation="add", into="int8", rules=each))
@@ -336,14 +335,7 @@ class RuleSet(ABC):
         return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar, value)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
-        """The formats that a Python number is converted to, in order.
-
-        Args:
-            operation: the operation.
-            operands: its operands.
-            position: the position of the number among the operands.
-            target: the format that the number is computed in, or that of its components.
-        """
+        """The formats that the number at a position is converted to, in order, if it is computed in the target."""
         return usual_steps(operands[position].category, target)
 
     @abstractmethod
@@ -373,19 +365,12 @@ class RuleSet(ABC):
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
             verdict = self._settle_operation(operation, operands)
-            absent = self.lacks.get(operation.name, ())
-            if verdict.result is not None and str(verdict.compute[0]) in absent:
-                why = f"{self.library or self.name} has no {operation.name} of {verdict.compute[0]}"
-                return Verdict.refuse(*verdict.reason, why)
-            return verdict
+            if verdict.result is None or str(verdict.compute[0]) not in self.lacks.get(operation.name, ()):
+                return verdict
+            why = f"{self.library or self.name} has no {operation.name} of {verdict.compute[0]}"
+            return Verdict.refuse(*verdict.reason, why)
         verdict = self._settle_operation(as_operation(stand_in), operands)
-        if verdict.result is not None:
-            computed = verdict.compute[0]
-            highest = max(map(CATEGORIES.index, operation.accepts))
-            if CATEGORIES.index(as_format(computed).category) > highest:
-                verdict = refuse_category(operation, verdict, computed)
-        why = f"{self.library} has no {operation.name}, so it is decided like {stand_in}"
-        return replace(verdict, reason=(why, *verdict.reason))
+        return of_stand_in(operation, verdict, stand_in, self.library)
 
     def _reduce(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a reduction."""
@@ -429,36 +414,27 @@ class RuleSet(ABC):
         self, operation: Operation, target: Target | None, runtime: Runtime, operands: Operands
     ) -> Fix | None:
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
-        from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
+        from supremum.rules.fixes import RefusedCall, find_fix  # only a refusal imports it
 
         if not self._is_measured(operation) or any(operand.is_missing_value for operand in operands):
             return None  # no cast changes that
         operands, target = self.columns.seen(operands, target)
-        call = RefusedCall(operation, operands, target, self._is_castable, self._verdict, runtime)
-        return find_fix(call, self._targets(operands)) if target is None else find_fix_into(call, target[0])
+        call = RefusedCall(operation, operands, target, self._allows_cast, self._verdict, runtime)
+        return find_fix(call, self._first_targets(operands))
 
-    def _targets(self, operands: Operands) -> Iterable[DType]:
-        """Formats that a fix may cast operands to, best first."""
-        from supremum.rules.fixes import targets_for
+    def _first_targets(self, operands: Operands) -> Iterable[DType]:  # noqa: ARG002
+        """Formats that a fix casts operands to before any others, best first."""
+        return ()
 
-        return targets_for(operands)
-
-    def _is_castable(self, operand: Operand, target: Format, may_cut: bool) -> bool:
-        """Whether a fix may cast an operand to a format.
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        """Whether a fix may cast an operand, if the format can take its values.
 
         Args:
-            operand: the operand; a Python number of known value must be in range.
+            operand: the operand.
             target: the format.
             may_cut: whether a number may lose its fraction, and a complex operand its imaginary part.
         """
-        value = operand.value
-        if isinstance(value, complex) and target.category != "complex":
-            value = value.real
-        if operand.dtype is None and value is not None and not stores(value, target, may_cut=may_cut):
-            return False
-        is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(target.category)
-        keeps_parts = operand.category != "complex" or target.category == "bool"
-        return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -154,7 +154,7 @@ class TensorFlowRfcRuleSet(RuleSet):
         """Section "What happens to truediv operations?": float32 for 8 and 16 bits, float64 above."""
         return (_SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT).dtype
 
-    def _targets(self, operands: Operands) -> list[DType]:
+    def _first_targets(self, operands: Operands) -> list[DType]:
         """The result of mode ALL first, then wider formats that a Python number or the operation may need.
 
         These are the formats above the result and, unless it is complex, the real ones, nearest in width first.
@@ -164,12 +164,11 @@ class TensorFlowRfcRuleSet(RuleSet):
         # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
         real = () if start.kind is Kind.COMPLEX else _REAL_FORMATS
         nearest = sorted(real, key=lambda row: (abs(row.bits - start.bits), not row.signed))
-        first = [row.dtype for row in (start, *above, *nearest)]
-        return list(dict.fromkeys([*first, *super()._targets(operands)]))
+        return [row.dtype for row in (start, *above, *nearest)]
 
-    def _is_castable(self, operand: Operand, target: Format, may_cut: bool) -> bool:
-        """As in the base class, but no cast drops parts: the RFC never drops imaginary parts or fractions."""
-        return not may_cut and super()._is_castable(operand, target, may_cut)
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        """No cast drops parts: the RFC never drops imaginary parts or fractions."""
+        return not may_cut
 
 
 def _explanation(tensors: Sequence[Format], met: Format) -> str:

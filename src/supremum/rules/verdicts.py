@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from supremum.decisions import Verdict
@@ -102,6 +103,24 @@ def refuse_category(operation: Operation, met: Verdict, dtype: DType) -> Verdict
     """
     category = as_format(dtype).category
     return Verdict.refuse(*met.reason, f"{operation.name} does not accept {category} operands, got {dtype}")
+
+
+def of_stand_in(operation: Operation, verdict: Verdict, stand_in: str, library: str) -> Verdict:
+    """The verdict on a function that a library lacks.
+
+    Args:
+        operation: the function.
+        verdict: the verdict on its stand-in, which may accept more.
+        stand_in: the name of the stand-in.
+        library: the name of the library.
+    """
+    if verdict.result is not None:
+        computed = verdict.compute[0]
+        highest = max(map(CATEGORIES.index, operation.accepts))
+        if CATEGORIES.index(as_format(computed).category) > highest:
+            verdict = refuse_category(operation, verdict, computed)
+    why = f"{library} has no {operation.name}, so it is decided like {stand_in}"
+    return replace(verdict, reason=(why, *verdict.reason))
 
 
 class Storing(enum.Enum):

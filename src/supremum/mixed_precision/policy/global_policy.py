@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Kind, as_format
 from supremum.mixed_precision.policy.policy import Policy, as_policy, as_reducible, reducible_formats, reducible_names
-from supremum.scoped_values import BlockDecorator, BlockValue, ValueBlock
+from supremum.scoped_values import BlockDecorator, Blocks, BlockValue, ValueBlock
 from supremum.user_frame import warn_user
 
 VARIABLE = "SUPREMUM_FLOATX"
@@ -151,7 +151,7 @@ class use_policy(BlockDecorator[ValueBlock[Policy | None]]):  # noqa: N801 (a co
     dtype('float32')
     """
 
-    blocks: ClassVar[BlockValue[Policy | None]] = _scope
+    blocks: ClassVar[Blocks[Any]] = _scope
 
     def __init__(self, policy: Any) -> None:
         self.policy: Policy | None = None if policy is None else _usable(policy)
