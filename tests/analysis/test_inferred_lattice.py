@@ -146,11 +146,6 @@ def test_counterexamples_prefer_common_types_without_refusals():
     assert (keras.law, None in (keras.left, keras.right)) == ("associative", False)
 
 
-def test_the_28_triples_of_numpy_are_counted():
-    own = [row.name for row in FORMATS if row.is_builtin]
-    assert order_of("numpy", own).count == order_of("numpy-legacy", own).count == 28
-
-
 def test_types_that_the_rules_refuse_raise():
     with pytest.raises(ArgumentError, match="array-api refuses bfloat16, float16 even with itself"):
         order_of("array-api", "bfloat16,float16")
