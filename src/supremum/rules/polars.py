@@ -157,7 +157,7 @@ class PolarsRules(RuleSet):
 
     def key_of(self, operand: Operand) -> Hashable:
         """As in the base class."""
-        if operand.value is None or isinstance(operand.value, complex):
+        if not isinstance(operand.value, (int, float)):
             return super().key_of(operand)
         whole = _whole(operand.value)
         return (super().key_of(operand), bisect_left(_BOUNDS, whole), bisect_right(_BOUNDS, whole))
@@ -310,7 +310,7 @@ def _clip(operands: Operands) -> Verdict:
     if own.category == "bool":
         return Verdict.refuse("Polars' clip does not accept Boolean")
     for bound in bounds if own.category == "integer" else ():
-        if bound.value is not None and not fits(_whole(bound.value), own.format):
+        if isinstance(bound.value, (int, float)) and not fits(_whole(bound.value), own.format):
             number = TYPE_OF_CATEGORY[bound.category].__name__
             why = f"a Python {number} does not fit {own.dtype}, to which Polars casts the bounds"
             return Verdict.refuse(why, overflow=True)
