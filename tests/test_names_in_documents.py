@@ -128,7 +128,7 @@ def document_functions():
 # Functions that make parts of the documents above, or receive finished documents.
 PARTS = {
     "document.columns_to_html", "document.document_to_html", "hasse.hasse_to_svg", "columns.to_html", "table._markdown",
-    "exponents.exponents_to_html", "exponents.legend_to_html", "measured_programs.only_svg", "RowTable.to_html",
+    "exponents.exponents_to_html", "exponents.legend_to_html", "measured_programs._only_svg", "RowTable.to_html",
 }  # fmt: skip
 
 

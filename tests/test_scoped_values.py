@@ -130,6 +130,7 @@ def test_decorated_coroutines_have_their_value_at_every_step(kind):
                 assert kind.ask() == shared_probe() == value
                 raise KeyError
 
+            assert asyncio.iscoroutinefunction(run)
             return run
 
         take_turns(order, [task(*kind.values), task(*kind.values[::-1])])
@@ -340,11 +341,13 @@ def test_generator_functions_cannot_be_decorated(kind):
     def numbers():
         yield 1
 
-    with pytest.raises(
-        TypeError,
-        match=r"must decorate a function that is not a generator, got .*numbers; use `with use_\w+\(...\):` inside",
-    ):
-        kind.scope(kind.values[0])(numbers)
+    async def async_numbers():
+        yield 1
+
+    for generator in (numbers, async_numbers):
+        fix = rf"not a generator, got .*\.{generator.__name__}; use `with use_\w+\(...\):` inside"
+        with pytest.raises(TypeError, match=f"must decorate a function that is {fix}"):
+            kind.scope(kind.values[0])(generator)
 
 
 DEFAULTS = {"rules": (set_default_rules, "jax"), "policy": (set_global_policy, None)}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from generate.markup import codes
 from supremum.analysis.comparison import Comparison, compare
 from supremum.analysis.tables import STANDARD_TYPES
-from supremum.decisions import Decision, Fix, FixCast
+from supremum.decisions import Decision
+from supremum.fix import Fix, FixCast
 from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import Result, as_operation

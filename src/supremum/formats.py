@@ -292,8 +292,9 @@ def _number(significand: int, exponent: int) -> float:
     return rounded if rounded == exact else cast("float", exact)
 
 
-def _integer(name: str, kind: Kind, bits: int) -> Format:
-    return Format(name, kind, bits, signed=kind is Kind.SIGNED)
+def _integers(kind: Kind, *widths: int) -> list[Format]:
+    is_signed = kind is Kind.SIGNED
+    return [Format(f"{'int' if is_signed else 'uint'}{bits}", kind, bits, signed=is_signed) for bits in widths]
 
 
 def _ieee(name: str, bits: int, exponent: int, mantissa: int) -> Format:
@@ -310,20 +311,8 @@ def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: 
 
 _ROWS = (
     Format("bool", Kind.BOOL, 1, signed=False),
-    _integer("uint1", Kind.UNSIGNED, 1),
-    _integer("uint2", Kind.UNSIGNED, 2),
-    _integer("uint4", Kind.UNSIGNED, 4),
-    _integer("uint8", Kind.UNSIGNED, 8),
-    _integer("uint16", Kind.UNSIGNED, 16),
-    _integer("uint32", Kind.UNSIGNED, 32),
-    _integer("uint64", Kind.UNSIGNED, 64),
-    _integer("int1", Kind.SIGNED, 1),
-    _integer("int2", Kind.SIGNED, 2),
-    _integer("int4", Kind.SIGNED, 4),
-    _integer("int8", Kind.SIGNED, 8),
-    _integer("int16", Kind.SIGNED, 16),
-    _integer("int32", Kind.SIGNED, 32),
-    _integer("int64", Kind.SIGNED, 64),
+    *_integers(Kind.UNSIGNED, 1, 2, 4, 8, 16, 32, 64),
+    *_integers(Kind.SIGNED, 1, 2, 4, 8, 16, 32, 64),
     _finite("float4_e2m1fn", 4, 2, 1, Nan.NONE),
     _finite("float6_e2m3fn", 6, 2, 3, Nan.NONE),
     _finite("float6_e3m2fn", 6, 3, 2, Nan.NONE),
@@ -344,7 +333,7 @@ _ROWS = (
     _complex("complex64", 64, 8, 23),
     _complex("complex128", 128, 11, 52),
 )
-_COLUMN_ROWS = (_integer("uint128", Kind.UNSIGNED, 128), _integer("int128", Kind.SIGNED, 128))
+_COLUMN_ROWS = (*_integers(Kind.UNSIGNED, 128), *_integers(Kind.SIGNED, 128))
 # Older versions of ml_dtypes do not have every format.
 _DTYPE_BY_NAME: dict[str, DType] = {
     row.name: np.dtype(getattr(ml_dtypes, row.name, row.name))

@@ -107,6 +107,8 @@ class Counterexample(NamedTuple):
 
     >>> next(counterexamples(lambda x, y: x, ["a", "b"]))
     Counterexample(law='commutative', nodes=('a', 'b'), left='a', right='b')
+    >>> str(Counterexample("commutative", ("int8", "uint8"), "int16", None))
+    'int8, uint8 gives int16, but uint8, int8 is refused'
     """
 
     law: str
@@ -115,12 +117,13 @@ class Counterexample(NamedTuple):
     right: str | None
 
     def __str__(self) -> str:
-        sides = {
-            "idempotent": "{0} | {0}".format(*self.nodes),
-            "commutative": "{0} | {1} and {1} | {0}".format(*self.nodes, ""),
-            "associative": "({0} | {1}) | {2} and {0} | ({1} | {2})".format(*self.nodes, "", ""),
-        }
-        return f"not {self.law}: {sides[self.law]} give {self.left} and {self.right}"
+        """The counterexample in a sentence without its full stop."""
+        left, right = ("is refused" if name is None else f"gives {name}" for name in (self.left, self.right))
+        if self.law == "idempotent":
+            return f"{self.nodes[0]} with itself {right}"
+        forms = {"commutative": ("{0}, {1}", "{1}, {0}"), "associative": ("({0}, {1}), {2}", "{0}, ({1}, {2})")}
+        one, other = (form.format(*self.nodes) for form in forms[self.law])
+        return f"{one} {left}, but {other} {right}"
 
 
 def counterexamples(join: Join, nodes: Sequence[str]) -> Iterator[Counterexample]:
@@ -134,7 +137,7 @@ def counterexamples(join: Join, nodes: Sequence[str]) -> Iterator[Counterexample
 
     >>> for found in counterexamples(lambda x, y: x, ["a", "b"]):
     ...     print(found)
-    not commutative: a | b and b | a give a and b
+    a, b gives a, but b, a gives b
     """
 
     @cache

@@ -13,12 +13,13 @@ import inspect
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Generator, Hashable
+from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from functools import partial, wraps
 from types import coroutine
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar
 
 from supremum.errors import OperandError, ScopeError
 
@@ -27,7 +28,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Block(ABC):
+class Block:
     """An entry that one `with` block puts in force.
 
     Args:
@@ -43,9 +44,11 @@ class Block(ABC):
         self.outer = outer
         self.key = key
 
-    @abstractmethod
     def within(self, outer: Any) -> Self:
         """The block nested in another block."""
+        block = copy(self)
+        block.outer = outer
+        return block
 
 
 B = TypeVar("B", bound=Block)
@@ -197,57 +200,64 @@ def _is_tracing() -> bool:
     return not outside == extend.get_opaque_trace_state()  # noqa: SIM201 (it has no other comparison)
 
 
-def calls_within(
-    function: Callable[P, R],
-    scope: str,
-    holding: Callable[[], AbstractContextManager[Any]],
-    run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]],
-) -> Callable[P, R]:
-    """Wrap a function to run every call in a block; for a coroutine function, every awaited body.
+class BlockDecorator(ABC, Generic[B]):
+    """The base of a context manager that puts a block in force, and decorates functions to run every call in one."""
 
-    Args:
-        function: the function.
-        scope: the name of the decorator, for the error.
-        holding: makes the block.
-        run: awaits a coroutine in the block.
+    blocks: ClassVar[Blocks[Any]]
+    """The blocks of its kind."""
 
-    Raises:
-        OperandError: if it is a generator function, whose body runs after the call.
-    """
-    if inspect.iscoroutinefunction(function):
+    @abstractmethod
+    def block(self, owner: object) -> B:
+        """Make the block inside the one in force, which its owner removes."""
+
+    def __exit__(self, *exception: object) -> None:
+        """Restore what was in force without the block."""
+        self.blocks.leave(self)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Wrap a function to run every call in a block; for a coroutine function, its body whenever it is awaited.
+
+        Raises:
+            OperandError: if it is a generator function, whose body runs after the call.
+        """
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def run_awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+                return await self.blocks.run_in_block(self.block(object()), function(*args, **kwargs))
+
+            return run_awaited  # pyright: ignore[reportReturnType] (it is what R is for a coroutine function)
+
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            name, scope = function.__qualname__, type(self).__name__
+            raise OperandError(
+                f"{scope} must decorate a function that is not a generator, got {name}; use `with {scope}(...):` "
+                "inside it"
+            )
 
         @wraps(function)
-        async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return await run(function(*args, **kwargs))
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            owner = object()
+            self.blocks.enter_block(self.block(owner))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.blocks.leave(owner)
 
-        return awaited  # pyright: ignore[reportReturnType] (it is what R is for a coroutine function)
-
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        name = function.__qualname__
-        raise OperandError(
-            f"{scope} must decorate a function that is not a generator, got {name}; use `with {scope}(...):` inside it"
-        )
-
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        with holding():
-            return function(*args, **kwargs)
-
-    return called
+        return run
 
 
-class _Held(Block, Generic[T]):
+class ValueBlock(Block, Generic[T]):
+    """A block with a value; the other arguments are those of every block."""
+
     __slots__ = ("value",)
 
     def __init__(self, owner: object, outer: Any, key: Hashable, value: T) -> None:
         super().__init__(owner, outer, key)
         self.value = value
 
-    def within(self, outer: Any) -> _Held[T]:
-        return _Held(self.owner, outer, self.key, self.value)
 
-
-class BlockValue(Blocks[_Held[T]], Generic[T]):
+class BlockValue(Blocks[ValueBlock[T]], Generic[T]):
     """A value that blocks put in force.
 
     Args:
@@ -265,7 +275,7 @@ class BlockValue(Blocks[_Held[T]], Generic[T]):
     """
 
     def __init__(self, name: str, default: T, fix: Callable[[T], str] | None = None) -> None:
-        always: _Held[T] = _Held(None, None, None, default)
+        always: ValueBlock[T] = ValueBlock(None, None, None, default)
         super().__init__(name, always, None if fix is None else lambda block: fix(block.value))
 
     @property
@@ -290,7 +300,11 @@ class BlockValue(Blocks[_Held[T]], Generic[T]):
             value: the value.
             key: as for `Block`.
         """
-        self.enter_block(_Held(owner, self.innermost.get(), key, value))
+        self.enter_block(self.block(owner, value, key))
+
+    def block(self, owner: object, value: T, key: Hashable = None) -> ValueBlock[T]:
+        """Make the block of a value inside the one in force; the arguments are as for `enter`."""
+        return ValueBlock(owner, self.innermost.get(), key, value)
 
     @contextmanager
     def holding(self, value: T, key: Hashable = None) -> Generator[None]:
@@ -301,7 +315,3 @@ class BlockValue(Blocks[_Held[T]], Generic[T]):
             yield
         finally:
             self.leave(owner)
-
-    def run(self, value: T, key: Hashable, awaited: Coroutine[Any, Any, Any]) -> Awaitable[Any]:
-        """Await a coroutine with a value in force while it runs; the other arguments are as for `enter`."""
-        return self.run_in_block(_Held(object(), self.innermost.get(), key, value), awaited)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from supremum import RuleSet, get_rules
-from supremum.analysis.inferred_lattice import NoLattice, Order, in_words, order_of
+from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, is_available
@@ -139,16 +139,11 @@ def test_a_redundant_edge_of_custom_rules_is_removed():
 def test_counterexamples_prefer_common_types_without_refusals():
     numpy = order_of("numpy").counterexample
     assert numpy == Counterexample("associative", ("uint8", "int8", "float16"), "float32", "float16")
-    assert in_words(order_of("torch").counterexample) == (
+    assert str(order_of("torch").counterexample) == (
         "(bool, uint16), bfloat16 is refused, but bool, (uint16, bfloat16) gives bfloat16"
     )
     keras = order_of("keras").counterexample
     assert (keras.law, None in (keras.left, keras.right)) == ("associative", False)
-
-
-def test_the_28_triples_of_numpy_are_counted():
-    own = [row.name for row in FORMATS if row.is_builtin]
-    assert order_of("numpy", own).count == order_of("numpy-legacy", own).count == 28
 
 
 def test_types_that_the_rules_refuse_raise():

@@ -18,7 +18,7 @@ from slowly import for_each, mostly_slow
 from supremum import PromotionError, asarray, explain, get_rules, use_rules
 from supremum.arrays import ELEMENTWISE_OPERATIONS, InPlaceError, RuntimeDtypeError, ops
 from supremum.arrays.wrapped import wrap
-from supremum.decisions import FixCast
+from supremum.fix import FixCast
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules import runtimes

@@ -6,8 +6,11 @@ import functools
 import itertools
 import json
 import pathlib
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from conformance.departures import DEPARTURES, expected_cells
 from supremum.operands import WEAK_NAMES, as_operand
@@ -68,6 +71,13 @@ def operand(name, numbers=NUMBERS):
     if name.endswith("*"):
         return dataclasses.replace(as_operand(name.removesuffix("*")), weak=True, ndim=1)
     return as_operand(name)
+
+
+def fixed_operands(decision, operands):
+    """The operands after the casts of a fix, whose code is evaluated as a user would type it."""
+    named = dict(zip(string.ascii_lowercase, operands, strict=False))
+    codes = decision.fix.expressions()
+    return [eval(codes.get(name, name), {"np": np} | named) for name in named]
 
 
 class Comparison:

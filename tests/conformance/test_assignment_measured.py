@@ -1,13 +1,11 @@
 """What the frameworks that are not installed store in arrays, as measured by tools/oracles/assignments.py."""
 
 import ast
-import itertools
 import json
 import math
 import pathlib
 
 import numpy as np
-import pytest
 
 from conformance.assignment_judge import NUMBERS, REFUSED, STORED, check, operand
 from slowly import for_each
@@ -43,60 +41,33 @@ def _cells(document, part, form):
     return cells
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("form", ["in_place", "item"])
-def test_numpy_legacy_rules_store_what_numpy_1_26_stored(form):
-    document = _document("numpy-legacy")
-    check("numpy-legacy", form, _cells(document, document, form))
+FORMS = {
+    "numpy-legacy": "in_place item",
+    "paddle": "in_place operator item",
+    "mlx": "in_place item slice indices mask ellipsis",
+    "pandas": "in_place item",
+    "pandas-nullable": "in_place item",
+    "polars": "in_place item indices mask frame",
+    "polars-1": "in_place item indices mask frame",
+    "pyarrow": "in_place item",
+    "tf-off": "variable item",
+    "tf-all": "variable item",
+    "tf-safe": "variable item",
+    "tinygrad": "in_place item variable",
+    "keras": "variable",
+}
+"""The ways to store a value that were measured for the framework of each rule set."""
 
 
-@pytest.mark.parametrize("form", ["in_place", "operator", "item"])
-def test_paddle_rules_store_what_paddle_stored(form):
-    document = _document("paddle")
-    check("paddle", form, _cells(document, document, form))
+def _measurements(rules):
+    """The document of a rule set's framework, and the part that is about its mode."""
+    document = _document("tensorflow" if rules.startswith("tf-") else rules)
+    return document, document["modes"][rules.removeprefix("tf-")] if "modes" in document else document
 
 
-@pytest.mark.parametrize("form", ["in_place", "item", "slice", "indices", "mask", "ellipsis"])
-def test_mlx_rules_store_what_mlx_stored(form):
-    document = _document("mlx")
-    check("mlx", form, _cells(document, document, form))
-
-
-@pytest.mark.parametrize("form", ["in_place", "item"])
-@pytest.mark.parametrize("rules", ["pandas", "pandas-nullable"])
-def test_pandas_rules_store_what_pandas_stored(rules, form):
-    document = _document(rules)
-    check(rules, form, _cells(document, document, form))
-
-
-@for_each("rules, form", itertools.product(["polars", "polars-1"], ["in_place", "item", "indices", "mask", "frame"]))
-def test_polars_rules_store_what_polars_stored(rules, form):
-    document = _document(rules)
-    check(rules, form, _cells(document, document, form))
-
-
-@pytest.mark.parametrize("form", ["in_place", "item"])
-def test_pyarrow_rules_store_what_pyarrow_stored(form):
-    document = _document("pyarrow")
-    check("pyarrow", form, _cells(document, document, form))
-
-
-@pytest.mark.parametrize("form", ["variable", "item"])
-@pytest.mark.parametrize("mode", ["off", "all", "safe"])
-def test_tensorflow_rules_store_what_tensorflow_stored(mode, form):
-    document = _document("tensorflow")
-    check(f"tf-{mode}", form, _cells(document, document["modes"][mode], form))
-
-
-@pytest.mark.parametrize("form", ["in_place", "item", "variable"])
-def test_tinygrad_rules_store_what_tinygrad_stored(form):
-    document = _document("tinygrad")
-    check("tinygrad", form, _cells(document, document, form))
-
-
-def test_keras_rules_store_what_keras_variables_stored():
-    document = _document("keras")
-    check("keras", "variable", _cells(document, document, "variable"))
+@for_each("rules, form", [(rules, form) for rules, forms in FORMS.items() for form in forms.split()])
+def test_rules_store_what_the_framework_stored(rules, form):
+    check(rules, form, _cells(*_measurements(rules), form))
 
 
 def _numbers(rules, part):
@@ -119,8 +90,7 @@ STORED_NUMBERS = {
 @for_each("rules", STORED_NUMBERS)
 def test_frameworks_keep_the_value_of_every_number_that_the_rules_store(rules):
     """They neither wrap it around nor make it null; only `a[...] = number` in MLX changes a dtype."""
-    document = _document("tensorflow" if rules.startswith("tf-") else rules)
-    part = document["modes"][rules.removeprefix("tf-")] if "modes" in document else document
+    _, part = _measurements(rules)
     kept, changed = 0, set()
     for form, name, number, shown in _numbers(rules, part):
         dtype, value = shown.split()

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from slowly import for_each
-from supremum import PromotionError, RuleSet, explain, get_rules
+from supremum import PromotionError, RuleSet, ScalarOverflowError, explain, get_rules
 from supremum.analysis.tables import STANDARD_TYPES
 from supremum.formats import FORMATS, as_format, is_available
 from supremum.lattice import counterexamples
@@ -139,18 +140,78 @@ def test_number_of_non_associative_triples_is_as_listed(rules):
     assert counts == NOT_ASSOCIATIVE[rules]
 
 
-def test_numpy_has_28_non_associative_triples_of_its_own_dtypes():
-    own = [name for name in STANDARD_TYPES if name not in WEAK_NAMES and as_format(name).is_builtin]
-    assert len(own) ** 3 == 2744
-    assert len(_not_associative("numpy", own)) == 28
-
-
 @pytest.mark.parametrize("rules", ["tf-rfc-safe", "tf-rfc-none"])
 def test_grouping_gives_two_dtypes_only_if_two_python_numbers_come_first(rules):
     triples = _not_associative(rules, [*FORMAT_NAMES, *WEAK_NAMES])
     assert len(triples) == {"tf-rfc-safe": 706, "tf-rfc-none": 76}[rules]
     for found in triples:
         assert None in (found.left, found.right) or len([name for name in found.nodes if name in WEAK_NAMES]) == 2
+
+
+@pytest.mark.parametrize("rules", [*FOLLOWING["jax"], "array-api"])
+def test_joins_of_lattices_obey_the_laws_over_every_triple(rules):
+    lattice = get_rules(rules).lattice
+    assert {*lattice.nodes} > {*WEAK_NAMES, "bool", "float32"}
+    assert [*counterexamples(lattice.join, lattice.nodes)] == []
+
+
+@every_rule_set
+def test_python_types_are_decided_as_small_numbers(rules):
+    rule_set = get_rules(rules)
+    for (kind, number), name in itertools.product(((int, 1), (float, 1.0), (complex, 1j)), FORMAT_NAMES):
+        of_kind, of_number = (rule_set.decide("add", (OPERANDS[name], as_operand(each))) for each in (kind, number))
+        assert of_kind.result == of_number.result, (kind, name)
+
+
+OVERFLOWS = [
+    ("jax-x32", "add", ("int8", 2**31), "does not fit int32"),
+    ("jax-x32", "add", ("int8", -(2**31) - 1), "does not fit int32"),
+    ("jax-x64", "add", ("int8", 2**63), "does not fit int64"),
+    ("numpy", "add", ("uint8", 256), "the Python int b is out of range for uint8"),
+    ("array-api", None, ("uint8", 256), "the Python int b is out of range for uint8; the standard defines no result"),
+    ("tf-rfc-all", "add", ("int8", 1000), "out of range: b; int8 goes from -128 to 127"),
+    ("torch", "where", ("uint8", 256), "does not fit uint8"),
+    ("polars", None, ("uint8", 2**64), "Polars makes a Python int null"),
+]
+
+
+@for_each("rules, operation, operands, words", OVERFLOWS)
+def test_numbers_out_of_range_raise_an_error_of_three_classes(rules, operation, operands, words):
+    with pytest.raises(ScalarOverflowError, match=words) as caught:
+        _ = explain(*operands, operation=operation, rules=rules).dtype
+    assert isinstance(caught.value, OverflowError)
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, PromotionError)
+    assert caught.value.fix is None or get_rules(rules).decide(operation, caught.value.fix.apply(caught.value.operands))
+
+
+# Python numbers without an array, and the dtype that they get.
+ALONE = {
+    "paddle": [((1,), "int64"), ((True, 1), "int64"), ((1, 2.0), "float32"), ((2.0, 1j), "complex64")],
+    "tinygrad": [((1,), "int32"), ((True, 1), "int32"), ((1, 2.0), "float32")],
+    "polars": [
+        ((1,), "int32"), ((True, 1), "int32"), ((1, 2.0), "float64"), ((2**31, 1), "int64"), ((2**63,), "uint64"),
+        ((-1, 2**63), "int128"),
+    ],
+    "polars-1": [((-1, 2**63), "float64")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", ALONE)
+def test_python_numbers_alone_get_default_dtypes(rules):
+    assert [(numbers, str(explain(*numbers, rules=rules).dtype)) for numbers, _ in ALONE[rules]] == ALONE[rules]
+
+
+@pytest.mark.parametrize("rules", ["numpy", "torch", "jax-x32", "tf-rfc-all", "tf-rfc-safe", "array-api"])
+def test_numbers_with_equal_limits_share_a_verdict(rules):
+    def verdict(*operands):
+        return explain(*operands, operation="add", rules=rules).verdict
+
+    assert verdict("float32", 3.5) is verdict("float32", 3.25)
+    assert verdict("int8", 300) is verdict("int8", 301)
+    before = len(get_rules(rules).memory.verdicts)
+    assert len({id(verdict("int16", value)) for value in range(260, 30_000, 10)}) < 10
+    assert len(get_rules(rules).memory.verdicts) < before + 10
 
 
 def test_jax_names_resolve_to_one_of_the_listed_rule_sets():
@@ -317,7 +378,9 @@ def test_missing_functions_are_decided_as_their_stand_ins(rules, name):
             )  # fmt: skip
             continue
         accepted += bool(decision)
-        assert decision.reason == (why, *other.reason)
+        formats = [OPERANDS[key].format for key in asked if OPERANDS[key].dtype is not None]
+        knows_all = all(map(rule_set._has_format, formats))  # whatever the operation
+        assert decision.reason == ((why,) * knows_all + other.reason)
         assert replace(decision.verdict, reason=()) == replace(other.verdict, reason=())
     assert accepted >= (4 if row.arity == 1 else 20)
 
@@ -337,6 +400,16 @@ def test_second_decision_reuses_the_same_verdict(rules):
         assert first.verdict is second.verdict
         assert first == second
         assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
+
+
+@every_rule_set
+def test_explanations_of_any_number_are_shown(rules):
+    numbers = (0, 10**400, -0.5, math.inf, math.nan, complex(math.inf, math.nan))
+    for number, array in itertools.product(numbers, ("uint8", "complex64")):
+        calls = [("clip", [array, number, 0], None), ("assign", [number], array), ("add", [array, number], array)]
+        for operation, operands, into in calls:
+            shown = str(explain(*operands, operation=operation, into=into, rules=rules))
+            assert shown.startswith(f"{operation}(")
 
 
 @pytest.mark.one_in(32)

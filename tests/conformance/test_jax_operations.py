@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from conformance.departures import DEPARTURES, departures_of_version, expected_cells
+from jax_modes import jax_as
 from slowly import for_each
-from supremum import PromotionError, ScalarOverflowError, explain, get_rules, result_type
+from supremum import explain, get_rules, result_type
 from supremum.formats import FORMATS, as_format
-from supremum.lattice import counterexamples
-from supremum.operands import WEAK_NAMES, as_operand
+from supremum.operands import as_operand
 from supremum.operations import ELEMENTWISE, OPERATIONS
-from supremum.rules import JAX_STRICT_X64, JAX_X32, JAX_X64
+from supremum.rules import FOLLOWING, JAX_STRICT_X64, JAX_X32, JAX_X64
 
 JAX_NAMES = {
     "pow": "power", "atan2": "arctan2", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
@@ -217,49 +217,24 @@ def test_jitted_results_agree_with_installed_jax(name, x64):
     assert {call: (said[call], theirs[call]) for call in accepted if said[call] != theirs[call]} == {}
 
 
-STRICT_TYPES = [*(np.dtype(name) for name in FORMAT_NAMES), int, float, complex]
-# The flags of JAX for each width: `jax_enable_x64` and `jax_explicit_x64_dtypes`.
-WIDTHS = {"x64": (True, "warn"), "x32": (False, "warn"), "explicit-x64": (False, "allow")}
-every_width = pytest.mark.parametrize("width", WIDTHS)
+STRICT = [name for name in FOLLOWING["jax"] if "strict" in name]
+SEPARATE = [*STRICT, "jax-explicit-x64"]
+"""The rule sets that the tests above do not compare."""
+separate_rule_sets = pytest.mark.parametrize("rules", SEPARATE)
 
 
-@contextlib.contextmanager
-def _strict_jax(width):
-    """Set JAX to strict promotion in a width; yield our rules for it and the formats that its arrays can have."""
-    x64, explicit = WIDTHS[width]
-    before = jax.config.jax_explicit_x64_dtypes
-    jax.config.update("jax_explicit_x64_dtypes", explicit)
-    try:
-        with jax.enable_x64(x64), jax.numpy_dtype_promotion("strict"):
-            yield get_rules(f"jax-strict-{width}"), _formats(x64 or explicit == "allow")
-    finally:
-        jax.config.update("jax_explicit_x64_dtypes", before)
-
-
-@every_width
-@pytest.mark.parametrize("operation", ["promote_types", "result_type"])
-def test_promoted_dtypes_agree_with_strict_jax(operation, width):
-    ours, theirs = {}, {}
-    with _strict_jax(width) as (rules, _):
-        assert get_rules("jax") is get_rules("jax-strict") is rules
-        for pair in itertools.product(STRICT_TYPES, repeat=2):
-            try:
-                theirs[pair] = np.dtype(getattr(jnp, operation)(*pair)).name
-            except ValueError:
-                theirs[pair] = REFUSED
-            decision = rules.decide(operation, [as_operand(each) for each in pair])
-            ours[pair] = decision.dtype.name if decision else REFUSED
-    assert {pair: (ours[pair], theirs[pair]) for pair in theirs if ours[pair] != theirs[pair]} == {}
-    assert sum(answer != REFUSED for answer in ours.values()) > len(FORMAT_NAMES)
+def _arrays_of(rules):
+    names = _formats("x64" in rules)
+    return {each: jax.ShapeDtypeStruct((2,), np.dtype(each)) for each in names}
 
 
 @for_each(
-    "name, width",
-    itertools.product(("add", "divide", "equal", "maximum", "pow", "where"), WIDTHS),
+    "name, rules",
+    itertools.product(("add", "divide", "equal", "maximum", "pow", "where"), SEPARATE),
     one_in=8,
     one_slow_in=4,
 )
-def test_binary_operations_agree_with_strict_jax_except_departures(name, width):
+def test_binary_operations_agree_with_separate_rule_sets_except_departures(name, rules):
     """Compares dtypes and weak flags for pairs of arrays, Python numbers and weak arrays."""
     different, refused = {}, 0
     rows = [row for row in LISTED if name in row.operations.split()]
@@ -268,20 +243,19 @@ def test_binary_operations_agree_with_strict_jax_except_departures(name, width):
         nonlocal refused
         operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
         for (left, a), (right, b) in itertools.product(operands, repeat=2):
-            ours, theirs = _ours(name, a, b, rules=rules), _theirs(_function(name), a, b)
+            ours, theirs = _ours(name, a, b, rules=get_rules(rules)), _theirs(_function(name), a, b)
             refused += theirs == REFUSED
             if ours != theirs and not any(row.covers(name, row.form, left, right, ours, theirs) for row in rows):
                 different[left, right] = (ours, theirs)
 
-    with _strict_jax(width) as (rules, formats), jax.disable_jit():
-        arrays = {each: jax.ShapeDtypeStruct((2,), np.dtype(each)) for each in formats}
-        jax.eval_shape(ask, arrays, list(NUMBERS.values()))
+    with jax_as(rules), jax.disable_jit():
+        jax.eval_shape(ask, _arrays_of(rules), list(NUMBERS.values()))
     assert different == {}
     assert refused > 100
 
 
-@every_width
-def test_weak_arrays_of_unusual_dtypes_agree_with_strict_jax(width):
+@pytest.mark.parametrize("rules", FOLLOWING["jax"])
+def test_weak_arrays_of_unusual_dtypes_agree_with_installed_jax(rules):
     convert = jax.extend.core.primitives.convert_element_type_p
     answers = set()
 
@@ -293,28 +267,28 @@ def test_weak_arrays_of_unusual_dtypes_agree_with_strict_jax(width):
         others = [jnp.zeros(2, "int8"), jnp.zeros(2, "float16"), *NUMBERS.values()]
         for a, b in itertools.product([*weak, *others], repeat=2):
             theirs = _theirs(jnp.add, a, b)
-            assert _ours("add", a, b, rules=rules) == theirs, (a, b)
+            assert _ours("add", a, b, rules=get_rules(rules)) == theirs, (a, b)
             answers.add(theirs)
 
-    with _strict_jax(width) as (rules, _):
+    with jax_as(rules):
         jax.eval_shape(ask, jax.ShapeDtypeStruct((2,), np.dtype("float32")))
-    assert answers > {REFUSED}
+    assert (REFUSED in answers) == (rules in STRICT)
 
 
 @pytest.mark.slow
 def test_sums_of_jax_and_numpy_arrays_agree_with_strict_jax():
     """With x64 off, JAX first narrows NumPy's 64-bit arrays. With explicit 64 bits our rules keep them, unlike JAX."""
     names = [name for name in FORMAT_NAMES if as_format(name).is_builtin]
-    for width in ("x64", "x32"):
-        with _strict_jax(width) as (rules, formats):
-            for left, right in itertools.product(set(names) & set(formats), names):
+    for rules in ("jax-strict-x64", "jax-strict-x32"):
+        with jax_as(rules):
+            for left, right in itertools.product(_arrays_of(rules).keys() & {*names}, names):
                 a, b = jnp.ones(1, left), np.ones(1, right)
-                assert _ours("add", a, b, rules=rules) == _theirs(jnp.add, a, b), (width, left, right)
+                assert _ours("add", a, b, rules=get_rules(rules)) == _theirs(jnp.add, a, b), (rules, left, right)
 
 
 @pytest.mark.one_in(4)
-@every_width
-def test_unary_operations_agree_with_strict_jax_except_departures(width):
+@separate_rule_sets
+def test_unary_operations_agree_with_separate_rule_sets_except_departures(rules):
     names = [name for name in ASKED if OPERATIONS[name].arity == 1]
     asked = 0
 
@@ -323,30 +297,18 @@ def test_unary_operations_agree_with_strict_jax_except_departures(width):
         operands = [*arrays.items(), *NUMBERS.items(), *zip(NUMBERS, weak_arrays, strict=True)]
         for name, (written, operand) in itertools.product(names, operands):
             asked += 1
-            ours, theirs = _ours(name, operand, rules=rules), _theirs(_function(name), operand)
+            ours, theirs = _ours(name, operand, rules=get_rules(rules)), _theirs(_function(name), operand)
             if ours != theirs:
                 why = [row for row in listed if row.covers(name, row.form, written, "", ours, theirs)]
                 assert why, (name, written, ours, theirs)
                 covered.update(why)
 
-    own = departures_of_version(f"jax-strict-{width}", jax.__version_info__)
+    own = departures_of_version(rules, jax.__version_info__)
     listed, covered = [*LISTED, *own], collections.Counter()
-    with _strict_jax(width) as (rules, formats):
-        arrays = {each: jax.ShapeDtypeStruct((2,), np.dtype(each)) for each in formats}
-        jax.eval_shape(ask, arrays, list(NUMBERS.values()))
-    assert asked == len(names) * (len(formats) + 6)
+    with jax_as(rules):
+        jax.eval_shape(ask, _arrays_of(rules), list(NUMBERS.values()))
+    assert asked == len(names) * (len(_arrays_of(rules)) + 6)
     assert [covered[row] for row in own] == [row.cells for row in own]
-
-
-def test_strict_join_satisfies_the_lattice_laws_over_every_triple():
-    names = [*FORMAT_NAMES, *WEAK_NAMES]
-
-    def join(a, b):
-        result = JAX_STRICT_X64.decide("promote_types", [as_operand(a), as_operand(b)]).result
-        return None if result is None else result.name
-
-    assert len(names) ** 3 > 35_000
-    assert list(map(str, counterexamples(join, names))) == []
 
 
 BOUNDS = (-(2**63), -(2**31), 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1, 127, 255, 0, 10**40)
@@ -377,20 +339,6 @@ def test_python_ints_overflow_exactly_where_jax_raises(name, x64):
     with jax.enable_x64(x64):
         jax.eval_shape(ask, [jax.ShapeDtypeStruct((2,), np.dtype(dtype)) for dtype in TAKING_INTS])
     assert different == {}
-
-
-@pytest.mark.parametrize(("rules", "value"), [("jax-x32", 2**31), ("jax-x32", -(2**31) - 1), ("jax-x64", 2**63)])
-def test_overflow_error_is_also_a_promotion_error(rules, value):
-    decision = explain("int8", value, operation="add", rules=rules)
-    assert not decision
-    assert "does not fit int" in decision.reason[-1]
-    with pytest.raises(ScalarOverflowError) as caught:
-        _ = decision.dtype
-    assert isinstance(caught.value, OverflowError)
-    assert isinstance(caught.value, TypeError)
-    assert isinstance(caught.value, PromotionError)
-    with jax.enable_x64(rules == "jax-x64"), pytest.raises(OverflowError):
-        jnp.add(jnp.zeros(2, "int8"), value)
 
 
 @pytest.mark.one_in(2)

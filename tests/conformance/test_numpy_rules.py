@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 
 from conformance.departures import DEPARTURES, departures_of_version, expected_cells
+from conformance.measured import fixed_operands
 from optional_packages import needs_format
 from slowly import for_each
-from supremum import OperandError, PromotionError, ScalarOverflowError, explain, promote_types, result_type
+from supremum import PromotionError, explain, promote_types, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.lattice import counterexamples
 from supremum.operands import as_operand
-from supremum.operations import ELEMENTWISE, OPERATIONS, Operation, Result
+from supremum.operations import ELEMENTWISE, OPERATIONS
 from supremum.rules.numpy import NUMPY
 
 NAMES = [row.name for row in FORMATS]
@@ -280,30 +281,6 @@ def test_result_type_ignores_values_except_of_a_single_int():
             assert _ours(None, as_operand(other), as_operand(value)) == theirs, (other, value)
 
 
-def test_python_types_promote_like_small_python_numbers():
-    for name, kind in (("int*", int), ("float*", float), ("complex*", complex)):
-        for array in ARRAYS:
-            assert _ours("add", as_operand(array), as_operand(kind)) == _ours("add", OPERANDS[array], OPERANDS[name])
-
-
-def test_overflow_error_is_also_a_promotion_error_and_has_a_fix():
-    with pytest.raises(ScalarOverflowError, match="the Python int b is out of range for uint8") as caught:
-        _ = explain(np.zeros(2, np.uint8), 256, operation="add", rules=NUMPY).dtype
-    assert isinstance(caught.value, OverflowError)
-    assert isinstance(caught.value, TypeError)
-    assert str(caught.value.decision.fix) == "a.astype('uint16')"
-
-
-def test_verdicts_are_cached_by_interval_of_python_ints():
-    array = as_operand(np.zeros(2, np.uint8))
-    for value in range(256, 65_000):
-        assert not NUMPY.decide("add", [array, as_operand(value)])
-    small = [NUMPY.decide("add", [array, as_operand(value)]).verdict for value in (1000, 1001, 32_768, 40_000)]
-    assert small[0] is small[1]
-    assert small[2] is small[3]
-    assert len({id(NUMPY.decide("add", [array, as_operand(v)]).verdict) for v in range(256, 65_000)}) < 10
-
-
 @pytest.mark.slow
 def test_order_of_operands_matters_exactly_where_it_matters_to_numpy():
     names = [*NAMES, *NUMBERS]
@@ -351,12 +328,10 @@ def test_fixed_calls_agree_with_installed_numpy(name):
         if decision.fix is None:
             unfixable.add(operands)
             continue
-        scope = {"np": np} | dict(zip("ab", (VALUES[operand] for operand in operands), strict=False))
-        written = decision.fix.expressions()
-        fixed = [eval(written.get(letter, letter), scope) for letter in "ab"[: len(operands)]]
+        fixed = fixed_operands(decision, [VALUES[operand] for operand in operands])
         theirs = _theirs(function, *fixed)
-        assert theirs is not None, (operands, written)
-        assert _ours(name, *map(as_operand, fixed)) == theirs, (operands, written)
+        assert theirs is not None, (operands, str(decision.fix))
+        assert _ours(name, *map(as_operand, fixed)) == theirs, (operands, str(decision.fix))
     # For functions without complex kernels a fix uses `.real`, which NumPy lacks for the complex formats of ml_dtypes.
     foreign = [row.name for row in FORMATS if row.category == "complex" and not row.is_builtin]
     assert all({*foreign}.intersection(operands) for operands in unfixable)
@@ -370,9 +345,7 @@ def test_calls_with_fixed_overflows_agree_with_installed_numpy():
         decision = explain(array, value, operation=name, rules=NUMPY)
         if not decision and decision.fix is not None:
             fixes += 1
-            scope = {"np": np, "a": array, "b": value}
-            written = decision.fix.expressions()
-            fixed = [eval(written.get(letter, letter), scope) for letter in "ab"]
+            fixed = fixed_operands(decision, (array, value))
             assert _theirs(_function(name), *fixed) == explain(*fixed, operation=name, rules=NUMPY).dtype.name
     assert fixes > 100
     assert str(explain(ARRAYS["int8"], 2**70, operation="add", rules=NUMPY).fix).startswith("a.astype('")
@@ -389,20 +362,3 @@ def test_numpy_real_and_imag_do_not_work_for_ml_dtypes_complex_formats():
 
 def test_stand_ins_are_for_exactly_the_functions_that_numpy_lacks():
     assert {name for name in ELEMENTWISE if not hasattr(np, NUMPY_NAMES.get(name, name))} == NUMPY.stands_in.keys()
-    decision = NUMPY.decide(Operation("polygamma", 1, Result.FLOAT, ("float",)), [as_operand("float32")])
-    assert (decision.reason, decision.fix) == (("polygamma was not measured with NumPy",), None)
-
-
-def test_reasons_name_the_loop_and_the_casts():
-    decision = explain(ARRAYS["bfloat16"], ARRAYS["uint16"], operation="add", rules=NUMPY)
-    assert str(decision).splitlines() == [
-        "add(bfloat16, uint16) -> float32   [rules numpy]",
-        "  a    bfloat16 -> float32",
-        "  b    uint16 -> float32",
-        "  why  float32 is the first loop of add with a safe cast from bfloat16 and uint16",
-    ]
-    refused = explain(ARRAYS["bfloat16"], ARRAYS["uint16"], rules=NUMPY)
-    assert refused.reason == ("result_type needs a common type, and NumPy has none for bfloat16 and uint16",)
-    assert str(refused.fix) == "a.astype('float32') and b.astype('float32')"
-    with pytest.raises(OperandError):
-        explain([1, 2], rules=NUMPY)

@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 
-from conformance.measured import NUMBERS
+from conformance.measured import NUMBERS, fixed_operands
 from conformance.measured_rules import ORACLE_OF
 from slowly import for_each
-from supremum import explain, result_type
+from supremum import explain
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
-from supremum.operations import OPERATIONS, Operation, Result
+from supremum.operations import OPERATIONS
 from supremum.rules.paddle import PADDLE
 
 MEASURED = ORACLE_OF["paddle"]
@@ -68,18 +68,6 @@ def test_decisions_depend_on_dimensions_and_on_python_bools():
     assert not explain(np.ones(3, "int8"), True, operation="fmax", rules=PADDLE)
 
 
-def test_python_scalars_without_a_tensor_get_default_dtypes():
-    assert [str(result_type(*pair, rules=PADDLE)) for pair in [(1,), (True, 1), (1, 2.0), (2.0, 1j)]] == [
-        "int64", "int64", "float32", "complex64",
-    ]  # fmt: skip
-    assert str(explain(3, 2, operation="divide", rules=PADDLE).dtype) == "float32"
-
-
-def test_unmeasured_operations_are_refused():
-    decision = PADDLE.decide(Operation("gcd", 2, Result.COMMON, ("integer",)), [operand("int8")] * 2)
-    assert (decision.reason, decision.fix) == (("gcd was not measured with paddle",), None)
-
-
 FIXED = ["add", "equal", "floor_divide", "where", "copysign", "fmax", "poisson_nll_loss"]
 FIXED += ["bitwise_and", "bitwise_left_shift"]
 
@@ -95,9 +83,8 @@ def test_rules_accept_the_operands_after_the_fix_of_every_refusal(operation):
         assert PADDLE.decide(operation, decision.fix.apply(decision.operands)), (a, b)
         if "complex32" in a + b and ".real" in str(decision.fix):
             continue  # NumPy's `real` does not work for the complex formats of ml_dtypes
-        values = {"a": _value(a), "b": _value(b)}
-        values |= {name: eval(text, {"np": np}, values) for name, text in decision.fix.expressions().items()}
-        assert explain(values["a"], values["b"], operation=operation, rules=PADDLE), (a, b, str(decision.fix))
+        fixed = fixed_operands(decision, (_value(a), _value(b)))
+        assert explain(*fixed, operation=operation, rules=PADDLE), (a, b, str(decision.fix))
     assert refused > 1000
 
 

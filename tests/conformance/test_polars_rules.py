@@ -8,7 +8,7 @@ import pytest
 from conformance.departures import DEPARTURES
 from conformance.measured import REFUSED, triples
 from conformance.measured_rules import ORACLE_OF
-from supremum import ScalarOverflowError, explain, result_type
+from supremum import explain, result_type
 from supremum.formats import as_format
 from supremum.operands import as_operand
 from supremum.operations import OPERATIONS, as_operation
@@ -165,19 +165,6 @@ def test_polars_2_gives_int128_where_polars_1_gave_float64():
     assert str(result_type("uint64", "int8", rules=POLARS_1)) == "float64"
     assert explain("bool", "int8", operation="bitwise_and", rules=POLARS_1)
     assert not explain("bool", "int8", operation="bitwise_and", rules=POLARS)
-
-
-def test_python_numbers_without_a_column_get_default_dtypes():
-    pairs = [(1,), (True, 1), (1, 2.0), (2**31, 1), (2**63,)]
-    assert [str(result_type(*pair, rules=POLARS)) for pair in pairs] == ["int32", "int32", "float64", "int64", "uint64"]
-    assert str(result_type(-1, 2**63, rules=POLARS)) == "int128"
-    assert str(result_type(-1, 2**63, rules=POLARS_1)) == "float64"
-
-
-def test_ints_that_polars_makes_null_overflow():
-    with pytest.raises(ScalarOverflowError, match="Polars makes a Python int null"):
-        result_type("uint8", 2**64, rules=POLARS)
-    assert str(result_type("float32", 2**64, rules=POLARS)) == "float32"
 
 
 @both

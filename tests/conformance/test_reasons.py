@@ -147,6 +147,17 @@ REASONS = {
         ("sum", ("int8",), "sum of int8 is int32"),
         ("mean", ("int8",), "it is accumulated in int32, and the result is converted to float32"),
     ],
+    "tf-rfc-all": [
+        ("add", ("int8", "uint8"), "int16 is the lowest width integer dtype that holds int8 and uint8"),
+        ("add", ("int64", "float64"), "no dtype holds int64 and float64 exactly, so the width is capped at float64"),
+        ("add", ("int8", "int8"), "the operands already have this dtype"),
+        ("add", ("int8", 1.5), "float* is above int8 in the order of promotion, so the result is float64"),
+        ("add", ("int8", 1), "Python numbers take the dtype of the tensors, int8"),
+        ("add", (1, 1.5), "float* without a tensor has TensorFlow's default dtype, float32"),
+    ],
+    "tf-rfc-safe": [
+        ("add", ("uint8", "int8"), "the result int16 would be wider than all tensors: uint8 and int8"),
+    ],
     "tf-off": [
         ("sum", ("int8",), "it is accumulated in int8, and wraps around beyond 127"),
         ("mean", ("int8",), "it is accumulated in int64, and the result is converted to int8"),
@@ -159,6 +170,7 @@ REASONS = {
         ("matmul", ("int32", "float32"), "matmul needs arrays of one dtype, got int32 and float32"),
         ("any", ("uint8",), "any keeps uint8"),
         ("sum", (1,), "torch's sum needs tensors, not Python numbers"),
+        ("where", ("uint8", 256), "a Python number does not fit uint8, and where checks its range"),
     ],
     "jax-x32": [
         ("mean", ("int32",), "mean of int32 is float32"),
@@ -169,9 +181,12 @@ REASONS = {
         ("solve", ("float32", "int8"), "solve computes float32 and int8 in float64"),
         ("clip", ("uint8", 0, 256), "NumPy skips b and c, because no element is out of that bound"),
         ("clip", ("uint8", 256, 300), "the Python int b is out of range for uint8"),
+        ("add", ("bfloat16", "uint16"), "float32 is the first loop of add with a safe cast from bfloat16 and uint16"),
+        ("result_type", ("bfloat16", "uint16"), "needs a common type, and NumPy has none for bfloat16 and uint16"),
     ],
     "array-api": [
         ("mean", ("int8",), "the array API standard has no mean of int8"),
+        ("result_type", ("uint8", 256), "the Python int b is out of range for uint8; the standard defines no result"),
     ],
 }
 """For each rule set: an operation, its operands, and a part of the reason."""

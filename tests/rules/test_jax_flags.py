@@ -92,6 +92,7 @@ def test_results_for_two_arrays_follow_changed_flags():
                     result_type(a, b)
             else:
                 assert result_type(a, b) == ("int64" if combination[0] else "int32")
+                assert result_type(np.asarray(a), np.asarray(b)) == "int64"  # the flags do not apply to NumPy arrays
 
 
 PROGRAM = """

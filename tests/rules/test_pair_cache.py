@@ -2,15 +2,14 @@
 
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum import PromotionError, explain, result_type
+from supremum import explain, result_type
 from supremum.lattice import Lattice
 from supremum.operands import number_text
-from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, use_rules, weak_defaults
+from supremum.rules import JAX_X64, LatticeRuleSet, rule_names, weak_defaults
 
 NAMES = ["bool", "uint8", "int8", "int16", "uint32", "int64", "bfloat16", "float16", "float32", "float64", "complex64"]
 
@@ -68,26 +67,6 @@ def test_cached_results_match_explain_for_mixed_operands():
     weak = jnp.asarray(1.0)
     for a, b in [(np.zeros(2, "int8"), weak), (weak, np.zeros(2, "int8")), (np.zeros(2, "int8"), 1), (1, 1)] * 2:
         assert result_type(a, b, rules="jax-x64") == explain(a, b, rules="jax-x64").dtype
-
-
-def test_cached_results_follow_changed_jax_flags():
-    a, b = jnp.zeros(2, "uint32"), jnp.zeros(2, "int8")
-    for x64, expected in ((True, "int64"), (False, "int32"), (True, "int64")):
-        with jax.enable_x64(x64):
-            assert result_type(a, b) == result_type(a, b, rules="jax") == np.dtype(expected)
-            # JAX's flags do not apply to NumPy arrays.
-            assert result_type(np.asarray(a), np.asarray(b)) == np.dtype("int64")
-            for _ in range(2):
-                with jax.numpy_dtype_promotion("strict"), pytest.raises(PromotionError):
-                    result_type(a, b)
-
-
-def test_cached_results_do_not_leak_between_scopes():
-    a, b = np.zeros(2, "int32"), np.zeros(2, "float16")
-    for _ in range(2):
-        for rules, expected in (("numpy", "float64"), ("torch", "float16"), ("tf-rfc-all", "float64")):
-            with use_rules(rules):
-                assert result_type(a, b) == np.dtype(expected)
 
 
 def test_rule_sets_with_the_same_name_are_cached_separately():

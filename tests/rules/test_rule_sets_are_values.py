@@ -80,10 +80,11 @@ def test_rule_sets_that_differ_in_any_field_are_unequal():
     different = {
         "name": "other", "summary": "other", "source": "other", "measured": frozenset({"add"}),
         "accepts": {"add": ("float",)}, "stands_in": {},
-        "follows": {"clip": "add"}, "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
+        "formats": frozenset({"int8"}), "computes": {"add": {"int8": "int16"}}, "gives": {"add": {"int8": "int16"}},
+        "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
         "library": "other", "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
         "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",
-        "joins_defaults": True, "array_casts": TORCH.array_casts, "columns": Columns(frozenset({"int128"})),
+        "joins_defaults": True, "array_casts": TORCH.array_casts, "columns": Columns(never_missing=frozenset()),
     }  # fmt: skip
     rules = custom_rules()
     assert different.keys() == {each.name for each in fields(rules)}

@@ -1,6 +1,5 @@
 """The rules in force, from the argument, scope or default, in functions, tasks, threads and traces."""
 
-import asyncio
 import subprocess
 import sys
 import threading
@@ -26,18 +25,6 @@ def default():
     assert get_rules() in (JAX_X32, JAX_X64)
     yield set_default_rules
     set_default_rules("jax")
-
-
-def test_scopes_nest_and_return_their_rule_set():
-    outside = rules_in_force()
-    with use_rules("numpy") as numpy:
-        assert numpy is NUMPY
-        assert rules_in_force() == "numpy"
-        with use_rules("torch") as torch:
-            assert torch is TORCH
-            assert rules_in_force() == "torch"
-        assert rules_in_force() == "numpy"
-    assert rules_in_force() == outside == "jax-x32"
 
 
 def test_all_functions_follow_the_scope():
@@ -105,37 +92,6 @@ def test_use_rules_decorates_methods():
 
     assert Model().ask("int8", "int8") == "numpy"
     assert Model().ask("int8", "int8", rules="torch") == "torch"
-
-
-def test_async_functions_run_under_the_rules_when_awaited():
-    @use_rules("torch")
-    async def ask():
-        before = rules_in_force()
-        await asyncio.sleep(0)
-        return before, rules_in_force()
-
-    async def main():
-        waiting = ask()
-        assert rules_in_force() == "jax-x32"
-        with use_rules("numpy"):
-            assert await waiting == ("torch", "torch")
-            assert rules_in_force() == "numpy"
-        return rules_in_force()
-
-    assert asyncio.iscoroutinefunction(ask)
-    assert asyncio.run(main()) == "jax-x32"
-
-
-def test_decorating_generators_raises_with_a_fix():
-    def numbers():
-        yield 1
-
-    async def async_numbers():
-        yield 1
-
-    for generator in (numbers, async_numbers):
-        with pytest.raises(TypeError, match=f"not a generator, got .*{generator.__name__}; .* inside it"):
-            use_rules("torch")(generator)
 
 
 def test_the_argument_overrides_the_scope_and_the_scope_the_default(default):
@@ -213,52 +169,6 @@ def test_new_threads_start_from_the_default(default):
     }  # fmt: skip
 
 
-def test_threads_keep_their_scopes_apart():
-    barrier, seen = threading.Barrier(2, timeout=300), {}
-
-    def ask(rules):
-        with use_rules(rules):
-            barrier.wait()
-            seen[rules] = rules_in_force()
-            barrier.wait()
-
-    threads = [threading.Thread(target=ask, args=(rules,)) for rules in ("numpy", "torch")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == {"numpy": "numpy", "torch": "torch"}
-
-
-def test_tasks_start_in_the_scope_of_their_creation_and_stay_separate():
-    async def inner(rules):
-        seen = [rules_in_force()]
-        with use_rules(rules):
-            for _ in range(5):
-                await asyncio.sleep(0)
-                seen.append(rules_in_force())
-        await asyncio.sleep(0)
-        return [*seen, rules_in_force()]
-
-    async def main():
-        with use_rules("numpy"):
-            tasks = [asyncio.create_task(inner(rules)) for rules in ("torch", "paddle", "tf-rfc-safe")]
-        outside = asyncio.create_task(inner("array-api"))
-        with use_rules("tf-rfc-all"):
-            await asyncio.sleep(0)
-            assert rules_in_force() == "tf-rfc-all"
-            results = await asyncio.gather(*tasks, outside)
-            assert rules_in_force() == "tf-rfc-all"
-        return results
-
-    expected = [
-        *(["numpy", *[rules] * 5, "numpy"] for rules in ("torch", "paddle", "tf-rfc-safe")),
-        ["jax-x32", *["array-api"] * 5, "jax-x32"],
-    ]
-    assert asyncio.run(main()) == expected
-    assert rules_in_force() == "jax-x32"
-
-
 @pytest.fixture
 def traced():
     """Return a jitted sum in the dtype of the rules in force, and a list with the rules of each trace."""
@@ -318,20 +228,6 @@ def test_jitted_functions_are_traced_again_under_a_different_default(traced, def
     thread.join()
     with pytest.raises(supremum.PromotionError):  # a default set in a different thread applies here too
         add()
-
-
-def test_results_of_jitted_functions_follow_the_rules():
-    @jax.jit
-    def add_promoted(a, b):
-        dtype = result_type(a.dtype, b.dtype)
-        return a.astype(dtype) + b.astype(dtype)
-
-    operands = jnp.ones(2, "int16"), jnp.ones(2, "float16")
-    results = {}
-    for rules in ("jax", "numpy", "torch", "tf-rfc-all"):
-        with use_rules(rules):
-            results[rules] = add_promoted(*operands).dtype.name
-    assert results == {"jax": "float16", "numpy": "float32", "torch": "float16", "tf-rfc-all": "float32"}
 
 
 def test_scopes_and_the_default_stay_in_force_when_jax_is_imported():

@@ -58,7 +58,7 @@ class NoLattice:
     def reason(self) -> str:
         """The counterexample and the number of such examples, in a sentence without its full stop."""
         places = "the only place" if self.count == 1 else f"one of {self.count} places"
-        return f"{in_words(self.counterexample)}; {places} where no order agrees with the rules"
+        return f"{self.counterexample}; {places} where no order agrees with the rules"
 
 
 def order_of(rules: RulesLike | None = None, types: TypeNames = "all") -> Order | NoLattice:
@@ -77,7 +77,7 @@ def order_of(rules: RulesLike | None = None, types: TypeNames = "all") -> Order 
 
     >>> order_of("jax-x64", "int8,uint8").lattice.edges
     {'int8': ('int16',), 'uint8': ('int16',), 'int16': ()}
-    >>> in_words(order_of("numpy", "int8,uint8,float16").counterexample)
+    >>> str(order_of("numpy", "int8,uint8,float16").counterexample)
     '(int8, uint8), float16 gives float32, but int8, (uint8, float16) gives float16'
     """
     rule_set = get_rules(rules)
@@ -98,25 +98,8 @@ def order_of(rules: RulesLike | None = None, types: TypeNames = "all") -> Order 
     if without_weak or not formats:
         shown = without_weak or failing
         return NoLattice(rule_set.name, min(shown, key=_obscurity), len(shown))
-    note = f"Without {', '.join(weak)}, which fit no order: {in_words(min(failing, key=_obscurity))}."
+    note = f"Without {', '.join(weak)}, which fit no order: {min(failing, key=_obscurity)}."
     return Order(rule_set.name, _hasse(join, formats), left_out, held_as, note)
-
-
-def in_words(found: Counterexample) -> str:
-    """Describe a counterexample in a sentence without its full stop.
-
-    >>> in_words(Counterexample("commutative", ("int8", "uint8"), "int16", None))
-    'int8, uint8 gives int16, but uint8, int8 is refused'
-    """
-    if found.law == "idempotent":
-        return f"{found.nodes[0]} with itself {_outcome(found.right)}"
-    orders = {"commutative": ("{0}, {1}", "{1}, {0}"), "associative": ("({0}, {1}), {2}", "{0}, ({1}, {2})")}
-    left, right = (order.format(*found.nodes) for order in orders[found.law])
-    return f"{left} {_outcome(found.left)}, but {right} {_outcome(found.right)}"
-
-
-def _outcome(name: str | None) -> str:
-    return "is refused" if name is None else f"gives {name}"
 
 
 def _closed(join: Join, names: list[str]) -> list[str]:

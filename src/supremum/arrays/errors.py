@@ -16,8 +16,9 @@ import functools
 from collections.abc import Sequence
 from typing import cast
 
-from supremum.decisions import Decision, Fix
+from supremum.decisions import Decision
 from supremum.errors import OperandError, SupremumError, listed
+from supremum.fix import Fix
 from supremum.operations import ASSIGN
 
 

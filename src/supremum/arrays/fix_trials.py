@@ -17,8 +17,9 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.operand_keys import joint_backend
 from supremum.arrays.reduction_kernels import reduction
 from supremum.bounded_cache import Bounded
-from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
+from supremum.decisions import Decision, ResultType, Verdict
 from supremum.errors import SupremumError
+from supremum.fix import Fix, FixCast
 from supremum.formats import as_format
 from supremum.operands import Operand, library_of
 from supremum.operations import ASSIGN, Family, Operation

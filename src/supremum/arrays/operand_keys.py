@@ -12,8 +12,8 @@ from supremum.arrays.backends import Backend, Key, Raw, backend_of
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.errors import LibraryError
 from supremum.arrays.wrapped import KeyedRaw, WrappedArray
-from supremum.decisions import letter
 from supremum.errors import OperandError, shown
+from supremum.fix import letter
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
 from supremum.rules import RuleSet, RulesLike, get_rules, memory_of
 

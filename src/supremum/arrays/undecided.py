@@ -16,8 +16,8 @@ from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.operand_keys import check_library, library_of
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
-from supremum.decisions import letter
 from supremum.errors import OperandError, listed, shown
+from supremum.fix import letter
 from supremum.formats import argument_dtype, as_format
 from supremum.rules import RulesLike
 

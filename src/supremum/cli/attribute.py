@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import measure_program, put_results
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option
-from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
+from supremum.cli.exit_codes import loading
+from supremum.cli.measured_programs import report_program
+from supremum.cli.output import Output, chosen_format, format_option
+from supremum.cli.programs import ArgsOption, ScriptArguments, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,21 +46,13 @@ def attribute(
     """
     with loading():  # JAX, which most commands do not need
         from supremum import numerics
+        from supremum.mixed_precision import as_settings
 
-    wanted = chosen_format(format, output, _FORMATS)
-    numerics.attribute(len, policy, output=result)  # a wrong policy is an error before the program runs
+    form = chosen_format(format, output, _FORMATS)
+    if policy != "declared":
+        as_settings(policy, None, True)  # a wrong policy is an error before the program runs
 
-    def attributed(function: Callable[..., Any], *given: Any, **options: Any) -> Attribution:
-        return numerics.attribute(function, policy, output=result)(*given, **options)
+    def measure(function: Callable[..., Any], *arguments: Any, **options: Any) -> Attribution:
+        return numerics.attribute(function, policy, output=result)(*arguments, **options)
 
-    found, error = measure_program(
-        target,
-        args,
-        script_arguments or [],
-        attributed,
-        hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
-    )
-    put_results(found, wanted, numerics.attribution_page, output)
-    if error is not None:
-        typer.echo(shown_error(error), err=True)
-        raise typer.Exit(FAILURE)
+    report_program(target, args, script_arguments, measure, numerics.attribution_page, form, output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +27,7 @@ from supremum.cli.programs import (
     Target,
     call_of,
     check_target,
-    printing_to_errors,
+    program_output,
     run_script,
     shown_error,
     tried,
@@ -92,7 +91,7 @@ def casts(
     with loading():  # JAX, which most commands do not need
         from supremum.tracing import CastReport, Forbidden, ForbiddenCastError
 
-    wanted = chosen_format(format, output, _FORMATS)
+    form = chosen_format(format, output, _FORMATS)
     if baseline is not None and write_baseline is not None:
         raise ArgumentError("--baseline compares with a file and --write-baseline writes it; give one of them.")
     if write_baseline == STANDARD_OUTPUT:
@@ -101,24 +100,22 @@ def casts(
     forbidden = Forbidden.of(failing, allow or (), baseline)
     CastReport(()).select(kinds=kinds or ())  # an unknown class is an error before the program runs
     check_target(target, args)
-    # A report for other programs must not contain what the traced program prints.
-    is_printed = output in (None, STANDARD_OUTPUT)
-    with printing_to_errors() if is_printed and wanted != "terminal" else nullcontext():
+    with program_output(form, output):
         if args is None:
             recorded, error = _of_script(target, script_arguments or [], cost=cost)
         else:
             recorded, error = _of_function(target, args, cost=cost)
     is_filtered = bool(kinds or files or libraries)
     recorded = _select(recorded, kinds or (), files or (), libraries or ())
-    found = tuple(cast for each in recorded for cast in forbidden.among(each.report))
-    _print(recorded, wanted, found, output)
+    failures = tuple(cast for each in recorded for cast in forbidden.among(each.report))
+    _print(recorded, form, failures, output)
     checks = "--write-baseline" if write_baseline else "--baseline" if baseline else "--fail-on" if failing else ""
     if error is not None:
         problem = shown_error(error)
     elif checks and not recorded:
         problem = f"supremum: {checks} checked nothing: {shortened(target)} called no jitted function"
     else:
-        problem = str(ForbiddenCastError(found)) if found else ""
+        problem = str(ForbiddenCastError(failures)) if failures else ""
     if problem:
         typer.echo(problem, err=True)
         raise typer.Exit(FAILURE)
@@ -142,15 +139,15 @@ def _select(
     ]
 
 
-def _print(recorded: Sequence[Recorded], wanted: str, found: tuple[Cast, ...], output: Path | None) -> None:
+def _print(recorded: Sequence[Recorded], form: str, failures: tuple[Cast, ...], output: Path | None) -> None:
     """Print the reports in colour in a terminal, or write them."""
     console = Console()
-    if wanted == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
+    if form == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
         for each in recorded:
             console.print(f"\n{each}", style="bold", markup=False, highlight=False)
             console.print(each.report)
     else:
-        put_text(_written(recorded, wanted, found), output)
+        put_text(_report_text(recorded, form, failures), output)
 
 
 def _print_gone(recorded: Sequence[Recorded], known: Baseline | None, path: Path | None) -> None:
@@ -163,9 +160,9 @@ def _print_gone(recorded: Sequence[Recorded], known: Baseline | None, path: Path
 def _write_baseline(recorded: Sequence[Recorded], path: Path) -> None:
     from supremum.tracing import Baseline
 
-    written = Baseline.of([each.report for each in recorded], path.parent)
-    written.write(path)
-    typer.echo(f"supremum: {path} written, casts: {sum(written.counts.values())}", err=True)
+    baseline = Baseline.of([each.report for each in recorded], path.parent)
+    baseline.write(path)
+    typer.echo(f"supremum: {path} written, casts: {sum(baseline.counts.values())}", err=True)
 
 
 def _of_function(target: str, args: str, *, cost: bool) -> tuple[list[Recorded], BaseException | None]:
@@ -213,18 +210,18 @@ def _costs_of(call: JittedCall) -> CastReport:
         return casts_of(call.program, cost=True)
 
 
-def _written(recorded: Sequence[Recorded], format: str, found: Sequence[Cast]) -> str:  # noqa: A002
+def _report_text(recorded: Sequence[Recorded], form: str, failures: Sequence[Cast]) -> str:
     from supremum.tracing import casts_page, github_annotations
 
-    if format == "json":
+    if form == "json":
         functions = [
             {"function": each.name, "arguments": list(each.arguments)} | each.report.to_dict() for each in recorded
         ]
         return json_text({"functions": functions})
-    if format == "html":
+    if form == "html":
         return casts_page({str(each): each.report for each in recorded})
-    if format == "github":
-        return "".join(github_annotations(each.report.casts, found, Path.cwd()) for each in recorded)
+    if form == "github":
+        return "".join(github_annotations(each.report.casts, failures, Path.cwd()) for each in recorded)
     if not recorded:
         return "no jitted function was called\n"
     return "\n\n".join(f"{each}: {each.report}" for each in recorded) + "\n"

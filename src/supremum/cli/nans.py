@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import measure_program, put_results
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option
-from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
+from supremum.cli.measured_programs import report_program
+from supremum.cli.output import Output, chosen_format, format_option
+from supremum.cli.programs import ArgsOption, ScriptArguments, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,28 +40,21 @@ def nans(
     with loading():  # JAX, which most commands do not need
         from supremum import numerics
 
-    wanted = chosen_format(format, output, _FORMATS)
+    form = chosen_format(format, output, _FORMATS)
 
-    def search(function: Callable[..., Any], *given: Any, **options: Any) -> NonfiniteOrigins:
-        return numerics.first_nonfinite(function)(*given, **options)
+    def measure(function: Callable[..., Any], *arguments: Any, **options: Any) -> NonfiniteOrigins:
+        return numerics.first_nonfinite(function)(*arguments, **options)
 
-    found, error = measure_program(
-        target,
-        args,
-        script_arguments or [],
-        search,
-        hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
-        again=lambda call, known: not any(known.bad_outputs) and not _is_finite(call),
+    def is_next(call: JittedCall, last: NonfiniteOrigins) -> bool:
+        return not any(last.bad_outputs) and not _is_finite(call)
+
+    results = report_program(
+        target, args, script_arguments, measure, numerics.nonfinite_page, form, output, again=is_next
     )
-    put_results(found, wanted, numerics.nonfinite_page, output)
-    bad = [name for name, each in found.items() if any(each.bad_outputs)]
-    if error is not None:
-        typer.echo(shown_error(error), err=True)
-    elif bad and not allow:
+    bad = [name for name, each in results.items() if any(each.bad_outputs)]
+    if bad and not allow:
         typer.echo(f"supremum: the result is not finite: {', '.join(bad)}", err=True)
-    else:
-        return
-    raise typer.Exit(FAILURE)
+        raise typer.Exit(FAILURE)
 
 
 def _is_finite(call: JittedCall) -> bool:

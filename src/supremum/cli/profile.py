@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import measure_program, put_results
-from supremum.cli.output import STANDARD_OUTPUT, Output, chosen_format, format_option
-from supremum.cli.programs import ArgsOption, ScriptArguments, Target, shown_error
+from supremum.argument_checks import chosen
+from supremum.cli.exit_codes import loading
+from supremum.cli.measured_programs import report_program
+from supremum.cli.output import Output, chosen_format, format_option
+from supremum.cli.programs import ArgsOption, ScriptArguments, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,28 +52,17 @@ def profile(
     with loading():  # JAX, which most commands do not need
         from supremum import numerics
 
-    wanted = chosen_format(format, output, _FORMATS)
-    names = None if formats is None else [each.strip() for each in formats.split(",")]
-    if names is not None:
-        numerics.profile(len, names)  # an unknown format is an error before the program runs
+    form = chosen_format(format, output, _FORMATS)
+    # An unknown format or device is an error before the program runs.
+    settings: dict[str, Any] = {"histogram": True}
+    if formats is not None:
+        settings["formats"] = numerics.as_formats(name.strip() for name in formats.split(","))
     if device is not None:
-        numerics.on(device, len)
-    settings: dict[str, Any] = {} if names is None else {"formats": names}
+        chosen("device", device, numerics.DEVICES)
 
-    def profiled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
-        given = function if device is None else numerics.on(device, function)
-        return numerics.profile(given, **settings, histogram=True)(*args, **kwargs)
+    def measure(function: Callable[..., Any], *arguments: Any, **options: Any) -> Profile:
+        program = function if device is None else numerics.on(device, function)
+        profile = numerics.profile(program, **settings)(*arguments, **options)
+        return profile if scope is None else profile.matching(scope)
 
-    found, error = measure_program(
-        target,
-        args,
-        script_arguments or [],
-        profiled,
-        hides_output=output in (None, STANDARD_OUTPUT) and wanted != "terminal",
-    )
-    if scope is not None:
-        found = {name: each.matching(scope) for name, each in found.items()}
-    put_results(found, wanted, numerics.profile_page, output)
-    if error is not None:
-        typer.echo(shown_error(error), err=True)
-        raise typer.Exit(FAILURE)
+    report_program(target, args, script_arguments, measure, numerics.profile_page, form, output)

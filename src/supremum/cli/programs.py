@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from supremum.atomic_files import is_file
+from supremum.cli.output import STANDARD_OUTPUT
 from supremum.errors import ArgumentError, UnknownNameError, shortened, shown
 
 Target = Annotated[
@@ -81,12 +82,12 @@ def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
     arguments = parse_arguments(args) if make is None else ()
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    found, error = tried(lambda: importlib.import_module(module_name))
+    function, error = tried(lambda: importlib.import_module(module_name))
     if isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or "\0"):
         raise ArgumentError(f"There is no module {shortened(module_name)} here; run the command in its folder.")
     for name in path.split(".") if error is None else ():
-        inside = found
-        found, error = tried(partial(getattr, inside, name))
+        inside = function
+        function, error = tried(partial(getattr, inside, name))
         if isinstance(error, AttributeError):
             raise UnknownNameError("function", name, [each for each in dir(inside) if not each.startswith("_")])
     if error is not None:
@@ -95,8 +96,8 @@ def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
         arguments, error = tried(make)
         if error is not None:
             return None, error
-    check_call(path, found, arguments)
-    return Call(path, found, arguments), None
+    check_call(path, function, arguments)
+    return Call(path, function, arguments), None
 
 
 def with_values(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -160,8 +161,18 @@ def tried(run: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 
 @contextmanager
-def printing_to_errors() -> Generator[None]:
-    """Redirect standard output to standard error in the block, also for C libraries and child processes."""
+def program_output(form: str, output: Path | None) -> Generator[None]:
+    """Send what a program prints to standard error in the block, also from C libraries and child processes.
+
+    It stays on standard output if the report is for people, or goes to a file.
+
+    Args:
+        form: the format of the report.
+        output: the file of the report; None for standard output.
+    """
+    if form == "terminal" or output not in (None, STANDARD_OUTPUT):
+        yield
+        return
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -6,14 +6,12 @@ the formats that it names. The conformance tests compare every pair, for every o
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from supremum.decisions import Verdict
 from supremum.lattice import Lattice
-from supremum.number_conversion import interval
-from supremum.operands import Operand, Operands
+from supremum.operands import Operands
 from supremum.operations import Operation
 from supremum.rules.array_casts import ArrayCasts
 from supremum.rules.lattices import SIGNED, UNSIGNED
@@ -42,11 +40,7 @@ class ArrayApiRules(LatticeRuleSet):
     """The lattice of the standard, which needs at least one array and Python numbers in the range of its dtype."""
 
     weak_arrays: ClassVar[bool] = False
-
-    def _key(self, operand: Operand) -> Hashable:
-        # A Python bool is a number here, not a bool array, so it needs an array as the other operand too.
-        value = interval(operand.value) if isinstance(operand.value, int) else None
-        return (operand.category, operand.dtype, operand.weak, value)
+    reads_ints: ClassVar[bool] = True
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if all(operand.is_python_scalar for operand in operands):

@@ -1,4 +1,4 @@
-"""Columns of data frames: the formats that only columns have, and what becomes of missing values."""
+"""What becomes of missing values in columns of data frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from supremum.decisions import Verdict, letter
+from supremum.decisions import Verdict
+from supremum.fix import letter
 from supremum.operands import Operand, Operands
 from supremum.operations import Operation
 from supremum.rules.verdicts import Target
@@ -20,11 +21,9 @@ class Columns:
     """What rules say about columns; those of arrays say that arrays have no missing values.
 
     Args:
-        formats: those of `COLUMN_FORMATS` that the framework has.
         never_missing: the operations whose result is never missing; None for arrays.
     """
 
-    formats: frozenset[str] = frozenset()
     never_missing: frozenset[str] | None = None
 
     def seen(self, operands: Operands, target: Target | None) -> tuple[Operands, Target | None]:
@@ -32,7 +31,7 @@ class Columns:
         return _without_flags(operands), target and (_without_flags(target[:1])[0], target[1])
 
     def verdict(self, settle: Settle, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
-        """Decide a call, whose result may have missing values if an operand may.
+        """Decide a call with a nullable operand or target, whose result may have missing values, too.
 
         Args:
             settle: decides without regard to missing values.
@@ -41,8 +40,6 @@ class Columns:
             target: the column that the result is written into, which then counts as an operand; None for a new one.
         """
         into = () if target is None else target[:1]
-        if not any(each.nullable for each in (*operands, *into)):
-            return settle(operation, operands, target)
         if any(operand.is_missing_value for operand in operands):
             return Verdict.refuse("only nullable columns of pandas hold pd.NA")
         verdict = settle(operation, *self.seen(operands, target))

@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import product, tee
+from itertools import product
 
-from supremum.decisions import Fix, FixCast, Verdict
+from supremum.decisions import Verdict
+from supremum.fix import Fix, FixCast
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
-from supremum.number_conversion import fits
+from supremum.number_conversion import fits, stores
 from supremum.operands import Operand, Operands, Scalar
-from supremum.operations import ASSIGN, Family, Operation, Result
+from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.runtimes import Runtime
+from supremum.rules.verdicts import Target
+
+_REAL = as_operation("real")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +27,34 @@ class RefusedCall:
     Args:
         operation: its row.
         operands: the operands of the operation.
-        may_cast: whether an operand may be cast to a format; the last argument is whether the cast may drop parts.
-        settle: returns the verdict of the rules on other operands.
+        target: the array that the result is written into, which keeps its dtype, and what may be stored in it; None for
+            a new array.
+        allows_cast: whether the rules allow a cast to a format; the last argument is whether the cast may drop parts.
+        verdict: returns the verdict of the rules on other operands.
         runtime: the library that must carry out the call.
-        into: the array that the result is written into, which keeps its dtype; None for a new array.
     """
 
     operation: Operation
     operands: Operands
-    may_cast: Callable[[Operand, Format, bool], bool]
-    settle: Callable[[Operands], Verdict]
+    target: Target | None
+    allows_cast: Callable[[Operand, Format, bool], bool]
+    verdict: Callable[[Operation, Operands, Target | None], Verdict]
     runtime: Runtime
-    into: Operand | None = None
+
+    def may_cast(self, position: int, row: Format, may_cut: bool) -> bool:
+        """Whether a fix may cast an operand; a cast that keeps only the real part needs rules with a real part."""
+        operand = self.operands[position]
+        if not self.allows_cast(operand, row, may_cut) or not _takes(row, operand, may_cut):
+            return False
+        cast = FixCast.of(position, operand, row.dtype)
+        if not cast.drops_imaginary or cast.is_number or operand.library:
+            return True
+        array = operand.with_dtype(cast.through or operand.dtype)
+        return self.verdict(_REAL, (array,), None).result is not None
 
 
-def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
-    """Find casts of some operands to one format.
+def find_fix(call: RefusedCall, first: Iterable[DType]) -> Fix | None:
+    """Find casts of some operands to one format; one that an array written into has already, if possible.
 
     The fix casts Python numbers only if casts of the arrays are not enough. It prefers formats that hold or round the
     values of the arrays to those that wrap some of them around. It drops the fraction of a number or the imaginary
@@ -46,31 +62,30 @@ def find_fix(call: RefusedCall, targets: Iterable[DType]) -> Fix | None:
 
     Args:
         call: the call; operands of the dtype of the array that is written into are not cast.
-        targets: formats to cast to, best first.
+        first: the formats to cast to before any others, best first.
     """
+    if call.target is not None:
+        if (fix := _fix_into(call, call.target[0])) is not None or call.operation is ASSIGN:
+            return fix
+        first = ()  # a result computed in a different format may still be stored, such as a comparison of numbers
     operands = call.operands
-    kept = None if call.into is None else call.into.format.name
-
-    def in_order() -> Iterator[_Attempt]:
-        for row in map(as_format, targets):
-            # A format without a zero is for scales and holds few results.
-            if row.zero and _preserves_meaning(call.operation, operands, row):
-                needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
-                for positions in _arrays_first(operands, needed):
-                    yield _Attempt(call, row, positions)
-
-    attempts = in_order()
+    kept = None if call.target is None else call.target[0].format.name
+    attempts: list[_Attempt] = []
+    for row in map(as_format, dict.fromkeys([*first, *_targets(call.operands)])):
+        # A format without a zero is for scales and holds few results.
+        if row.zero and _preserves_meaning(call.operation, operands, row):
+            needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
+            attempts += [_Attempt(call, row, positions) for positions in _arrays_first(operands, needed)]
     # A store that would drop a part is refused for that reason, so its fixes drop nothing.
-    for keeps_parts, keeps_ranges in product((True, False) if call.into is None else (True,), (True, False)):
-        attempts, untried = tee(attempts)  # creates each attempt once, and only on demand
-        for attempt in untried:
-            if attempt.satisfies(keeps_parts, keeps_ranges) and (tried := attempt.tried()) is not None:
-                return tried
+    for keeps_parts, keeps_ranges in product((True, False) if call.target is None else (True,), (True, False)):
+        for attempt in attempts:
+            if attempt.satisfies(keeps_parts, keeps_ranges) and (fix := attempt.working_fix()) is not None:
+                return fix
     return None
 
 
-def find_fix_into(call: RefusedCall, into: Operand) -> Fix | None:
-    """Find casts of the operands, but not of the array written into, after which the result can be stored."""
+def _fix_into(call: RefusedCall, into: Operand) -> Fix | None:
+    """Casts of the operands, but not of the array written into, after which the result can be stored."""
     operands, row = call.operands, into.format
     if call.operation is ASSIGN or _preserves_meaning(call.operation, (*operands, into), row):
         others = [i for i, each in enumerate(operands) if each.is_python_scalar or each.dtype != row.dtype]
@@ -78,14 +93,12 @@ def find_fix_into(call: RefusedCall, into: Operand) -> Fix | None:
             attempt = _Attempt(call, row, positions)
             # A fix takes the real part of an array explicitly, and drops nothing from a number.
             is_castable = all(
-                call.may_cast(operands[i], row, False)
-                or (not operands[i].is_python_scalar and call.may_cast(operands[i], row, True))
+                call.may_cast(i, row, False) or (not operands[i].is_python_scalar and call.may_cast(i, row, True))
                 for i in positions
             )
-            if is_castable and attempt.is_accepted and (tried := attempt.tried()) is not None:
-                return tried
-    # A result computed in a different format may still be stored in this one, such as a comparison of numbers.
-    return None if call.operation is ASSIGN else find_fix(call, targets_for(operands))
+            if is_castable and attempt.is_accepted and (fix := attempt.working_fix()) is not None:
+                return fix
+    return None
 
 
 def _arrays_first(operands: Operands, positions: list[int]) -> Iterator[list[int]]:
@@ -123,11 +136,11 @@ class _Attempt:
         computed = self.verdict.compute
         return all(as_format(computed[i]).covers(self.fixed[i].format) for i in self.positions)
 
-    def tried(self) -> Fix | None:
+    def working_fix(self) -> Fix | None:
         """The fix as users must type it, if the runtime supports it."""
-        found = self.call.runtime.tried(self.call.operation, self.call.operands, self.fix, self.verdict)
-        self.has_failed = found is None
-        return found
+        fix = self.call.runtime.tried(self.call.operation, self.call.operands, self.fix, self.verdict)
+        self.has_failed = fix is None
+        return fix
 
     @property
     def is_accepted(self) -> bool:
@@ -152,8 +165,7 @@ class _Attempt:
     def is_castable(self, *, may_cut: bool) -> bool:
         """Whether the casts are allowed; with `may_cut`, numbers may lose fractions, and arrays imaginary parts."""
         call, row = self.call, self.row
-        asks_truth = _is_truth(call.operation, row)
-        return asks_truth or all(call.may_cast(call.operands[i], row, may_cut) for i in self.positions)
+        return _is_truth(call.operation, row) or all(call.may_cast(i, row, may_cut) for i in self.positions)
 
     @cached_property
     def keeps_ranges(self) -> bool:
@@ -169,7 +181,7 @@ class _Attempt:
 
     @cached_property
     def verdict(self) -> Verdict:
-        return self.call.settle(self.fixed)
+        return self.call.verdict(self.call.operation, self.fixed, self.call.target)
 
 
 def _preserves_meaning(operation: Operation, operands: Sequence[Operand], row: Format) -> bool:
@@ -193,6 +205,24 @@ def _is_truth(operation: Operation, row: Format) -> bool:
 
 
 _ANY_OR_ALL = (Family.REDUCTION, Result.BOOL)
+
+
+def _takes(row: Format, operand: Operand, may_cut: bool) -> bool:
+    """Whether a format takes the values of an operand.
+
+    Args:
+        row: the format.
+        operand: the operand; a Python number of known value must be in range.
+        may_cut: whether a number may lose its fraction, and a complex operand its imaginary part.
+    """
+    value = operand.value
+    if isinstance(value, complex) and row.category != "complex":
+        value = value.real
+    if operand.dtype is None and value is not None and not stores(value, row, may_cut=may_cut):
+        return False
+    is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(row.category)
+    keeps_parts = operand.category != "complex" or row.category == "bool"
+    return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
 
 
 def _covers(row: Format, operand: Operand) -> bool:
@@ -230,7 +260,7 @@ def _parts(value: Scalar) -> tuple[Scalar, ...]:
     return (value.real, value.imag) if isinstance(value, complex) else (value,)
 
 
-def targets_for(operands: Iterable[Operand]) -> tuple[DType, ...]:
+def _targets(operands: Operands) -> tuple[DType, ...]:
     """Formats to cast everything to, best first.
 
     The order is:

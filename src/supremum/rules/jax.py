@@ -7,13 +7,14 @@ tests compare every pair and every function with the installed JAX.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import ResultType, Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, fits, interval, usual_steps
+from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.array_casts import HALVES, SATURATING, ArrayCasts, named, through_float32
@@ -65,8 +66,8 @@ _ACCEPTS: dict[str, tuple[str, ...]] = (
 )
 _INT32_ROW, _FLOAT32_ROW, _FLOAT64_ROW = as_format("int32"), as_format("float32"), as_format("float64")
 _INT32 = _INT32_ROW.dtype
-_BOOL_TO_INT32 = to(_INT32, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
-# Formats without a kernel for a function. (JAX has one for abs of int1, which returns int8; that is a departure.)
+_COMPUTES = to({"bool": "int32"}, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift")
+# Formats without a kernel for a function of arrays. JAX has one for abs of int1, which returns int8: a departure.
 _LACKS: dict[str, tuple[str, ...]] = {
     "pow": _SMALL_INTEGERS,
     "abs": tuple(name for name in _SMALL_INTEGERS if as_format(name).kind is Kind.SIGNED),
@@ -111,9 +112,7 @@ class JaxRuleSet(LatticeRuleSet):
     a narrower dtype wraps around silently, which explanations mention. Questions about types alone ignore values.
     """
 
-    def _key(self, operand: Operand) -> Hashable:
-        # The value of a float or complex never matters.
-        return (super()._key(operand), interval(operand.value) if isinstance(operand.value, int) else None)
+    reads_ints: ClassVar[bool] = True  # the value of a float or complex never matters
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
@@ -169,11 +168,8 @@ class JaxRuleSet(LatticeRuleSet):
 
     def _adjust_result(self, operation: Operation, operands: Operands, verdict: Verdict, result: ResultType) -> Verdict:
         name, row = operation.name, as_format(result.dtype)
-        computed = as_format(verdict.compute[0])
-        if computed.name in _LACKS.get(name, ()):
-            return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} for {computed}")
-        if name in _BOOL_TO_INT32 and row.kind is Kind.BOOL:
-            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} converts bool to {_INT32}")
+        if str(verdict.compute[0]) in _LACKS.get(name, ()):
+            return Verdict.refuse(*verdict.reason, f"{self.library} has no {name} of {verdict.compute[0]}")
         strengthening = _STRENGTHENS.get(name, ())
         if not all(operand.weak for operand in operands):
             strengthening = (*strengthening, *_STRENGTHENS_MIXED.get(name, ()))
@@ -224,6 +220,7 @@ JAX_X64 = JaxRuleSet(
     lattice=_with_small_formats(_X64_EDGES),
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
+    computes=_COMPUTES,
     reductions=_reductions("int64", "uint64", "float64"),
     measured=MEASURED,
     stands_in=LOSSES_AS_DIVISION,

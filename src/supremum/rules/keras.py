@@ -10,13 +10,13 @@ dtypes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, interval
+from supremum.number_conversion import Steps
 from supremum.operands import Operand, Operands
 from supremum.operations import OPERATIONS, Family, Operation
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
@@ -41,8 +41,6 @@ _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
 _HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _FLOAT_ROW, _INT32_ROW = as_format("float32"), as_format("int32")
 _FLOAT, _BOOL, _INT32 = _FLOAT_ROW.dtype, as_format("bool").dtype, _INT32_ROW.dtype
-_INT32_OF_BOOL = ("floor_divide", "remainder", "pow", "square", "bitwise_left_shift", "bitwise_right_shift")
-_FLOAT_OF_INTEGERS = ("ceil", "floor")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 # Functions of one operand that do not promote it, and so accept a float8.
 _TAKES_FLOAT8 = (
@@ -52,6 +50,9 @@ _TAKES_FLOAT8 = (
 )  # fmt: skip
 _UPCAST = "keras/src/backend/jax/numpy.py and the jax.numpy functions it calls"
 _FLOATS = to("float32", BITS)
+_COMPUTES = to({"bool": "int32"}, "floor_divide remainder pow square bitwise_left_shift bitwise_right_shift") | to(
+    _FLOATS, "ceil floor"
+)
 _AVERAGED = Reduction(gives=_FLOATS, accumulates=IN_FLOAT32, source=_UPCAST)
 _REDUCTIONS = (
     to(replace(_AVERAGED, gives=to_default("int32", "uint32")), "sum prod")
@@ -74,6 +75,8 @@ class KerasRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
+    reads_ints: ClassVar[bool] = True
+
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [operand.name for operand in operands]
         if operation.name == "clip" and names[0] == str(_BOOL):
@@ -82,8 +85,6 @@ class KerasRules(RuleSet):
             return Verdict.accept(as_format(names[0]).dtype, 1, f"{operation.name} accepts float8 without conversion")
         if narrow := [name for name in dict.fromkeys(names) if name in _FLOAT8]:
             return Verdict.refuse(f"Keras does not convert float8 implicitly, got {' and '.join(narrow)}")
-        if unknown := [name for name in dict.fromkeys(names) if name not in _ORDER.edges and name not in _NUMBERS]:
-            return Verdict.refuse(f"Keras has no {' and '.join(unknown)}")
         only_numbers = all(operand.dtype is None for operand in operands)
         strong = _NUMBERS if only_numbers else {"complex*": _NUMBERS["complex*"]}
         nodes = [strong.get(name, name) for name in names]
@@ -101,9 +102,6 @@ class KerasRules(RuleSet):
             dtype = _HELD_AS[dtype]
         return replace(Verdict.accept(as_format(dtype).dtype, len(operands), *reason), paths=paths)
 
-    def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), interval(operand.value) if isinstance(operand.value, int) else None)
-
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if operation.family is not Family.QUESTION and (beyond := ints_beyond(operands, _INT32_ROW)):
             why = f"{beyond} does not fit {_INT32_ROW}, to which JAX first converts a Python int"
@@ -115,15 +113,9 @@ class KerasRules(RuleSet):
         exponent = operands[-1].value
         if name == "pow" and not as_format(dtype).is_inexact and isinstance(exponent, int) and exponent < 0:
             return Verdict.refuse(*verdict.reason, f"JAX does not raise {dtype} to a negative power")
-        target = dtype
-        multiplies_int8 = name == "matmul" and all(operand.name == "int8" for operand in operands)
-        if multiplies_int8 or (name in _INT32_OF_BOOL and dtype == _BOOL):
-            target = _INT32
-        elif name in _FLOAT_OF_INTEGERS and not as_format(dtype).is_inexact:
-            target = _FLOAT
-        if target == dtype:
-            return verdict
-        return Verdict.accept(target, len(operands), *verdict.reason, f"{name} converts {dtype} to {target}")
+        if name == "matmul" and all(operand.name == "int8" for operand in operands):
+            return Verdict.accept(_INT32, len(operands), *verdict.reason, f"{name} converts int8 to int32")
+        return verdict
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         if ints_beyond(operands[position : position + 1], _INT32_ROW):
@@ -148,6 +140,8 @@ KERAS = KerasRules(
     accepts={name: CATEGORIES for name in OPERATIONS if not name.startswith("bitwise_")}
     | dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), CATEGORIES[:2])
     | {"clip": CATEGORIES[:3], "cross": CATEGORIES[1:]},
+    formats=frozenset((*_ORDER.nodes, *_FLOAT8)),
+    computes=_COMPUTES,
     lacks={"solve": NARROW_FLOATS},
     reductions=_REDUCTIONS,
     measured=MEASURED,

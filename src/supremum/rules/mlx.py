@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, fits, interval
+from supremum.number_conversion import Steps, fits
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
 from supremum.operations import OPERATIONS, Operation
 from supremum.rules.array_casts import C_ROUTES, HALVES, ArrayCasts, through_float32
@@ -96,9 +97,6 @@ _RETURNS_0_D = ("sum", "prod")
 _SHIFTED = {"bool": "uint8"}
 # MLX multiplies narrow integers in their own type, in which a product may wrap around, and adds them in 32 bits.
 _COMPUTES: Mapping[str, Mapping[str, str]] = to(_SHIFTED, "bitwise_left_shift bitwise_right_shift") | {"vecdot": _SUMS}
-"""For each function, the types that it does not compute in, and the types it uses instead."""
-_GIVES: Mapping[str, Mapping[str, str]] = to(REAL_PARTS, "huber_loss l1_loss")
-"""For each function, the types that it computes in but does not return, and the types it returns instead."""
 
 
 class _Number(NamedTuple):
@@ -127,14 +125,13 @@ class MlxRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def _key(self, operand: Operand) -> Hashable:
-        value = interval(operand.value) if isinstance(operand.value, int) else None
-        return (super()._key(operand), operand.ndim == 0, value)
+    reads_ints: ClassVar[bool] = True
+
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
+        return (super().key_of(operand), operand.ndim == 0)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
-        arrays = dict.fromkeys(str(operand.dtype) for operand in operands if operand.dtype is not None)
-        if absent := [name for name in arrays if name not in _ORDER.edges]:
-            return Verdict.refuse(f"MLX has no {' and '.join(absent)} arrays")
         if why := _refusal(operation.name, operands):
             return Verdict.refuse(why)
         met = _folded(operation.name, operands)
@@ -154,19 +151,8 @@ class MlxRules(RuleSet):
             wrapping.append(f"{letter(position)} is out of range for {number.row}, and MLX wraps it around silently")
         return Verdict.accept(as_format(met.name).dtype, len(operands), *met.reason, *wrapping)
 
-    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
-        name, own = operation.name, str(common.dtype)
-        if target := _COMPUTES.get(name, {}).get(own):
-            dtype = as_format(target).dtype
-            met = Verdict.accept(dtype, len(met.compute), *met.reason, f"{name} converts {own} to {target}")
-        verdict = met if name in _KEEPS_INTEGERS else super()._computed(operation, met, common)
-        computed = str(verdict.compute[0])
-        if gives := _GIVES.get(name, {}).get(computed):
-            return verdict.resulting_in(as_format(gives).dtype, f"{name} of {computed} is {gives}")
-        return verdict
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return _FLOAT32.dtype
+    def _float_for(self, operation: Operation, dtype: DType) -> DType:
+        return dtype if operation.name in _KEEPS_INTEGERS else _FLOAT32.dtype
 
     def _reduce(self, operation: Operation, operands: Operands) -> Verdict:
         verdict, own = super()._reduce(operation, operands), operands[0].dtype
@@ -241,10 +227,11 @@ def _typed(number: str, beside: str, reason: list[str]) -> tuple[str, _Number]:
     return held, _Number(as_format(held), wraps=beside == _BOOL.name or held in _WRAPPING)
 
 
+_FORMATS = frozenset(name for name in _ORDER.nodes if name not in WEAK_NAMES)
 _CASTS = ArrayCasts(
     "MLX",
     "MLX 0.32.4 on x86-64",
-    frozenset(name for name in _ORDER.nodes if name not in WEAK_NAMES),
+    _FORMATS,
     C_ROUTES,
     is_defined=False,
     through=through_float32(*HALVES),
@@ -254,6 +241,9 @@ MLX = MlxRules(
     summary="MLX on the CPU: JAX's lattice, but uint64 with a signed integer is float32, and complex64 is above all",
     source="MLX 0.32.4, promote_types in mlx/dtype.cpp",
     accepts=_ACCEPTS,
+    formats=_FORMATS,
+    computes=_COMPUTES,
+    gives=to(REAL_PARTS, "huber_loss l1_loss"),
     measured=MEASURED,
     stands_in=to("atan2", "hypot copysign nextafter")
     | {"fmax": "maximum", "fmin": "minimum", "signbit": "isnan", "poisson_nll_loss": "divide"},

@@ -60,7 +60,7 @@ def rule_names() -> tuple[str, ...]:
     return (*FOLLOWING, *HOMES)
 
 
-def canonical_name(name: Any, *, in_jax: bool = True) -> str:
+def canonical_name(name: Any, *, in_jax: Any = True) -> str:
     """The name of one rule set: `"jax"` and `"jax-strict"` become the one that JAX's flags select now.
 
     Args:
@@ -73,7 +73,8 @@ def canonical_name(name: Any, *, in_jax: bool = True) -> str:
     """
     if not isinstance(name, str) or (name not in FOLLOWING and name not in HOMES):
         raise UnknownNameError("rule set", name, rule_names())
-    flag("in_jax", in_jax)
+    if not isinstance(in_jax, bool):
+        in_jax = flag("in_jax", in_jax)
     if name in FOLLOWING:
         return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
     return name

@@ -12,11 +12,12 @@ in `numpy/linalg/_linalg.py`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import ResultType, Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.number_conversion import Steps, converts, interval, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands
@@ -26,7 +27,7 @@ from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_o
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, checked_ints, given
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, Storing, checked_ints, with_result_of
 
 _OWN = [row.name for row in FORMATS if row.is_builtin]
 _FOREIGN_INTEGERS = [row.name for row in FORMATS if row.category == "integer" and not row.is_builtin]
@@ -73,17 +74,34 @@ SHARED: dict[str, Any] = {
 """The fields in which NumPy 2 and NumPy 1.26 have the same values."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class NumpyFunctions(RuleSet):
-    """The rules that NumPy 2 and NumPy 1.26 share."""
+    """The rules that NumPy 2 and NumPy 1.26 share.
 
-    def _follow(self, operation: Operation, operands: Operands) -> Verdict | None:
-        return super()._follow(operation, as_arrays(operands))
+    Args:
+        name, summary, source: as for every rule set.
+        follows: for functions of several arrays, the operation whose promotion they share.
+    """
+
+    follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
+
+    def _settle(self, operation: Operation, operands: Operands) -> Verdict:
+        followed = self.follows.get(operation.name)
+        if followed is None:
+            return super()._settle(operation, operands)
+        verdict = self._settle_operation(as_operation(followed), as_arrays(operands))
+        if verdict.result is None:
+            return verdict
+        if followed != "result_type":
+            verdict = replace(verdict, reason=(*verdict.reason, f"{operation.name} promotes like {followed}"))
+        is_limited = operation.name in self.accepts
+        return (is_limited and self._refusal_of_category(operation, verdict, verdict.compute[0])) or verdict
 
     def _is_same_kind(self, source: Format, target: Format) -> bool:
         return casts_same_kind(source.name, target.name)
 
-    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        return has_cast(operand, target) and super()._is_castable(operand, target, may_cut=may_cut)
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        return has_cast(operand, target)
 
 
 def ufunc_of(operation: Operation, operands: Operands) -> Operation:
@@ -121,8 +139,8 @@ _SINGLE = ("float32", "complex64")
 class NumpyRules(NumpyFunctions):
     """NumPy's rules: promotion without a function, else a search for the function's loop."""
 
-    def _key(self, operand: Operand) -> Hashable:
-        # np.result_type takes dtypes before arrays; the value of a float or complex never matters.
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class: `np.result_type` takes dtypes before arrays, and values of floats never matter."""
         value = interval(operand.value) if isinstance(operand.value, int) else None
         return (operand.category, operand.dtype, operand.ndim is None, value)
 
@@ -166,7 +184,7 @@ class NumpyRules(NumpyFunctions):
         if loop is None:
             return Verdict.refuse(reason)
         compute = tuple(as_format(name).dtype for name in loop)
-        verdict = given(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
+        verdict = with_result_of(operation, Verdict(ResultType(compute[0]), compute, (reason,)))
         return verdict if compares_by_value(operation.name, nodes) else checked_ints(verdict, operands)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import ResultType, Verdict
+from supremum.fix import letter
 from supremum.formats import Format, Kind, as_format
 from supremum.number_conversion import fits
 from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
@@ -28,7 +29,7 @@ from supremum.operations import Family, Operation, as_operation
 from supremum.rules.numpy import SHARED, NumpyFunctions, solved, ufunc_of
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, height, listed
-from supremum.rules.verdicts import given
+from supremum.rules.verdicts import with_result_of
 
 _ROUNDING = ("ceil", "floor", "trunc")
 # NumPy 1.26 has no integer loops for these.
@@ -76,7 +77,8 @@ class NumpyLegacyRules(NumpyFunctions):
 
     reads_values = True
 
-    def _key(self, operand: Operand) -> Hashable:
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
         return (operand.is_python_scalar, operand.category, *_possible_views(operand))
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
@@ -180,7 +182,7 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
     if found is None:
         return Verdict.refuse(*shrunk, why)
     compute = tuple(as_format(name).dtype for name in found)
-    return given(operation, Verdict(ResultType(compute[0]), compute, (*shrunk, why)))
+    return with_result_of(operation, Verdict(ResultType(compute[0]), compute, (*shrunk, why)))
 
 
 def _casts(each: _Seen, target: str) -> bool:

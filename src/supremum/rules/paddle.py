@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
-from supremum.decisions import ResultType, Verdict
+from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
@@ -24,7 +24,7 @@ from supremum.rules.array_casts import C_ROUTES, HALVES, NATIVE, ArrayCasts, thr
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, MEASURED, Storing, given
+from supremum.rules.verdicts import ALREADY, MEASURED, Storing
 
 _ORDER = Lattice(
     {
@@ -68,8 +68,6 @@ class _Row:
         scalars: the categories of Python scalars that it accepts.
         scalar: how Python scalars count.
         promotes: whether it promotes tensors of different types at all.
-        computes: types that it does not compute in, and the types it uses instead.
-        gives: types that it computes in but does not return, and the types it returns instead.
         narrows: whether a Python complex converts even wider 0-d tensors to complex64.
     """
 
@@ -77,8 +75,6 @@ class _Row:
     scalars: tuple[str, ...] = ()
     scalar: _Scalar = _Scalar.CATEGORY
     promotes: bool = True
-    computes: Mapping[str, str] = field(default_factory=dict[str, str])
-    gives: Mapping[str, str] = field(default_factory=dict[str, str])
     narrows: bool = False
 
 
@@ -86,8 +82,6 @@ _TENSORS = _Row()
 _COMPOSED = _Row(zero_d=_ZeroD.YIELDS)  # composed of arithmetic on tensors, and promotes like it
 _OPERATOR = _Row(zero_d=_ZeroD.YIELDS, scalars=CATEGORIES)
 _BITS = _Row(promotes=False, scalars=("bool", "integer"), scalar=_Scalar.NOTHING)
-_FLOAT32 = dict.fromkeys(_INTEGERS, "float32")
-_FLOAT64 = dict.fromkeys(_INTEGERS, "float64")
 _BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"
 _OF_FLOATS = (
     "exp expm1 log log1p log2 log10 sqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
@@ -97,25 +91,22 @@ _AS_THE_STANDARD = "ceil floor round trunc sign signbit isfinite isinf isnan con
 _TABLE: dict[str, _Row] = (
     to(_OPERATOR, "result_type promote_types add subtract multiply")
     | to(_OPERATOR, "equal not_equal less less_equal greater greater_equal")
-    | to(replace(_OPERATOR, narrows=True), "remainder pow")
-    | to(replace(_OPERATOR, narrows=True, computes=_FLOAT32), "divide")
+    | to(replace(_OPERATOR, narrows=True), "remainder pow divide")
     | to(replace(_OPERATOR, zero_d=_ZeroD.TABLE), "floor_divide")
     | to(_BITS, _BITWISE)
     | to(_Row(scalars=CATEGORIES, scalar=_Scalar.TENSOR), "where")
     | to(replace(_OPERATOR, scalars=CATEGORIES[:-1], scalar=_Scalar.NOTHING), "copysign")
-    | to(replace(_COMPOSED, computes=_FLOAT32), "hypot")
-    | to(replace(_COMPOSED, gives=REAL_PARTS), "l1_loss")
-    | to(_COMPOSED, "mse_loss poisson_nll_loss")
+    | to(_COMPOSED, "hypot l1_loss mse_loss poisson_nll_loss outer vecdot")
     | to(_TENSORS, "logical_and logical_or logical_xor maximum minimum fmax fmin nextafter huber_loss")
-    | to(replace(_TENSORS, computes=_FLOAT32), "logaddexp")
-    | to(replace(_TENSORS, computes=_FLOAT64), "atan2")
+    | to(_TENSORS, f"logaddexp atan2 {_OF_FLOATS}")
     | to(_TENSORS, "positive negative square bitwise_invert logical_not abs")
     | to(_TENSORS, "concat stack diff solve cross matmul tensordot clip")
     | to(_TENSORS, _AS_THE_STANDARD)
     | to(_TENSORS, REDUCTIONS)
-    | to(_COMPOSED, "outer")
-    | to(replace(_COMPOSED, computes={"int32": "int64"}), "vecdot")  # a sum of products
-    | to(replace(_TENSORS, computes=_FLOAT32), _OF_FLOATS)
+)
+_COMPUTES: Mapping[str, Mapping[str, str]] = (
+    to(to("float32", _INTEGERS), f"divide hypot logaddexp {_OF_FLOATS}")
+    | {"atan2": to("float64", _INTEGERS), "vecdot": {"int32": "int64"}}  # vecdot is a sum of products
 )
 # Paddle promotes formats for which it has no kernel. These rules refuse a category only if the operation is undefined
 # for it, or if Paddle refuses it before it looks for a kernel.
@@ -157,32 +148,23 @@ class PaddleRuleSet(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), operand.ndim == 0)
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
+        return (super().key_of(operand), operand.ndim == 0)
 
-    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
-        row, dtype = _TABLE[operation.name], common.dtype
-        if str(dtype) in row.computes:
-            target = as_format(row.computes[str(dtype)]).dtype
-            reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
-            met = Verdict.accept(target, len(met.compute), *reason)
-        if str(dtype) in row.gives:
-            gives = row.gives[str(dtype)]
-            return met.resulting_in(as_format(gives).dtype, f"{operation.name} of {dtype} is {gives}")
-        return given(operation, met)
+    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
+        return dtype
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         row = _TABLE[operation.name]
         if operation.name == "clip":
             return _clip(operands)
-        if operation.name in ("matmul", "tensordot"):
-            return _multiply(operands)
         tensors = tuple(operand for operand in operands if not operand.is_python_scalar)
         scalars = sorted({operand.category for operand in operands if operand.is_python_scalar}, key=CATEGORIES.index)
-        if absent := _names(tensor for tensor in tensors if str(tensor.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
-            return Verdict.refuse(f"Paddle has no {absent} tensors")
         if refused := [TYPE_OF_CATEGORY[category].__name__ for category in scalars if category not in row.scalars]:
             return Verdict.refuse(f"Paddle's {operation.name} does not accept Python {' and '.join(refused)}")
+        if operation.name in ("matmul", "tensordot"):
+            return _multiply(operands)
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
             tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
             made = [f"a Python {TYPE_OF_CATEGORY[each].__name__} counts as {_DEFAULTS[each]}" for each in scalars]
@@ -254,8 +236,6 @@ def _clip(operands: Operands) -> Verdict:
     own, *bounds = operands
     if own.is_python_scalar:
         return Verdict.refuse("Paddle's clip needs a tensor as first operand")
-    if refused := [str(each) for each in operands if str(each.dtype) not in (*_ORDER.nodes, *_UNORDERED, "None")]:
-        return Verdict.refuse(f"Paddle's clip does not accept {' and '.join(refused)}")
     if any(bound.category == "complex" for bound in bounds):
         return Verdict.refuse("Paddle's clip does not accept complex bounds")
     to_float = own.category == "integer" and any(bound.category == "float" for bound in bounds)
@@ -266,8 +246,6 @@ def _clip(operands: Operands) -> Verdict:
 
 def _multiply(operands: Operands) -> Verdict:
     """The verdict on the tensors of a matrix product."""
-    if absent := _names(o for o in operands if str(o.dtype) not in (*_ORDER.nodes, *_UNORDERED)):
-        return Verdict.refuse(f"Paddle has no {absent} tensors")
     names = dict.fromkeys(str(operand.dtype) for operand in operands)
     if len(names) == 1:
         return Verdict.accept(operands[0].format.dtype, len(operands), ALREADY)
@@ -292,6 +270,9 @@ PADDLE = PaddleRuleSet(
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
     source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; Paddle type promotion",
     accepts=_ACCEPTS,
+    formats=frozenset((*_ORDER.nodes, *_UNORDERED)),
+    computes=_COMPUTES,
+    gives={"l1_loss": REAL_PARTS},
     measured=MEASURED,
     item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor
     agreeing=frozenset(("concat", "stack", "diff", "solve")),

@@ -85,7 +85,7 @@ class PandasColumns(Columns):
     """The columns of pandas.
 
     Args:
-        formats, never_missing: as for all columns.
+        never_missing: as for all columns.
         dtypes: the dtypes of columns.
         have_masks: whether all columns have a mask, or only those of nullable operands. `where` and `clip` keep the
             dtype of such a column, and `Series.diff` keeps that of integers.
@@ -126,6 +126,8 @@ class PandasColumns(Columns):
             return Verdict.refuse("pd.NA gives a column of objects, unless the other column is nullable")
         stand_in = as_operand(math.nan) if replaces else columns[0]
         others = tuple(stand_in if each.is_missing_value else each for each in operands)
+        if not any(each.nullable for each in columns):
+            return settle(operation, others, target)
         return self.verdict(settle, operation, others, target)
 
 
@@ -151,8 +153,9 @@ class PandasRules(NumpyRules):
 
     columns: PandasColumns = field(kw_only=True)
 
-    def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), operand.nullable, _is_nan(operand))
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
+        return (super().key_of(operand), operand.nullable, _is_nan(operand))
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         if _is_nan(operands[position]) and not target.is_inexact:

@@ -11,13 +11,14 @@ type; a result is nullable if a column is known to be.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from supremum.decisions import ResultType, Verdict
+from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, COLUMN_FORMATS, FORMATS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, is_beyond_integers
@@ -78,7 +79,6 @@ _COMPUTES: Mapping[str, Mapping[str, str]] = {
     "vecdot": _SUMS,
     "diff": {"uint8": "int16", "uint16": "int32", "uint32": "int64", "uint64": "int64"},
 }
-"""For operations that do not compute in some common types, the types that they use instead."""
 _STAND_INS: Mapping[str, str] = (
     dict(LOSSES_AS_DIVISION)
     | to("divide", "hypot copysign nextafter logaddexp solve")
@@ -155,10 +155,12 @@ class PolarsRules(RuleSet):
     masks_integers: bool = field(default=False, kw_only=True)
     compares_in_int128: bool = field(default=True, kw_only=True)
 
-    def _key(self, operand: Operand) -> Hashable:
-        value = operand.value
-        at = (bisect_left(_BOUNDS, value), bisect_right(_BOUNDS, value)) if type(value) is int else None
-        return (super()._key(operand), at)
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
+        if not isinstance(operand.value, (int, float)):
+            return super().key_of(operand)
+        whole = _whole(operand.value)
+        return (super().key_of(operand), bisect_left(_BOUNDS, whole), bisect_right(_BOUNDS, whole))
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         return _CASTS.steps(_LITERAL, target) if operands[position].category == "float" else (target,)
@@ -170,10 +172,7 @@ class PolarsRules(RuleSet):
         return special(operands) if special else super()._settle_operation(operation, operands)
 
     def _objection(self, operation: Operation, operands: Operands) -> Verdict | None:
-        """The refusal of operands for which Polars has no type; None if it has one for each."""
-        names = dict.fromkeys(str(o.dtype) for o in operands if o.dtype is not None and str(o.dtype) not in self.floats)
-        if absent := [name for name in names if name not in _FLOATS.nodes or name not in self.floats.values()]:
-            return Verdict.refuse(f"Polars has no {' and '.join(absent)} columns")
+        """The refusal of Python numbers for which Polars has no type; None if it has one for each."""
         if any(operand.category == CATEGORIES[-1] for operand in operands):
             return Verdict.refuse("Polars has no complex numbers")
         values = [operand.value for operand in operands if type(operand.value) is int]
@@ -260,13 +259,6 @@ class PolarsRules(RuleSet):
         narrowest = next(row.name for row in (*rows, _UNSIGNED_ROWS[-1], _WIDEST) if fits(value, row))
         return self._joined(_NEGATIVE if value < 0 else self.integers, column.name, narrowest)
 
-    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
-        target = _COMPUTES.get(operation.name, {}).get(str(common.dtype))
-        if target is not None:
-            reason = (*met.reason, f"{operation.name} converts {common.dtype} to {target}")
-            return _accepted(target, len(met.compute), *reason)
-        return super()._computed(operation, met, common)
-
     def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
         return _row(_DEFAULT_FLOAT).dtype
 
@@ -305,6 +297,11 @@ def _accepted(name: str, count: int, *reason: str) -> Verdict:
     return Verdict.accept(_row(name).dtype, count, *reason)
 
 
+def _whole(value: float) -> float:
+    """A number as Polars casts it to an integer: without its fraction; infinities and NaN stay and fit no integer."""
+    return int(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
 def _clip(operands: Operands) -> Verdict:
     """The verdict on a column and its bounds, which Polars casts to the type of the column."""
     own, *bounds = operands
@@ -312,8 +309,11 @@ def _clip(operands: Operands) -> Verdict:
         return Verdict.refuse("Polars' clip needs a column as first operand")
     if own.category == "bool":
         return Verdict.refuse("Polars' clip does not accept Boolean")
-    if own.category == "integer" and any(type(o.value) is int and not fits(o.value, own.format) for o in bounds):
-        return Verdict.refuse(f"a Python int does not fit {own.dtype}, to which Polars casts the bounds", overflow=True)
+    for bound in bounds if own.category == "integer" else ():
+        if isinstance(bound.value, (int, float)) and not fits(_whole(bound.value), own.format):
+            number = TYPE_OF_CATEGORY[bound.category].__name__
+            why = f"a Python {number} does not fit {own.dtype}, to which Polars casts the bounds"
+            return Verdict.refuse(why, overflow=True)
     return Verdict.accept(own.format.dtype, len(operands), f"the bounds are cast to {own.dtype}")
 
 
@@ -325,7 +325,6 @@ _CASTS = ArrayCasts(
     raises=is_beyond_integers,  # a cast that is not strict gives null
 )
 _LITERAL = _row(_DEFAULT_FLOAT)
-_COLUMNS = Columns(frozenset(_COLUMN_NAMES), never_missing=frozenset(("sum", "prod", "any", "all")))
 POLARS = PolarsRules(
     name="polars",
     summary="Polars 2: supertypes of columns, and Python ints in the narrowest type that holds them",
@@ -335,7 +334,9 @@ POLARS = PolarsRules(
     stands_in=_STAND_INS,
     lacks={"negative": tuple(row.name for row in (*_UNSIGNED_ROWS, *COLUMN_FORMATS))},
     reductions=_REDUCTIONS,
-    columns=_COLUMNS,
+    formats=_CASTS.formats,
+    computes=_COMPUTES,
+    columns=Columns(never_missing=frozenset(("sum", "prod", "any", "all"))),
     item=Storing.CAST,  # except with a mask; what does not fit becomes null
     library="Polars",
     array_casts=_CASTS,
@@ -343,6 +344,7 @@ POLARS = PolarsRules(
 _FLOAT_OF_1: dict[str, str] = {
     name: "float32" if each == "float16" else each for name, each in _FLOAT_OF.items() if name != "uint128"
 }
+_FORMATS_1 = _CASTS.formats - {"float16", "uint128"}
 POLARS_1 = replace(
     POLARS,
     name="polars-1",
@@ -352,9 +354,9 @@ POLARS_1 = replace(
     reductions=dict(_REDUCTIONS) | to(Reduction(CATEGORIES[:1]), "any all"),
     integers=Lattice({**_INTEGERS, "uint64": (_DEFAULT_FLOAT,), "int64": (_DEFAULT_FLOAT,)}),
     floats=_FLOAT_OF_1,
-    columns=replace(_COLUMNS, formats=frozenset((_WIDEST.name,))),
+    formats=_FORMATS_1,
     literal_columns=frozenset(("maximum", "minimum")),
     masks_integers=True,
     compares_in_int128=False,
-    array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_CASTS.formats - {"float16", "uint128"}),
+    array_casts=replace(_CASTS, measured="Polars 1.30 on x86-64", formats=_FORMATS_1),
 )

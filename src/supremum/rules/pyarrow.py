@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from supremum.decisions import ResultType, Verdict, letter
+from supremum.decisions import Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import fits
@@ -25,7 +26,7 @@ from supremum.rules.columns import Columns
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, Storing, climb, given
+from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, Storing, climb
 
 _ORDER = Lattice(
     {
@@ -61,8 +62,6 @@ _OF_FLOATS = (
 )
 _TAKES: Mapping[str, Mapping[str, str]] = to(to("float64", _INTEGERS), f"atan2 hypot {_OF_FLOATS}")
 """For each function, the types without a kernel that it converts, even next to a narrower float, and to which."""
-_GIVES: Mapping[str, Mapping[str, str]] = {"sign": to("int8", _INTEGERS)}
-"""For each function, the types that it computes in but does not return, and the types it returns instead."""
 _STANDS_IN = (
     {"positive": "negative", "square": "abs", "signbit": "isnan", "reciprocal": "sqrt", "floor_divide": "divide"}
     | to("atan2", "copysign nextafter logaddexp solve")
@@ -98,10 +97,11 @@ class PyArrowRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def _key(self, operand: Operand) -> Hashable:
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
         value = operand.value
         held = [_is_held(value, name) for name in _ORDER.nodes] if type(value) is int else ()
-        return (super()._key(operand), *held)
+        return (super().key_of(operand), *held)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         nodes = [_NUMBERS.get(operand.name, operand.name) for operand in operands]
@@ -138,11 +138,8 @@ class PyArrowRules(RuleSet):
             return Verdict.refuse(*met.reason, f"{self.library} has no {operation.name} of {dtype}")
         return super()._refusal_of_category(operation, met, dtype)
 
-    def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
-        own = str(common.dtype)
-        if gives := _GIVES.get(operation.name, {}).get(own):
-            return met.resulting_in(_ROWS[gives].dtype, f"{operation.name} of {own} is {gives}")
-        return given(operation, met)
+    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
+        return dtype  # what it converts, it converts before it promotes
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         if not value.is_python_scalar and value.dtype != into.dtype:
@@ -151,7 +148,7 @@ class PyArrowRules(RuleSet):
             return Verdict.refuse(f"pyarrow makes no {into.dtype} of a Python bool")
         number, name = value.value, into.format.name
         # An int is rounded to float16, but must be held by the other types.
-        if type(number) is int and name not in _HALF and not _is_held(number, name):
+        if type(number) is int and name in _ROWS and name not in _HALF and not _is_held(number, name):
             why = f"{value} is an int that {into.dtype} does not hold, and pyarrow raises"
             return Verdict.refuse(why, overflow=True)
         return super()._assigned(value, into, how)
@@ -210,6 +207,7 @@ PYARROW = PyArrowRules(
     summary="PyArrow's functions: Python numbers count as int64 and float64, and integers take the type of a float",
     source="PyArrow 26.0.1, CommonNumeric in arrow/compute/kernels/codegen_internal.cc",
     accepts=_ACCEPTS,
+    gives={"sign": to("int8", _INTEGERS)},
     measured=MEASURED,
     stands_in=_STANDS_IN,
     lacks=to(_HALF, (name for name in OPERATIONS if name not in _OF_HALF.split())),

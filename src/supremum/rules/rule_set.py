@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
+from supremum.decisions import Decision, ResultType, Verdict
 from supremum.errors import ArgumentError
-from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.fix import Fix
+from supremum.formats import DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, fits, interval, stores, usual_steps
+from supremum.number_conversion import Steps, fits, interval, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, number_text, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.columns import Columns
@@ -26,17 +27,16 @@ from supremum.rules.verdicts import (
     Target,
     climb,
     disagreement,
-    given,
     is_no_higher,
     objection,
     objection_to_loss,
-    takes_no,
+    of_stand_in,
+    refuse_category,
+    with_result_of,
 )
 
 if TYPE_CHECKING:
     from supremum.rules.array_casts import ArrayCasts
-
-_REAL = as_operation("real")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,20 +54,20 @@ class RuleSet(ABC):
         accepts: the categories that an operation accepts, where they differ from those of its row in `operations`.
         stands_in: for each function that the framework lacks, the function whose rules apply instead. The function
             accepts the same categories, but none above those of its own row.
-        follows: for functions of several arrays, the operation whose promotion they share.
         agreeing: functions that need arrays of one dtype.
         lacks: for each operation, the formats without a kernel on any device. No fix casts to them.
+        formats: the names of the formats that the framework has; None for all that arrays have.
+        computes: for each operation, the formats that it does not compute in, and those that it uses instead.
+        gives: for each operation, the formats that it computes in but does not return, and those that it returns.
         reductions: the dtypes in which reductions accumulate and the dtypes of their results.
         library: the name of the library in explanations.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
         array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
-        columns: the formats that only columns of data frames have, and what becomes of missing values.
+        columns: what becomes of missing values in columns of data frames.
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
-    >>> rules.get_rules("torch") == rules.TORCH, rules.TORCH.library
-    (True, 'torch')
     >>> strict = replace(rules.TORCH, name="strict-torch", in_place=Storing.KEPT)
     >>> for each in (rules.TORCH, strict):
     ...     bool(explain("int8", "int16", operation="add", into="int8", rules=each))
@@ -78,6 +78,9 @@ class RuleSet(ABC):
     weak_arrays: ClassVar[bool] = False
     """Whether the rules know weak arrays, as JAX does; other rules treat a weak array like any other."""
 
+    reads_ints: ClassVar[bool] = False
+    """Whether verdicts depend on the values of Python ints."""
+
     reads_values: ClassVar[bool] = False
     """Whether the result depends on the values of 0-d arrays, as in NumPy 1."""
 
@@ -87,9 +90,11 @@ class RuleSet(ABC):
     measured: frozenset[str] | None = field(default=frozenset(), kw_only=True)
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
     stands_in: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
-    follows: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     agreeing: frozenset[str] = field(default=frozenset(), kw_only=True)
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], kw_only=True)
+    formats: frozenset[str] | None = field(default=None, kw_only=True)
+    computes: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"], kw_only=True)
+    gives: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"], kw_only=True)
     reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
@@ -199,26 +204,27 @@ class RuleSet(ABC):
         seen = tuple(operands)
         if not self.weak_arrays:
             seen = tuple(replace(o, weak=False) if o.weak and o.dtype is not None else o for o in seen)
-        if into is None and row is not ASSIGN:
-            verdict = self._verdict(row, seen)
-            return Decision(self.name, row.name, seen, verdict, partial(self._find_fix, row, runtime))
-        if into is None or into.dtype is None:
-            raise ArgumentError(f"{row.name} needs an array to write into; use into=")
-        into = replace(into, weak=False, value=None, held=None)  # it keeps its dtype, weak or not
-        target = (into, storing or (self.item if row is ASSIGN else self.in_place))
-        fix = partial(self._find_fix, row, runtime, target=target)
-        return Decision(self.name, row.name, seen, self._verdict(row, seen, target), fix, into)
+        target = None
+        if into is not None or row is ASSIGN:
+            if into is None or into.dtype is None:
+                raise ArgumentError(f"{row.name} needs an array to write into; use into=")
+            into = replace(into, weak=False, value=None, held=None)  # it keeps its dtype, weak or not
+            target = (into, storing or (self.item if row is ASSIGN else self.in_place))
+        find_fix = partial(self._find_fix, row, target, runtime)
+        return Decision(self.name, row.name, seen, self._verdict(row, seen, target), find_fix, into)
 
     def _verdict(self, operation: Operation, operands: Operands, target: Target | None = None) -> Verdict:
         """The verdict on a call whose result is new, or is written into an array."""
-        return self.columns.verdict(self._cached, operation, operands, target)
+        if any(each.nullable for each in (*operands, *(target or ())[:1])):
+            return self.columns.verdict(self._cached, operation, operands, target)
+        return self._cached(operation, operands, target)
 
     def _cached(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The cached verdict on operands as these rules see them."""
-        key = (operation.name, *map(self._key, operands))
+        key = (operation.name, *map(self.key_of, operands))
         if target is not None:
             values = (None if each.value is None else interval(each.value) for each in operands)
-            key = ("into", target[1], self._key(target[0]), *key, *values)
+            key = ("into", target[1], self.key_of(target[0]), *key, *values)
         verdict = self.memory.verdicts.get(key)
         if verdict is None:
             verdict = self._settled(operation, operands, target)
@@ -231,9 +237,9 @@ class RuleSet(ABC):
     def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The verdict on a call, with the steps in which its Python numbers are converted."""
         arrays = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
-        names = [each.name for each in arrays if not each.format.is_of_arrays]
-        if absent := [name for name in names if name not in self.columns.formats]:
-            return Verdict.refuse(f"{self.library or self.name} has no {' and '.join(dict.fromkeys(absent))}")
+        formats = dict.fromkeys(each.format for each in arrays)
+        if absent := [row.name for row in formats if not self._has_format(row)]:
+            return Verdict.refuse(f"{self.library or self.name} has no {' and '.join(absent)}")
         verdict = self._settle_into(operation, operands, *target) if target else self._settle(operation, operands)
         if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
             return verdict
@@ -242,6 +248,10 @@ class RuleSet(ABC):
             for i, (o, dtype) in enumerate(zip(operands, verdict.compute, strict=False))
         )
         return replace(verdict, number_steps=tuple(steps))
+
+    def _has_format(self, row: Format) -> bool:
+        """Whether the framework has a format."""
+        return row.is_of_arrays if self.formats is None else row.name in self.formats
 
     def read(self, value: Any) -> Any:
         """An operand as the framework reads it; PyTorch, for one, reads a NumPy scalar as a Python number."""
@@ -320,22 +330,12 @@ class RuleSet(ABC):
         return self._values()
 
     def key_of(self, operand: Operand) -> Hashable:
-        """The part of an operand that verdicts depend on, as a cache key."""
-        return self._key(operand)
-
-    def _key(self, operand: Operand) -> Hashable:
-        """The part of an operand that verdicts depend on; rule sets that look at more override this."""
-        return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar)
+        """The part of an operand that verdicts depend on, as a cache key; rule sets that look at more override this."""
+        value = interval(operand.value) if self.reads_ints and isinstance(operand.value, int) else None
+        return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar, value)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
-        """The formats that a Python number is converted to, in order.
-
-        Args:
-            operation: the operation.
-            operands: its operands.
-            position: the position of the number among the operands.
-            target: the format that the number is computed in, or that of its components.
-        """
+        """The formats that the number at a position is converted to, in order, if it is computed in the target."""
         return usual_steps(operands[position].category, target)
 
     @abstractmethod
@@ -346,13 +346,10 @@ class RuleSet(ABC):
         """The float dtype of operations such as division for an integer or bool dtype; None refuses."""
         raise NotImplementedError(f"{self.name} does not define the float dtype of {operation.name} for {dtype}")
 
-    def _accepts(self, operation: Operation) -> tuple[str, ...]:
-        """The categories that the operation accepts under these rules."""
-        return self.accepts.get(operation.name, operation.accepts)
-
     def _refusal_of_category(self, operation: Operation, met: Verdict, dtype: DType) -> Verdict | None:
         """The refusal of an operation that does not accept the common type of its operands; None if it does."""
-        return None if as_format(dtype).category in self._accepts(operation) else takes_no(operation, met, dtype)
+        accepts = self.accepts.get(operation.name, operation.accepts)
+        return None if as_format(dtype).category in accepts else refuse_category(operation, met, dtype)
 
     def _is_measured(self, operation: Operation) -> bool:
         """Whether the framework was asked for an operation, or the rules decide by its row alone."""
@@ -367,34 +364,13 @@ class RuleSet(ABC):
             return Verdict.refuse(why)
         stand_in = self.stands_in.get(operation.name)
         if stand_in is None:
-            verdict = self._follow(operation, operands) or self._settle_operation(operation, operands)
-            absent = self.lacks.get(operation.name, ()) if verdict.result is not None else ()
-            if absent and (found := str(verdict.compute[0])) in absent:
-                why = f"{self.library or self.name} has no {operation.name} of {found}"
-                return Verdict.refuse(*verdict.reason, why)
-            return verdict
+            verdict = self._settle_operation(operation, operands)
+            if verdict.result is None or str(verdict.compute[0]) not in self.lacks.get(operation.name, ()):
+                return verdict
+            why = f"{self.library or self.name} has no {operation.name} of {verdict.compute[0]}"
+            return Verdict.refuse(*verdict.reason, why)
         verdict = self._settle_operation(as_operation(stand_in), operands)
-        if verdict.result is not None:
-            computed = verdict.compute[0]
-            highest = max(map(CATEGORIES.index, operation.accepts))
-            if CATEGORIES.index(as_format(computed).category) > highest:
-                verdict = takes_no(operation, verdict, computed)
-        why = f"{self.library} has no {operation.name}, so it is decided like {stand_in}"
-        return replace(verdict, reason=(why, *verdict.reason))
-
-    def _follow(self, operation: Operation, operands: Operands) -> Verdict | None:
-        """The verdict on a function that promotes like another operation; None for all others."""
-        followed = self.follows.get(operation.name)
-        if followed is None:
-            return None
-        verdict = self._settle_operation(as_operation(followed), operands)
-        if verdict.result is None:
-            return verdict
-        why = f"{operation.name} promotes like {followed}"
-        if followed != "result_type":
-            verdict = replace(verdict, reason=(*verdict.reason, why))
-        is_limited = operation.name in self.accepts
-        return (is_limited and self._refusal_of_category(operation, verdict, verdict.compute[0])) or verdict
+        return of_stand_in(operation, verdict, stand_in, self.library)
 
     def _reduce(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a reduction."""
@@ -420,59 +396,45 @@ class RuleSet(ABC):
 
     def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
         """The verdict on an operation that accepts the common type of its operands."""
-        dtype = common.dtype
-        if operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
+        name, dtype, target = operation.name, common.dtype, common.dtype
+        if other := self.computes.get(name, {}).get(str(dtype)):
+            target = as_format(other).dtype
+        elif operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
             target = self._float_for(operation, dtype)
             if target is None:
-                return Verdict.refuse(*met.reason, f"{operation.name} does not convert {dtype} to a float")
-            reason = (*met.reason, f"{operation.name} converts {dtype} to {target}")
-            return Verdict.accept(target, len(met.compute), *reason, weak=common.weak)
-        return given(operation, met)
+                return Verdict.refuse(*met.reason, f"{name} does not convert {dtype} to a float")
+        if target != dtype:
+            reason = (*met.reason, f"{name} converts {dtype} to {target}")
+            met = Verdict.accept(target, len(met.compute), *reason, weak=common.weak)
+        if other := self.gives.get(name, {}).get(str(target)):
+            return met.resulting_in(as_format(other).dtype, f"{name} of {target} is {other}")
+        return with_result_of(operation, met)
 
     def _find_fix(
-        self, operation: Operation, runtime: Runtime, operands: Operands, target: Target | None = None
+        self, operation: Operation, target: Target | None, runtime: Runtime, operands: Operands
     ) -> Fix | None:
         """Find casts that these rules accept and the runtime carries out; None if there are none."""
-        from supremum.rules.fixes import RefusedCall, find_fix, find_fix_into  # only a refusal imports it
+        from supremum.rules.fixes import RefusedCall, find_fix  # only a refusal imports it
 
         if not self._is_measured(operation) or any(operand.is_missing_value for operand in operands):
             return None  # no cast changes that
         operands, target = self.columns.seen(operands, target)
-        settle, into = partial(self._verdict, operation, target=target), target and target[0]
-        call = RefusedCall(operation, operands, self._may_cast, settle, runtime, into)
-        return find_fix(call, self._targets(operands)) if into is None else find_fix_into(call, into)
+        call = RefusedCall(operation, operands, target, self._allows_cast, self._verdict, runtime)
+        return find_fix(call, self._first_targets(operands))
 
-    def _targets(self, operands: Operands) -> Iterable[DType]:
-        """Formats that a fix may cast operands to, best first."""
-        from supremum.rules.fixes import targets_for
+    def _first_targets(self, operands: Operands) -> Iterable[DType]:  # noqa: ARG002
+        """Formats that a fix casts operands to before any others, best first."""
+        return ()
 
-        return targets_for(operands)
-
-    def _may_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:
-        """Whether a fix may cast an operand; a cast that keeps only the real part needs rules with a real part."""
-        if not self._is_castable(operand, target, may_cut=may_cut):
-            return False
-        cast = FixCast.of(0, operand, target.dtype)
-        if not cast.drops_imaginary or cast.is_number or operand.library:
-            return True
-        return self._verdict(_REAL, (operand.with_dtype(cast.through or operand.dtype),)).result is not None
-
-    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        """Whether a fix may cast an operand to a format.
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        """Whether a fix may cast an operand, if the format can take its values.
 
         Args:
-            operand: the operand; a Python number of known value must be in range.
+            operand: the operand.
             target: the format.
             may_cut: whether a number may lose its fraction, and a complex operand its imaginary part.
         """
-        value = operand.value
-        if isinstance(value, complex) and target.category != "complex":
-            value = value.real
-        if operand.dtype is None and value is not None and not stores(value, target, may_cut=may_cut):
-            return False
-        is_higher = CATEGORIES.index(operand.category) > CATEGORIES.index(target.category)
-        keeps_parts = operand.category != "complex" or target.category == "bool"
-        return may_cut or not is_higher or (not operand.is_python_scalar and keeps_parts)
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from supremum.decisions import Fix, FixCast, Verdict
+from supremum.decisions import Verdict
 from supremum.errors import UnknownDtypeError
+from supremum.fix import Fix, FixCast
 from supremum.formats import DType, as_format
 from supremum.operands import Operand
 from supremum.operations import Operation

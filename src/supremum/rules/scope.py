@@ -10,15 +10,13 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from supremum.rules.names import FOLLOWING, FOLLOWS_JAX, HOMES, RuleName, canonical_name
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.shared_cache import Memory
-from supremum.scoped_values import Block, Blocks, calls_within
+from supremum.scoped_values import Block, BlockDecorator, Blocks
 
-P = ParamSpec("P")
-R = TypeVar("R")
 RulesLike: TypeAlias = RuleName | str | RuleSet
 """A rule set or its name. Editors complete the names; a name may also be any str, such as one read from a file."""
 _MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*FOLLOWING, *HOMES)}
@@ -156,7 +154,7 @@ def set_default_rules(rules: RulesLike) -> None:
     _scopes.tell_all_threads(_PROCESS.key)
 
 
-class use_rules:  # noqa: N801 (a context manager that reads as a verb)
+class use_rules(BlockDecorator[Scope]):  # noqa: N801 (a context manager that reads as a verb)
     """Apply rules inside a `with` block, or in every call of a decorated function.
 
     Args:
@@ -185,28 +183,21 @@ class use_rules:  # noqa: N801 (a context manager that reads as a verb)
     dtype('float16')
     """
 
+    blocks: ClassVar[Blocks[Scope]] = _scopes
+
     def __init__(self, rules: RulesLike) -> None:
         if not isinstance(rules, RuleSet):
             canonical_name(rules)
         self.rules = rules
 
+    def block(self, owner: object) -> Scope:
+        """Make the scope of the rules inside the one in force."""
+        return Scope(self.rules, SCOPE.get(), owner=owner)
+
     def __enter__(self) -> RuleSet:
         """Apply the rules, and return them."""
-        _scopes.enter_block(Scope(self.rules, SCOPE.get(), owner=self))
+        self.blocks.enter_block(self.block(self))
         return get_rules(self.rules)
-
-    def __exit__(self, *exception: object) -> None:
-        """Restore the rules that apply without these."""
-        _scopes.leave(self)
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Wrap a function to run under these rules; the body of a coroutine function runs under them when awaited."""
-        return calls_within(
-            function,
-            "use_rules",
-            lambda: use_rules(self.rules),
-            lambda awaited: _scopes.run_in_block(Scope(self.rules, SCOPE.get(), owner=object()), awaited),
-        )
 
     def __repr__(self) -> str:
         return f"use_rules({self.rules if isinstance(self.rules, RuleSet) else repr(self.rules)})"

@@ -12,13 +12,13 @@ on their order; these rules promote all at once, and so accept what any order ac
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
-from supremum.number_conversion import Steps, interval, usual_steps
+from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
 from supremum.rules.array_casts import HALVES, NATIVE, PACKING_ROUTES, ArrayCasts, through_float32
@@ -97,10 +97,9 @@ class TensorFlowRules(RuleSet):
         mode: the mode.
     """
 
-    mode: Mode
+    reads_ints: ClassVar[bool] = True
 
-    def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), interval(operand.value) if type(operand.value) is int else None)
+    mode: Mode
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         verdict = super()._settle_operation(operation, operands)
@@ -110,9 +109,6 @@ class TensorFlowRules(RuleSet):
         return verdict
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
-        names = dict.fromkeys(operand.format.name for operand in operands if operand.dtype is not None)
-        if unknown := [name for name in names if name not in _STRONG]:
-            return Verdict.refuse(f"these rules have no {' and '.join(unknown)} tensors")
         promotes = operation.name in _PROMOTES and self.mode is not Mode.OFF
         verdict = self._promote(operands) if promotes else _agree(operation, operands)
         if verdict.result is None or (promotes and operation.name in _QUESTIONS):
@@ -232,6 +228,7 @@ def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlo
         summary=summary,
         source="TensorFlow 2.21.0",
         mode=mode,
+        formats=frozenset(_STRONG),
         accepts=_ACCEPTS,
         measured=MEASURED,
         stands_in=_STANDS_IN,

@@ -16,11 +16,12 @@ import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from supremum.decisions import Verdict, letter
+from supremum.decisions import Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
 from supremum.number_conversion import fits, interval
 from supremum.operands import Operand, Operands, weak_name
-from supremum.operations import Operation, Result
+from supremum.operations import OPERATIONS, Operation, Result
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.tf import CASTS, REDUCTIONS
 from supremum.rules.verdicts import ALREADY, MEASURED
@@ -109,8 +110,9 @@ class TensorFlowRfcRuleSet(RuleSet):
 
     mode: Mode
 
-    def _key(self, operand: Operand) -> Hashable:
-        return (super()._key(operand), None if operand.value is None else interval(operand.value))
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
+        return (super().key_of(operand), None if operand.value is None else interval(operand.value))
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:  # noqa: ARG002 (one for all)
         tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
@@ -152,12 +154,7 @@ class TensorFlowRfcRuleSet(RuleSet):
         """Section "What happens to truediv operations?": float32 for 8 and 16 bits, float64 above."""
         return (_SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT).dtype
 
-    def _accepts(self, operation: Operation) -> tuple[str, ...]:
-        accepted = super()._accepts(operation)
-        # Not bool: the RFC does not say which float bool / bool returns.
-        return ("integer", *accepted) if operation.result is Result.FLOAT else accepted
-
-    def _targets(self, operands: Operands) -> list[DType]:
+    def _first_targets(self, operands: Operands) -> list[DType]:
         """The result of mode ALL first, then wider formats that a Python number or the operation may need.
 
         These are the formats above the result and, unless it is complex, the real ones, nearest in width first.
@@ -167,12 +164,11 @@ class TensorFlowRfcRuleSet(RuleSet):
         # An operation on integers or bools needs a cast down; imaginary parts are never dropped.
         real = () if start.kind is Kind.COMPLEX else _REAL_FORMATS
         nearest = sorted(real, key=lambda row: (abs(row.bits - start.bits), not row.signed))
-        first = [row.dtype for row in (start, *above, *nearest)]
-        return list(dict.fromkeys([*first, *super()._targets(operands)]))
+        return [row.dtype for row in (start, *above, *nearest)]
 
-    def _is_castable(self, operand: Operand, target: Format, *, may_cut: bool) -> bool:
-        """As in the base class, but no cast drops parts: the RFC never drops imaginary parts or fractions."""
-        return not may_cut and super()._is_castable(operand, target, may_cut=may_cut)
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        """No cast drops parts: the RFC never drops imaginary parts or fractions."""
+        return not may_cut
 
 
 def _explanation(tensors: Sequence[Format], met: Format) -> str:
@@ -198,8 +194,10 @@ def _limits(row: Format) -> str:
 
 
 _SOURCE = "TensorFlow RFC 431, promotion modes"
-# One table for all the operations that the RFC names.
-_ACCEPTS: dict[str, tuple[str, ...]] = dict.fromkeys(("add", "subtract", "multiply", "pow", "remainder"), CATEGORIES)
+# Not bool / bool: the RFC does not say which float it returns. All the operations that it names share one table.
+_ACCEPTS: dict[str, tuple[str, ...]] = {
+    row.name: ("integer", *row.accepts) for row in OPERATIONS.values() if row.result is Result.FLOAT
+} | dict.fromkeys(("add", "subtract", "multiply", "pow", "remainder"), CATEGORIES)
 
 TF_RFC_ALL = TensorFlowRfcRuleSet(
     name="tf-rfc-all",

@@ -29,7 +29,7 @@ from supremum.rules.array_casts import (
 from supremum.rules.lattices import SIGNED, UNSIGNED, weak_defaults
 from supremum.rules.reductions import BITS, TRUTH, Reduction, to
 from supremum.rules.rule_set import LatticeRuleSet
-from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, Storing, given
+from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, Storing, with_result_of
 
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 _SIXTEEN_BITS = ("float16", "bfloat16")  # in the order in which tinygrad prefers them
@@ -134,7 +134,7 @@ class TinygradRules(LatticeRuleSet):
         node = weak_name(as_format(common.dtype).category) if common.weak else str(common.dtype)
         gives = _GIVES.get(operation.name, {}).get(node)
         if gives is None:
-            return given(operation, met)
+            return with_result_of(operation, met)
         dtype = as_format(self.defaults.get(gives, gives)).dtype
         why = f"{operation.name} converts {node} to {gives}"
         return Verdict.accept(dtype, len(met.compute), *met.reason, why, weak=gives in WEAK_NAMES)

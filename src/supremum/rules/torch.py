@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from supremum.decisions import Fix, Verdict
+from supremum.decisions import Verdict
 from supremum.errors import ArgumentError
+from supremum.fix import Fix
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format, is_available
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
@@ -243,7 +244,8 @@ class TorchRules(RuleSet):
         number = scalar.item()
         return float(number) if isinstance(number, bool) else number
 
-    def _key(self, operand: Operand) -> Hashable:
+    def key_of(self, operand: Operand) -> Hashable:
+        """As in the base class."""
         return (operand.category, operand.dtype, operand.ndim == 0, _interval(operand.value))
 
     def _name_of(self, operand: Operand) -> str:
@@ -257,15 +259,15 @@ class TorchRules(RuleSet):
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [self._name_of(operand) for operand in operands]
-        if unknown := sorted(set(names) - _KNOWN):
-            return _refuse_unknown(unknown)
+        if absent := [name for name in names if name not in _KNOWN]:
+            return Verdict.refuse(f"the installed ml_dtypes has no {absent[0]}")
         broadcasts = operation.name in _BROADCASTS_FIRST
         ranks = [_Rank.DIMENSIONED if broadcasts else _rank(operand) for operand in operands]
         met = _common_type(list(zip(ranks, names, strict=True)))
         if met.name is None:
             return Verdict.refuse(*met.reason)
         if met.name not in _KNOWN:
-            return _refuse_unknown([met.name])
+            return Verdict.refuse(f"the installed ml_dtypes has no {met.name}")
         shell = next((name for name in _SHELL if name in (met.name, *names)), None)
         if shell is not None and not _accepts_shell(operation, operands, names, met.name):
             return Verdict.refuse(_shell_objection(shell))
@@ -327,11 +329,11 @@ class TorchRules(RuleSet):
         return Verdict.refuse(f"torch's {operation.name} needs {asked}")
 
     def _find_fix(
-        self, operation: Operation, runtime: Runtime, operands: Operands, target: Target | None = None
+        self, operation: Operation, target: Target | None, runtime: Runtime, operands: Operands
     ) -> Fix | None:
         if any(self._name_of(operand) in _SHELL and not runtime.holds(operand) for operand in operands):
             return None  # torch has no explicit casts of them either
-        return super()._find_fix(operation, runtime, operands, target)
+        return super()._find_fix(operation, target, runtime, operands)
 
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in _SHELL), None)
@@ -365,13 +367,6 @@ def _accepts_shell(operation: Operation, operands: Operands, names: list[str], c
     if operation.name == "pow":  # a power of 1 only fills, whatever the exponents
         return operands[0].is_python_scalar and operands[0].value == 1 and common not in _SHELL
     return operation.name in _TYPES_ONLY or (operation.name in _MOVES and set(names) == {common})
-
-
-def _refuse_unknown(names: list[str]) -> Verdict:
-    absent = [name for name in names if name in _ORDER.nodes]
-    if absent:
-        return Verdict.refuse(f"the installed ml_dtypes has no {', '.join(absent)}")
-    return Verdict.refuse(f"torch has no {', '.join(names)}")
 
 
 def _shell_objection(name: str) -> str:
@@ -471,6 +466,7 @@ TORCH = TorchRules(
     summary="PyTorch as it starts, with float32 as default dtype",
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
+    formats=_KNOWN,
     in_place=Storing.SAME_KIND,  # `canCast` in c10/core/ScalarType.h, called by TensorIterator::compute_types
     item=Storing.CAST,  # `copy_` and `fill_`, which check the range of Python numbers only
     agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),

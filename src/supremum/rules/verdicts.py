@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
-from supremum.decisions import Verdict, letter
+from supremum.decisions import Verdict
+from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.number_conversion import converts, fits
 from supremum.operands import Operand, Operands
@@ -46,7 +48,7 @@ def climb(met: str, paths: Iterable[Sequence[str]]) -> str:
     return f"{met} is the least upper bound: {', '.join(climbs)}" if climbs else ALREADY
 
 
-def given(operation: Operation, verdict: Verdict) -> Verdict:
+def with_result_of(operation: Operation, verdict: Verdict) -> Verdict:
     """The verdict on a call, with the result dtype of the operation instead of the dtype that it computes in.
 
     Args:
@@ -91,7 +93,7 @@ def checked_ints(verdict: Verdict, operands: Operands, note: str = "") -> Verdic
     return verdict
 
 
-def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
+def refuse_category(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
     """The refusal of an operation that is not defined for the category of the common type of its operands.
 
     Args:
@@ -101,6 +103,24 @@ def takes_no(operation: Operation, met: Verdict, dtype: DType) -> Verdict:
     """
     category = as_format(dtype).category
     return Verdict.refuse(*met.reason, f"{operation.name} does not accept {category} operands, got {dtype}")
+
+
+def of_stand_in(operation: Operation, verdict: Verdict, stand_in: str, library: str) -> Verdict:
+    """The verdict on a function that a library lacks.
+
+    Args:
+        operation: the function.
+        verdict: the verdict on its stand-in, which may accept more.
+        stand_in: the name of the stand-in.
+        library: the name of the library.
+    """
+    if verdict.result is not None:
+        computed = verdict.compute[0]
+        highest = max(map(CATEGORIES.index, operation.accepts))
+        if CATEGORIES.index(as_format(computed).category) > highest:
+            verdict = refuse_category(operation, verdict, computed)
+    why = f"{library} has no {operation.name}, so it is decided like {stand_in}"
+    return replace(verdict, reason=(why, *verdict.reason))
 
 
 class Storing(enum.Enum):

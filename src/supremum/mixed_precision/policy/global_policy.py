@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from copy import copy
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Kind, as_format
 from supremum.mixed_precision.policy.policy import Policy, as_policy, as_reducible, reducible_formats, reducible_names
-from supremum.scoped_values import BlockValue, calls_within
+from supremum.scoped_values import BlockDecorator, Blocks, BlockValue, ValueBlock
 from supremum.user_frame import warn_user
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 VARIABLE = "SUPREMUM_FLOATX"
 """The environment variable with the initial value of `floatx`."""
@@ -138,7 +134,7 @@ def _sync_jax_context() -> None:
     _scope.tell_all_threads(_process.explicit or _process.floatx)
 
 
-class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
+class use_policy(BlockDecorator[ValueBlock[Policy | None]]):  # noqa: N801 (a context manager, named like the verb it is)
     """Set the global policy within a block, or during every call of a function.
 
     It applies to asyncio tasks and threads as `supremum.use_rules` does. Layers made in the block keep the policy. A
@@ -155,26 +151,19 @@ class use_policy:  # noqa: N801 (a context manager, named like the verb it is)
     dtype('float32')
     """
 
+    blocks: ClassVar[Blocks[Any]] = _scope
+
     def __init__(self, policy: Any) -> None:
         self.policy: Policy | None = None if policy is None else _usable(policy)
 
+    def block(self, owner: object) -> ValueBlock[Policy | None]:
+        """Make the block of the policy inside the one in force."""
+        return _scope.block(owner, self.policy, self.policy)
+
     def __enter__(self) -> Policy:
         """Set the policy, and return it."""
-        _scope.enter(self, self.policy, self.policy)
+        self.blocks.enter_block(self.block(self))
         return global_policy()
-
-    def __exit__(self, *exception: object) -> None:
-        """Restore the previous policy."""
-        _scope.leave(self)
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return a function that runs under this policy; for a coroutine function, its body does when awaited."""
-        return calls_within(
-            function,
-            "use_policy",
-            lambda: _scope.holding(self.policy, self.policy),
-            lambda awaited: _scope.run(self.policy, self.policy, awaited),
-        )
 
     def __repr__(self) -> str:
         return f"use_policy({None if self.policy is None else self.policy.name!r})"
