@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from supremum.arrays import pytrees, ufuncs
-from supremum.arrays.assignment import accepted_value, assigned, check_mutable, refused_in_place
+from supremum.arrays.assignment import assigned, check_mutable, refused_in_place, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw, backend_of
 from supremum.arrays.conversion import to_device
@@ -21,8 +21,8 @@ from supremum.arrays.methods import method, refused
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
+from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.torch_functions import torch_function
-from supremum.arrays.undecided import Undecided
 from supremum.arrays.wrapped import (
     WrappedArray,
     new_array,
@@ -74,7 +74,7 @@ def _changed(x: Any, /, *args: Any, **options: Any) -> None:
 
 _astype, _conj = ASTYPE.call, _unary("conj")
 _reshape, _squeeze, _matrix_transpose, _permute_dims = (
-    Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
+    PassThroughFunction(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
 
 
@@ -294,7 +294,7 @@ class Array(_Base):
         backend: Any = self.key.backend
         if not backend.mutable:
             check_mutable(self, "x = x.at[index].set(value)")
-        accepted = accepted_value(self, value)
+        accepted = value_to_store(self, value)
         place = index if index.__class__ in _PLAIN_INDICES else unwrapped(index)
         with computation_errors("assignment", backend, self, index, value):
             self._raw[place] = accepted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from supremum.arrays.backends import Backend, Key, Raw
@@ -13,7 +14,7 @@ from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.calls import Function, Prepared, PreparedCall
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
-from supremum.arrays.fix_trials import Trial, no_fix, retyped
+from supremum.arrays.fix_trials import Trial, no_fix, with_operands
 from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
 from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array, wrap
 from supremum.decisions import Decision, PromotionError, Verdict
@@ -196,14 +197,15 @@ class _Store(Function):
         is_rounded = storing is None and backend is NUMPY and row.is_builtin and type(value) is float
         accept = accept_float if is_rounded and row.category == "float" else accepted
         follows_flags, reads_value = backend.in_jax and asked in FOLLOWING, in_force.reads_values and holds_value(key)
-        return Prepared(accept, lasts=not follows_flags and not reads_value), (array.unwrap(), raw)
+        given = array.unwrap(), raw
+        return (Prepared(partial(accept, *given)), ()) if follows_flags or reads_value else (Prepared(accept), given)
 
 
-accepted_value: Callable[..., Any] = _Store(None).call
+value_to_store: Callable[..., Any] = _Store(None).call
 kept_value: Callable[..., Any] = _Store(Storing.KEPT).call
 
 
-def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
+def change_elements(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
     """An array after an operation on some elements and a value, in the dtype of the array.
 
     Args:
@@ -298,7 +300,7 @@ def _decided(
         keys[0] = own
     operands = operands_of(keys, raws, rules)
     decision = rules.decide(name, operands, array.key.operand, storing, runtime=Trial(keys))
-    return retyped(decision, [value for value, _, _ in given])
+    return with_operands(decision, [value for value, _, _ in given])
 
 
 def _raise_if_refused(decision: Decision) -> Decision:

@@ -1,8 +1,8 @@
 """Calls of functions of arrays: each is read, prepared once for all calls that are written alike, and run.
 
 `read` describes a call by the function, the keys of its arrays and promoted numbers, and the values of its other
-arguments. `Function.prepare` makes a function of the arrays for a description that is new. `caller` makes the function
-that users call: it looks the description up, and runs what was prepared.
+arguments. `Function.prepare` makes a function of the arrays for a description that is new. `callable_of` makes the
+function that users call: it looks the description up, and runs what was prepared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -33,13 +33,11 @@ class Prepared(NamedTuple):
         wrap: makes an `Array` of what it returns; None if that is the finished result.
         explain: returns a clearer error for one that the function raised with the given arguments, or the same error;
             None if there are no clearer ones.
-        lasts: whether it also carries out later calls that are written alike.
     """
 
     function: Callable[..., Any]
     wrap: Callable[[Raw], Any] | None = None
     explain: Callable[[Exception, Sequence[Raw]], Exception] | None = None
-    lasts: bool = True
 
     def run(self, raws: Sequence[Raw]) -> Any:
         """The result of a call, with its arrays wrapped."""
@@ -54,7 +52,10 @@ class Prepared(NamedTuple):
 
 
 PreparedCall: TypeAlias = "tuple[Prepared, Sequence[Raw]]"
-"""What carries out a call, and the arrays and promoted numbers that it takes."""
+"""What carries out a call, and the arrays and promoted numbers that it takes.
+
+If these are the arrays and numbers of the call in their order, it also carries out later calls that are written alike.
+"""
 
 
 def read(
@@ -153,13 +154,13 @@ class Function(ABC):
         self.arguments: Callable[..., Any] = arguments
         self.doc: str = doc
         self.backend: Backend | None = None
-        self.call = caller(self)
+        self.call = callable_of(self)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
         bound.backend = backend
-        bound.call = caller(bound)
+        bound.call = callable_of(bound)
         return bound
 
     @abstractmethod
@@ -174,7 +175,7 @@ class Function(ABC):
 
     def find(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """What carries out a call. If it is new, it is prepared, also for later calls that are written alike."""
-        kept = prepared_under(asked)
+        kept = prepared_calls(asked)
         try:
             known, raws = read(self, args, options, asked)
         except _UNREADABLE:
@@ -182,9 +183,8 @@ class Function(ABC):
         prepared = kept.get(known)
         if prepared is None:
             prepared, taken = self.prepare(asked, args, options)
-            # It may take other arrays than those of the call, or in another order.
             is_same = len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True))
-            if known is not None and prepared.lasts and is_same:
+            if known is not None and is_same:
                 kept[known] = prepared
             raws = taken
         return prepared, raws
@@ -195,38 +195,7 @@ class Function(ABC):
         raise_computation_error(self.name, library, args, options, error)
 
 
-Deferred: TypeAlias = "partial[Any]"
-"""A call of a function."""
-
-
-class Forwarding(Function):
-    """A function that calls another one. What is prepared for that is kept for calls of this one, too."""
-
-    @abstractmethod
-    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
-        """The call that has the result."""
-
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
-        """As for the other call."""
-        called = self.deferred(args, options)
-        function = function_of(called.func)
-        if function is None:
-            return Prepared(called, lasts=False), ()
-        return function.find(asked, called.args, called.keywords)
-
-    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
-        """As for the other function, unless the error is about the arguments of this one."""
-        try:
-            called = self.deferred(args, options)
-        except Exception:  # the same error again
-            super().fail(args, options, error)
-            return
-        function = function_of(called.func)
-        if function is not None:
-            function.fail(called.args, called.keywords, error)
-
-
-def prepared_under(asked: RulesLike) -> dict[Hashable, Any]:
+def prepared_calls(asked: RulesLike) -> dict[Hashable, Any]:
     """What is prepared under the rules in force. A block with a watcher has its own, because that notifies it."""
     scope = SCOPE.get()
     return (memory_of(asked) if scope.watcher is None else scope.memory).prepared
@@ -249,7 +218,7 @@ def _leaves(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def caller(function: Function, takes: Callable[[Any], bool] | None = None) -> Callable[..., Any]:
+def callable_of(function: Function, takes: Callable[[Any], bool] | None = None) -> Callable[..., Any]:
     """The function that users call.
 
     Args:
@@ -290,7 +259,7 @@ _FUNCTION = "__supremum_function__"
 
 
 def function_of(call: Callable[..., Any]) -> Function | None:
-    """The function that users call as `call`; None for what is not made by `caller`."""
+    """The function that users call as `call`; None for what is not made by `callable_of`."""
     return getattr(call, _FUNCTION, None)
 
 

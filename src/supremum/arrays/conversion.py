@@ -9,30 +9,16 @@ import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backend_errors import computation_errors, raise_computation_error
+from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
 from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
 from supremum.data_frames import fix_of_missing_values
-from supremum.errors import OperandError, SupremumError
+from supremum.errors import OperandError
 from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
-from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
-
-
-def asarray(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """The public `asarray`: `convert`, in which errors of the library become `ComputationError`."""
-    try:
-        return convert(data, dtype, library=library, device=device, copy=copy)
-    except Exception as error:
-        if isinstance(error, SupremumError):  # such as that of an unknown library
-            raise
-        backend = (backend_of(unwrapped(data)) if library is None else backend_named(library)) or NUMPY
-        options = {"dtype": dtype, "device": device, "copy": copy}
-        given = {name: value for name, value in options.items() if value is not None}
-        raise_computation_error("asarray", backend, (data,), given, error)
-        raise
+from supremum.rules import SCOPE, RuleSet, get_rules
 
 
 def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -92,7 +78,7 @@ def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | No
     else:
         host = source.numpy(source.plain(given))
         if weak:  # a weak array takes the default dtype, which may differ in the new library
-            host = narrowed(default_in(backend, as_operand(host).category)[0], host)
+            host = narrowed(default_dtype(backend, as_operand(host).category), host)
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
@@ -127,10 +113,12 @@ def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray
         ) from None
     weak = False
     if kind is not None and is_of_numbers:
-        in_jax = backend.in_jax
-        target, weak = default_of(data, get_rules(in_jax=in_jax)) if is_number else default_in(backend, kind)
+        if is_number:
+            target, weak = default_of(data, get_rules(in_jax=backend.in_jax))
+        else:
+            target = default_dtype(backend, kind)
     is_ready = target is None or found.dtype == target
-    return (found if is_ready else np.array(data, target)), weak and is_number
+    return found if is_ready else np.array(data, target), weak
 
 
 def _check_missing_values(data: Any, target: DType | None) -> None:
@@ -156,14 +144,28 @@ def _is_of_numbers(data: Any) -> bool:
     return kinds <= NUMBERS or all(type(part) in NUMBERS or _is_of_numbers(part) for part in cast("list[Any]", data))
 
 
-def default_in(backend: Backend, category: str) -> tuple[DType, bool]:
-    """`default_of` a category, in arrays of a library under the rules in force."""
-    asked = SCOPE.get().rules
-    kept, known = memory_of(asked).prepared, (default_of, category, backend, backend.flags())
-    found = kept.get(known)
-    if found is None:
-        found = kept[known] = default_of(category, get_rules(asked, in_jax=backend.in_jax))
-    return found
+def default_dtype(backend: Backend, category: str) -> DType:
+    """The default dtype of a category of Python numbers in arrays of a library, under the rules in force.
+
+    Args:
+        backend: the library of the array.
+        category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
+
+    >>> import supremum
+    >>> from supremum.arrays.backends import backend_named
+    >>> with supremum.use_rules("torch"):
+    ...     [
+    ...         default_dtype(backend_named("numpy"), category)
+    ...         for category in ("float", "integer")
+    ...     ]
+    [dtype('float32'), dtype('int64')]
+    """
+    rules = get_rules(SCOPE.get().rules, in_jax=backend.in_jax)
+    defaults, key = rules.memory.prepared, (default_of, category)
+    dtype = defaults.get(key)
+    if dtype is None:
+        dtype = defaults[key] = default_of(category, rules)[0]
+    return dtype
 
 
 def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:

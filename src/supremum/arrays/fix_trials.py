@@ -125,7 +125,10 @@ def _first(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
 
 
 def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
-    found = _KNOWN.get(known)
+    try:
+        found = _KNOWN.get(known)
+    except TypeError:  # an option that cannot be a key, such as an array
+        return False
     if found is None:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -171,7 +174,7 @@ _OF_LISTS = ("concat", "stack")
 _NOT_ALONE = ("where", "clip", "diff")  # they need more operands, or are composed of other functions
 
 
-def retyped(decision: Decision, operands: Sequence[Any]) -> Decision:
+def with_operands(decision: Decision, operands: Sequence[Any]) -> Decision:
     """A decision with the operands of this call, which its fix then casts.
 
     A prepared operation keeps the decision about the numbers that it was first prepared for. Fixes cast arrays that are

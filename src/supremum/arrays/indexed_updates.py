@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from supremum.arrays.assignment import accepted_value, changed, stored
+from supremum.arrays.assignment import change_elements, stored, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.conversion import convert
@@ -47,7 +47,7 @@ def _update(operation: str, what: str) -> Callable[..., Any]:
 
     def method(self: Changes, value: Any, **options: Any) -> Any:
         update = partial(self._updated, name, options=options)  # pyright: ignore[reportPrivateUsage]
-        return self._changed(name, (value,), options, lambda: changed(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
+        return self._changed(name, (value,), options, lambda: change_elements(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
 
     method.__name__, method.__doc__ = name, what
     return method
@@ -71,7 +71,7 @@ class Changes:
 
     def set(self, value: Any, **options: Any) -> Any:
         """A copy with other elements."""
-        accepted = accepted_value(self.array, value)
+        accepted = value_to_store(self.array, value)
         update = partial(self._updated, "set", self.array.unwrap(), accepted, options)
         return self._changed("set", (value,), options, update)
 
@@ -105,7 +105,7 @@ class Changes:
             element = new_array(*backend.keyed(raw))
             result = function(element)
             if type(result) in NUMBERS:
-                return accepted_value(element, result)
+                return value_to_store(element, result)
             return stored(element, convert(result, library=backend), "apply", ())
 
         return self._changed("apply", (), options, lambda: array.unwrap().at[self.index].apply(applied, **options))

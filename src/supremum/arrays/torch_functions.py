@@ -12,12 +12,12 @@ from supremum.argument_checks import real_number
 from supremum.arrays.assignment import assigned, written
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import caster_of
-from supremum.arrays.calls import Deferred, library_in
-from supremum.arrays.decided import Arguments, Decided
+from supremum.arrays.calls import library_in
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.numpy_functions import Route, Routed, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.numpy_functions import Call, Route, Routed, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.promoting_function import Arguments, PromotingFunction
 from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
@@ -111,7 +111,7 @@ def _with_factor(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
     return build
 
 
-_WITH_FACTOR = {name: Decided(name, _scaled, _with_factor(name)) for name in ("add", "subtract")}
+_WITH_FACTOR = {name: PromotingFunction(name, _scaled, _with_factor(name)) for name in ("add", "subtract")}
 
 
 def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
@@ -134,7 +134,7 @@ def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
     return compute
 
 
-def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Deferred:
+def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Call:
     return partial(getattr(xp, name), a, b) if alpha == 1 else partial(_WITH_FACTOR[name].call, a, b, alpha=alpha)
 
 
@@ -156,10 +156,10 @@ def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return getattr(xp, "lerp", lerp)
 
 
-_LERP = Decided(None, _interpolated, _interpolation, name="lerp")
+_LERP = PromotingFunction(None, _interpolated, _interpolation, name="lerp")
 
 
-def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Deferred:
+def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Call:
     if rounding_mode not in (None, "floor"):
         raise OperandError(
             f"torch.div with rounding_mode={shown(rounding_mode)} does not support an Array; use "
@@ -169,7 +169,7 @@ def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Deferr
 
 
 def _extreme(reduction: str, pair: str) -> Callable[..., Any]:
-    def deferred(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Deferred:
+    def call(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Call:
         if dim is not None or isinstance(other, int):
             raise OperandError(
                 f"torch.{reduction} with dim does not support an Array; use torch.a{reduction}(input, dim) and "
@@ -177,17 +177,15 @@ def _extreme(reduction: str, pair: str) -> Callable[..., Any]:
             )
         return partial(getattr(xp, reduction), x) if other is None else partial(getattr(xp, pair), x, other)
 
-    return deferred
+    return call
 
 
 def _spread(name: str) -> Callable[..., Any]:
-    def deferred(
-        xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any
-    ) -> Deferred:
+    def call(xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any) -> Call:
         divisor = int(unbiased) if correction is None else correction
         return partial(getattr(xp, name), x, correction=divisor, **options)
 
-    return deferred
+    return call
 
 
 def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -213,7 +211,7 @@ def _take_along(xp: Any, x: Any, indices: Any, axis: int | None = None) -> Any:
     return xp.take_along_axis(x, indices, axis=axis)
 
 
-def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Deferred:
+def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Call:
     return partial(xp.isin, elements, test_elements, invert=invert)
 
 
@@ -340,7 +338,7 @@ class _TorchFunction(Routed):
         plain = name.removesuffix("_")
         # Some names mean something else in PyTorch, such as `torch.equal`.
         ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, "" if plain in NAMES else plain)
-        self.operation: Decided | None = FUNCTIONS.get(ours)
+        self.operation: PromotingFunction | None = FUNCTIONS.get(ours)
         self.in_place: bool = plain != name
         is_elementwise = self.operation is not None and ours not in _COMPOSED
         promotes = is_elementwise or plain in _PROMOTING
@@ -348,7 +346,7 @@ class _TorchFunction(Routed):
             path_of(function), _any_arguments, ROUTES.get(ours), promotes=promotes, by_rank=not is_elementwise
         )
 
-    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+    def translate(self, args: Sequence[Any], options: Mapping[str, Any]) -> Call:
         """The call of the function of the namespace with the arguments of PyTorch's function.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.assignment import check_fits, kept_value, refused_in_place, stored
-from supremum.arrays.conversion import asarray
+from supremum.arrays.entry_points import asarray
 from supremum.arrays.functions.elementwise import operator_named
 from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import ArgumentError, OperandError, shown

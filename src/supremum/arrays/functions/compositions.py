@@ -170,7 +170,7 @@ def _pairs(name: str, value: Any, count: int) -> list[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         given: dict[int, Any] = {normalize_axis_index(axis, count): each for axis, each in value.items()}
         return [_pairs(name, given.get(axis, 0), 1)[0] for axis in range(count)]
-    if not isinstance(value, (list, tuple, np.ndarray)):
+    if not isinstance(value, (list, tuple)) and np.ndim(value) == 0:
         return [(value, value)] * count
     parts: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
     if len(parts) == 1 and isinstance(parts[0], (list, tuple)):

@@ -12,36 +12,17 @@ from typing import Any
 from array_api_compat import to_device
 
 from supremum.argument_checks import flag
-from supremum.arrays import conversion
-from supremum.arrays.assignment import accepted_value
+from supremum.arrays.assignment import value_to_store
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.calls import Function
+from supremum.arrays.conversion import convert, default_dtype
 from supremum.arrays.operand_keys import NUMBERS, library_of
-from supremum.arrays.undecided import Undecided, native
+from supremum.arrays.pass_through_function import PassThroughFunction, native
 from supremum.arrays.wrapped import new_array, unwrapped
-from supremum.formats import CATEGORIES, DType, argument_dtype
+from supremum.formats import CATEGORIES, argument_dtype
 from supremum.operands import as_operand
 from supremum.promotion import explain
 from supremum.rules import get_rules
-
-
-def default_dtype(backend: Backend, category: str) -> DType:
-    """The default dtype of a category of Python numbers under the rules in force.
-
-    Args:
-        backend: the library of the array.
-        category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
-
-    >>> import supremum
-    >>> from supremum.arrays.backends import backend_named
-    >>> with supremum.use_rules("torch"):
-    ...     [
-    ...         default_dtype(backend_named("numpy"), category)
-    ...         for category in ("float", "integer")
-    ...     ]
-    [dtype('float32'), dtype('int64')]
-    """
-    return conversion.default_in(backend, category)[0]
 
 
 def _float_dtype(backend: Backend, dtype: Any) -> Any:
@@ -88,27 +69,17 @@ def _filled(name: str) -> Callable[..., Any]:
     return make
 
 
-def asarray_in(backend: Backend) -> Callable[..., Any]:
-    """`asarray` of a namespace.
+def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
-        backend: the library of the namespace.
+        backend: the library.
+        obj: an array of any library, an `Array`, a Python number, or nested lists of them.
+        dtype: the dtype; None to keep it.
+        device: the device, in the library's notation.
+        copy: True always copies, False never, None only if necessary.
     """
-
-    # The arguments are written out: to pass them on with * and ** costs as much as an addition.
-    def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-        """The same as `supremum.arrays.asarray`, in the library of the namespace.
-
-        Args:
-            obj: an array of any library, an `Array`, a Python number, or nested lists of them.
-            dtype: the dtype; None to keep it.
-            device: the device, in the library's notation.
-            copy: True always copies, False never, None only if necessary.
-        """
-        return conversion.asarray(obj, dtype, library=backend, device=device, copy=copy)
-
-    asarray.__qualname__ = asarray.__name__
-    return asarray
+    return convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
 def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -125,7 +96,7 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value = conversion.convert(fill_value, dtype, library=backend, device=device)
+    value = convert(fill_value, dtype, library=backend, device=device)
     given = native(backend, value.dtype)
     return _made(backend, "full", shape, value.unwrap(), dtype=given, device=device)
 
@@ -144,11 +115,11 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
         InPlaceError: if the rules do not store `fill_value` in the dtype of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = conversion.convert(x, library=backend)
+    like = convert(x, library=backend)
     if dtype is not None:
         on = like.device if device is None else device
         return full(backend, like.shape, fill_value, dtype=dtype, device=on)
-    value = accepted_value(like, fill_value)
+    value = value_to_store(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
     return new_array(
         *backend.keyed(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
@@ -264,7 +235,7 @@ def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
-ASTYPE = Undecided("astype", astype, _cast)
+ASTYPE = PassThroughFunction("astype", astype, _cast)
 
 
 def _frequencies(name: str) -> Callable[..., Any]:
@@ -289,7 +260,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
 CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
     "astype": ASTYPE,
     **{name: _filled(name) for name in ("zeros", "ones", "empty")},
-    **{each.__name__: each for each in (arange, eye, from_dlpack, full, full_like, linspace)},
+    **{each.__name__: each for each in (arange, asarray, eye, from_dlpack, full, full_like, linspace)},
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}

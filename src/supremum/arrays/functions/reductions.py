@@ -1,4 +1,4 @@
-"""Reductions. Each function returns the operand of a call and its checked options; see `Decided`."""
+"""Reductions. Each function returns the operand of a call and its checked options; see `PromotingFunction`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
 from supremum.arrays.backends.base import Build
-from supremum.arrays.decided import Arguments, Reduction
+from supremum.arrays.promoting_function import Arguments, Reduction
 from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
 from supremum.formats import argument_dtype
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from supremum.argument_checks import chosen, flag, whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
-from supremum.arrays.decided import Arguments, Decided
 from supremum.arrays.functions.compositions import as_inexact
+from supremum.arrays.pass_through_function import PassThroughFunction
+from supremum.arrays.promoting_function import Arguments, PromotingFunction
 from supremum.arrays.reduction_kernels import in_rows
-from supremum.arrays.undecided import Undecided
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
 
@@ -191,8 +193,8 @@ def _sums_of_bins(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return lambda x, weights: function(x, weights=xp.real(weights)) + 1j * function(x, weights=xp.imag(weights))
 
 
-_COUNTS = Undecided("bincount", _counting, _bins)
-_SUMS = Decided("sum", _weighing, _sums_of_bins, name="bincount", promoted=slice(1, 2), trial=_sums_of_bins)
+_COUNTS = PassThroughFunction("bincount", _counting, _bins)
+_SUMS = PromotingFunction("sum", _weighing, _sums_of_bins, name="bincount", promoted=slice(1, 2))
 
 
 def histogram(
@@ -249,7 +251,7 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
         raise ArgumentError(
             f"bins must be a number or edges, got {shown(bins)}; use np.histogram_bin_edges(np.asarray(x), {bins!r})"
         )
-    if not isinstance(bins, int):
+    if np.ndim(bins):
         edges = xp.asarray(bins)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ArgumentError(f"the edges must be a vector of at least two, got shape {edges.shape}")

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.calls import Function, Prepared, PreparedCall, caller, prepared_under, read
+from supremum.arrays.calls import Function, Prepared, PreparedCall, callable_of, prepared_calls, read
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.fix_trials import Trial, in_library, no_fix, retyped
+from supremum.arrays.fix_trials import Trial, in_library, no_fix, with_operands
 from supremum.arrays.operand_keys import (
     NUMBERS,
     as_key,
@@ -59,7 +59,7 @@ class Case(NamedTuple):
         return self._replace(keys=keys, operands=operands_of(keys, raws))
 
 
-class Decided(Function):
+class PromotingFunction(Function):
     """A function of operands that the rules promote.
 
     Args:
@@ -69,7 +69,6 @@ class Decided(Function):
         name: of the function, if it is not that of the operation.
         doc: as for `Function`.
         promoted: the operands that the rules promote; the others keep their dtypes.
-        trial: makes the function that tries fixes out; None for one that calls the library's function of the name.
         gives_indices: whether the result has the library's dtype of indices.
         takes_numbers: whether Python numbers can be operands.
 
@@ -86,7 +85,6 @@ class Decided(Function):
         name: str = "",
         doc: str = "",
         promoted: slice = slice(None),
-        trial: Build | None = None,
         gives_indices: bool = False,
         takes_numbers: bool = True,
     ) -> None:
@@ -96,10 +94,11 @@ class Decided(Function):
         self.operation: Operation = replace(row, name=name, family=own) if name else row
         self.operands = sys.maxsize if takes_numbers else 0
         self._deciding, self._build = row, build
-        self._trial = trial or (build and in_library(row.name))
+        is_whole = row.family in (Family.WHOLE, Family.QUESTION)
+        self._trial = in_library(row.name) if build and is_whole else build
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
-        self.operator: Callable[..., Any] = caller(self, is_operand if takes_numbers else is_array)
+        self.operator: Callable[..., Any] = callable_of(self, is_operand if takes_numbers else is_array)
 
     def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Decide, and prepare.
@@ -113,14 +112,14 @@ class Decided(Function):
         raws, keys = self._keyed(asked, operands)
         library = self.backend
         if library is not None:
-            raws, keys = self._keyed(asked, _adopted(library, self.name, operands, keys))
-        kept, known = prepared_under(asked), (*read(self, (), given, asked)[0], *keys)
+            raws, keys = self._keyed(asked, _adopt(library, self.name, operands, keys))
+        kept, known = prepared_calls(asked), (*read(self, (), given, asked)[0], *keys)
         prepared = kept.get(known)
         if prepared is None:
             case = Case(keys, operands_of(keys, raws), given)
             prepared = kept[known] = self._prepare_under(asked, case)
         if library not in (None, common_backend(keys, self.name)):  # it computes from Python numbers alone
-            prepared = Prepared(_converting(library, prepared.run))
+            prepared = Prepared(_convert_result(library, prepared.run))
         return prepared, raws
 
     def _keyed(self, asked: RulesLike, operands: Sequence[Any]) -> tuple[list[Raw], tuple[Key, ...]]:
@@ -139,7 +138,7 @@ class Decided(Function):
         if not isinstance(error, (PromotionError, RuntimeDtypeError)):
             super().fail(args, options, error)
         elif error.decision is not None:
-            error.decision = retyped(error.decision, self.operands_of(args, options))
+            error.decision = with_operands(error.decision, self.operands_of(args, options))
 
     def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
         """The operands of a call about which rules decide."""
@@ -150,7 +149,7 @@ class Decided(Function):
         in_jax = common_backend(case.keys, self.name).in_jax
         rules = get_rules(asked, in_jax=in_jax)
         if rules.reads_values and any(map(holds_value, case.keys)):
-            return _following(
+            return _ask_at_each_call(
                 lambda raws: (*(rules.key_of(key.operand) for key in case.valued(raws).keys),),
                 lambda raws: self.prepare_for(rules, case.valued(raws)),
             )
@@ -159,7 +158,7 @@ class Decided(Function):
             flags = question({name: (verdict.result, verdict.compute) for name, verdict in verdicts.items()})
             if flags is not None:  # they make a difference
                 ask = flags.ask  # looked up here, not at every call
-                return _following(lambda _: ask(), lambda _: self.prepare_for(get_rules(asked), case))
+                return _ask_at_each_call(lambda _: ask(), lambda _: self.prepare_for(get_rules(asked), case))
         return self.prepare_for(rules, case)
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
@@ -188,7 +187,7 @@ class Decided(Function):
             raise
         watcher = SCOPE.get().watcher
         if watcher is not None:
-            function = _watched(watcher, plan, function)
+            function = _watch(watcher, plan, function)
         explain = partial(backend.explained, plan)
         if plan.build is None:  # the result of an elementwise function has a key that is known
             return Prepared(function, partial(new_array, key=backend.key_of_result(plan)), explain)
@@ -221,21 +220,21 @@ def by_name(name: str, **defaults: Any) -> Build:
     return build
 
 
-class Reduction(Decided):
+class Reduction(PromotingFunction):
     """A reduction, which may have an option for the dtype of its result.
 
     Args:
         operation: the name of the operation.
-        arguments: as for `Decided`.
+        arguments: as for `PromotingFunction`.
         doc: as for `Function`.
-        build: as for `Decided`.
-        name: as for `Decided`.
+        build: as for `PromotingFunction`.
+        name: as for `PromotingFunction`.
     """
 
     def __init__(
         self, operation: str, arguments: Callable[..., Arguments], doc: str, build: Build = reduction, name: str = ""
     ) -> None:
-        super().__init__(operation, arguments, build, name=name, doc=doc, trial=build)
+        super().__init__(operation, arguments, build, name=name, doc=doc)
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
         """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""
@@ -253,7 +252,7 @@ class Reduction(Decided):
         return replace(decision, operands=case.operands, verdict=verdict, find_fix=no_fix)
 
 
-def _following(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
+def _ask_at_each_call(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
     """A function that asks a question at every call, and prepares another function for each answer."""
     found: dict[Hashable, Prepared] = {}
 
@@ -266,7 +265,7 @@ def _following(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequenc
     return Prepared(follow)
 
 
-def _adopted(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[Key]) -> Sequence[Any]:
+def _adopt(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[Key]) -> Sequence[Any]:
     """Operands of a namespace of which at least one is an array of its library.
 
     Of Python numbers alone the first becomes a weak array of that library, under rules that have weak arrays.
@@ -285,11 +284,11 @@ def _adopted(backend: Backend, name: str, operands: Sequence[Any], keys: Sequenc
     return [convert(each, library=backend) if i == first else each for i, each in enumerate(operands)]
 
 
-def _converting(library: Backend, run: Callable[[Sequence[Raw]], Any]) -> Callable[..., Any]:
+def _convert_result(library: Backend, run: Callable[[Sequence[Raw]], Any]) -> Callable[..., Any]:
     return lambda *raws: convert(run(raws), library=library)
 
 
-def _watched(watcher: Watcher, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
+def _watch(watcher: Watcher, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
     """A prepared function that notifies a watcher at every call."""
 
     def run(*raws: Raw) -> Raw:
