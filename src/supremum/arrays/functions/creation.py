@@ -20,7 +20,7 @@ from supremum.arrays.operand_keys import NUMBERS, library_of
 from supremum.arrays.pass_through_function import PassThroughFunction, native
 from supremum.arrays.wrapped import new_array, unwrapped
 from supremum.formats import CATEGORIES, argument_dtype
-from supremum.operands import as_operand
+from supremum.operands import TYPE_OF_CATEGORY
 from supremum.promotion import explain
 from supremum.rules import get_rules
 
@@ -34,12 +34,12 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     """The library's name of a dtype; for None, of the common dtype of arrays among numbers, or else of the default."""
     if dtype is not None:
         return native(backend, dtype)
-    operands = [as_operand(number) for number in numbers]
-    if all(type(number) in NUMBERS for number in numbers):
-        category = max((lowest, *(each.category for each in operands)), key=CATEGORIES.index)
-        return native(backend, default_dtype(backend, category))
+    types = {*map(type, numbers)}
+    if types <= NUMBERS:
+        categories = [category for category, kind in TYPE_OF_CATEGORY.items() if kind in types]
+        return backend.native_dtype(default_dtype(backend, max(lowest, *categories, key=CATEGORIES.index)))
     operation = "divide" if lowest == "float" else None
-    return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
+    return native(backend, explain(*numbers, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
 def _made(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
