@@ -388,12 +388,8 @@ def test_namespace_functions_work_under_jit():
 # Methods and operators of arrays
 
 
-def test_methods_give_the_results_of_the_namespace_functions(xp):
+def test_shapes_are_tuples_or_numbers(xp):
     x = xp.asarray([[4.0, 1.0], [2.0, 3.0]], dtype="float32")
-    for name in ["sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax", "any", "all"]:
-        for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
-            found, wanted = getattr(x, name)(**options), getattr(xp, name)(x, **options)
-            assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
     assert x.reshape(4).shape == x.reshape((4,)).shape == x.reshape(-1).shape == x.reshape([4]).shape == (4,)
     assert x.reshape(1, 2, 1, 2, copy=True).squeeze().shape == (2, 2)
     assert x.reshape(1, 2, 1, 2).squeeze(2).shape == x.reshape(1, 2, 1, 2).squeeze(axis=(2,)).shape == (1, 2, 2)

@@ -251,12 +251,12 @@ def test_key_of_an_index_follows_the_flags_of_jax_at_every_call():
 
 
 def test_functions_of_numpy_are_prepared_for_each_number_of_dimensions(xp):
-    shapes = [(3,), (3, 3), (2, 3, 3), (3, 3)]
+    shapes = [(3,), (3, 3), (2, 3, 3), (3, 3), ()]
     plain = [np.arange(float(math.prod(shape)), dtype="float32").reshape(shape) for shape in shapes]
     arrays = [xp.asarray(each) for each in plain]
     calls = (np.transpose, np.cumsum, np.ravel, lambda x: np.swapaxes(x, 0, -1), lambda x: np.take(x, [2, 0]))
     for call in calls:
-        for x, raw in zip(arrays, plain, strict=True):
+        for x, raw in zip(arrays[:-1], plain[:-1], strict=True):
             assert np.array_equal(np.asarray(call(x)), call(raw))
     for function in (np.dot, np.inner):
         for (x, raw), (y, other) in itertools.product(zip(arrays, plain, strict=True), repeat=2):
