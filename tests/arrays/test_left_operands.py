@@ -86,22 +86,6 @@ def test_numpy_ufuncs_follow_the_rules(rules):
     assert asked == len([name for name in BINARY if name not in ("where", *LOSSES)])
 
 
-def test_numpy_ufuncs_refuse_options_and_some_methods_and_keep_the_dtype_of_out():
-    a, out = asarray(np.ones(2, "int8")), np.zeros(2, "int16")
-    with use_rules("torch"):
-        assert np.add(np.ones(2, "uint8"), a, out=out) is out
-        assert out.tolist() == [2, 2]
-        with pytest.raises(InPlaceError, match="int8"):
-            np.add(np.ones(2, "float32"), a, out=out)
-    with pytest.raises(TypeError, match="dtype"):
-        np.add(a, a, dtype="float32")
-    with pytest.raises(TypeError, match="where"):
-        np.add(a, a, where=np.array([True, False]))
-    with pytest.raises(TypeError, match="does not support an Array"):
-        np.subtract.reduce(a)
-    assert out.tolist() == [2, 2]
-
-
 @pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @every_rule_set

@@ -123,7 +123,7 @@ def test_options_that_are_equal_but_not_valid_are_refused(xp):
         assert xp.sum(x, axis=(0, 1)).tolist() == 10.0
         assert xp.sum(x, axis=0, keepdims=False).shape == (2,)
         for junk in ({"axis": True}, {"axis": 1.0}, {"axis": (False, True)}, {"keepdims": 0}, {"axiss": 1}):
-            with pytest.raises((SupremumError, TypeError)):
+            with pytest.raises((SupremumError, TypeError), match=r"must be a whole number|must be True or False|axiss"):
                 xp.sum(x, **junk)
 
 
@@ -131,6 +131,9 @@ def test_zeros_of_both_signs_are_different_options(xp):
     for value in (0.0, -0.0, 0.0):
         assert math.copysign(1, float(xp.full(1, value)[0])) == math.copysign(1, value)
         assert math.copysign(1, float(xp.multiply(xp.ones(1), value)[0])) == math.copysign(1, value)
+        if not xp.__name__.endswith("torch"):
+            replaced = xp.nan_to_num(xp.full(1, float("nan")), nan=value)
+            assert math.copysign(1, float(replaced[0])) == math.copysign(1, value)
 
 
 def test_arrays_of_other_ranks_and_dtypes_are_different_calls(xp):
@@ -229,14 +232,6 @@ def test_assigned_values_are_converted_by_their_own_kind_and_range():
         for value in (0.1, -3.5, 2, np.float64(0.5)):
             y[0] = value
             assert y.unwrap()[0] == np.asarray(value).astype("float32")
-
-
-@pytest.mark.parametrize("name", ["numpy", "jax"])
-def test_minus_zero_as_an_option_is_not_zero(name):
-    xp = namespace(name)
-    x = xp.asarray([float("nan")], dtype="float32")
-    signs = [np.signbit(np.asarray(xp.nan_to_num(x, nan=number))).tolist() for number in (0.0, -0.0, 0.0)]
-    assert signs == [[False], [True], [False]]
 
 
 def test_key_of_an_index_follows_the_flags_of_jax_at_every_call():

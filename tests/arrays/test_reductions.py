@@ -169,16 +169,6 @@ def test_compiled_reduction_has_the_operations_of_handwritten_jax():
     assert [each.count("stablehlo.convert") for each in text] == [2, 2]
 
 
-def test_jax_reductions_follow_the_x64_flag_at_each_call():
-    with jax.enable_x64(False):
-        array = supremum.asarray(jnp.ones(3, "int8"))
-        assert array.sum().dtype == np.int32
-    with jax.enable_x64(True):
-        assert array.sum().dtype == np.int64
-    with jax.enable_x64(False):
-        assert array.sum().dtype == np.int32
-
-
 def test_a_sum_with_a_dtype_accumulates_as_the_rules_decide():
     for rules, total in (("numpy", 5000.0), ("tf-all", 2048.0)):  # adding 1 to 2048 in float16 changes nothing
         with use_rules(rules):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import array_api_compat
 import numpy as np
 
 from supremum.arrays import pytrees, ufuncs
 from supremum.arrays.assignment import assigned, check_mutable, refused_in_place, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw, backend_of
-from supremum.arrays.conversion import to_device
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
@@ -223,7 +223,8 @@ class Array(_Base):
             device: the device, in the library's notation.
             stream: as in the array API standard.
         """
-        return to_device(self, device, stream)
+        with computation_errors("to_device", self.backend, self, device, stream=stream):
+            return self._like(array_api_compat.to_device(self._raw, device, stream=stream))
 
     def block_until_ready(self) -> Array:
         """This array, once JAX has computed it; other libraries have computed it already, or wait when it is read."""

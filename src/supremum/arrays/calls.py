@@ -218,13 +218,13 @@ def _leaves(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def callable_of(function: Function, takes: Callable[[Any], bool] | None = None) -> Callable[..., Any]:
+def callable_of(function: Function, takes: Callable[[Any], object] | None = None) -> Callable[..., Any]:
     """The function that users call.
 
     Args:
         function: what it is.
         takes: for an operator of Python, which returns `NotImplemented` for operands that it does not take: whether it
-            takes one; None for other functions.
+            takes one, as a truth value; None for other functions.
     """
     scope_of = SCOPE.get
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
 from supremum.arrays.operand_keys import NUMBERS
@@ -83,19 +81,6 @@ def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | No
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return new_array(*backend.keyed(raw, weak))
-
-
-def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
-    """A copy of an array on another device.
-
-    Args:
-        array: the array.
-        device: as the library names it.
-        stream: as in the array API standard.
-    """
-    with computation_errors("to_device", array.backend, array, device, stream=stream):
-        raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
-    return new_array(*array.backend.keyed(raw, array.weak_type))
 
 
 def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:

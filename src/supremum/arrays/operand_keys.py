@@ -57,14 +57,14 @@ def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
     return None if backend is None else backend.keyed(value)
 
 
-def is_array(value: Any) -> bool:
-    """Whether a value is an array of a library, wrapped or not."""
-    return isinstance(value, WrappedArray) or backend_of(value) is not None
+def as_option(value: Any) -> Any:
+    """The number in an array without dimensions, which libraries do not take as an option; other values as they are."""
+    return value.item() if library_of(value) is not None and value.shape == () else value
 
 
 def is_operand(value: Any) -> bool:
     """Whether a value is an array or a Python number."""
-    return type(value) in NUMBERS or is_array(value)
+    return type(value) in NUMBERS or library_of(value) is not None
 
 
 def not_an_operand(operand: object, name: str, position: int) -> OperandError:

@@ -61,6 +61,8 @@ class PassThroughFunction(Function):
             OperandError: for arrays of several dtypes, if the function is not in the standard.
         """
         library = self.backend or library_in((args, *options.values()))
+        if self.name not in TAKING_POSITIONS:
+            options = {name: _static_option(value) for name, value in options.items()}
         given: list[Any] = []
         arrays: list[WrappedArray] = []
         place = partial(_map_nested, partial(_place_array, library, self.name, given, arrays))
@@ -101,6 +103,14 @@ class PassThroughFunction(Function):
             library.compiled(name, run, count),
             lambda result: _wrap_result(list(result) if gives_list else result, keys, weak),
         )
+
+
+def _static_option(value: Any) -> Any:
+    """The integer in an array without dimensions, such as that of an axis, which JAX and PyTorch do not take."""
+    library = library_of(value)
+    if library is None or value.shape != () or library.is_traced(raw := unwrapped(value)):
+        return value
+    return value.item() if as_format(library.dtype_of(raw)).category == "integer" else value
 
 
 class _Place(int):

@@ -18,16 +18,16 @@ from supremum.arrays.fix_trials import Trial, in_library, no_fix, with_operands
 from supremum.arrays.operand_keys import (
     NUMBERS,
     as_key,
+    as_option,
     check_library,
     common_backend,
     holds_value,
-    is_array,
     is_operand,
+    library_of,
     not_an_operand,
     operands_of,
     with_value,
 )
-from supremum.arrays.reduction_kernels import reduction
 from supremum.arrays.wrapped import new_array
 from supremum.decisions import Decision, PromotionError, ResultType, Verdict
 from supremum.formats import as_format
@@ -98,7 +98,7 @@ class PromotingFunction(Function):
         self._trial = in_library(row.name) if build and is_whole else build
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
-        self.operator: Callable[..., Any] = callable_of(self, is_operand if takes_numbers else is_array)
+        self.operator: Callable[..., Any] = callable_of(self, is_operand if takes_numbers else library_of)
 
     def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Decide, and prepare.
@@ -109,6 +109,7 @@ class PromotingFunction(Function):
             OperandError: for operands that are neither arrays of numbers nor Python numbers.
         """
         operands, given = self.arguments(*args, **options)
+        given = {name: as_option(value) for name, value in given.items()}
         raws, keys = self._keyed(asked, operands)
         library = self.backend
         if library is not None:
@@ -119,7 +120,8 @@ class PromotingFunction(Function):
             case = Case(keys, operands_of(keys, raws), given)
             prepared = kept[known] = self._prepare_under(asked, case)
         if library not in (None, common_backend(keys, self.name)):  # it computes from Python numbers alone
-            prepared = Prepared(_convert_result(library, prepared.run))
+            run = prepared.run
+            prepared = Prepared(lambda *raws: convert(run(raws), library=library))
         return prepared, raws
 
     def _keyed(self, asked: RulesLike, operands: Sequence[Any]) -> tuple[list[Raw], tuple[Key, ...]]:
@@ -221,20 +223,7 @@ def by_name(name: str, **defaults: Any) -> Build:
 
 
 class Reduction(PromotingFunction):
-    """A reduction, which may have an option for the dtype of its result.
-
-    Args:
-        operation: the name of the operation.
-        arguments: as for `PromotingFunction`.
-        doc: as for `Function`.
-        build: as for `PromotingFunction`.
-        name: as for `PromotingFunction`.
-    """
-
-    def __init__(
-        self, operation: str, arguments: Callable[..., Arguments], doc: str, build: Build = reduction, name: str = ""
-    ) -> None:
-        super().__init__(operation, arguments, build, name=name, doc=doc)
+    """A reduction, which may have an option for the dtype of its result."""
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
         """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""
@@ -282,10 +271,6 @@ def _adopt(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[
     if first is None and get_rules(in_jax=backend.in_jax).weak_arrays:
         first = next((i for i, operand in enumerate(operands) if type(operand) in NUMBERS), None)
     return [convert(each, library=backend) if i == first else each for i, each in enumerate(operands)]
-
-
-def _convert_result(library: Backend, run: Callable[[Sequence[Raw]], Any]) -> Callable[..., Any]:
-    return lambda *raws: convert(run(raws), library=library)
 
 
 def _watch(watcher: Watcher, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:

@@ -132,13 +132,11 @@ def _outer(ufunc: np.ufunc, operation: PromotingFunction, a: Any, b: Any, **opti
     return None if options else _Call(operation.name, (a, b), compute)
 
 
-def _at(ufunc: np.ufunc, operation: PromotingFunction, *inputs: Any) -> _Call | None:
-    if len(inputs) != _ARGUMENTS_OF_AT:  # functions of one operand
-        return None
-    return _Call(operation.name, (), partial(_update, ufunc, operation.name, *inputs))
-
-
-_ARGUMENTS_OF_AT = 3
+def _at(ufunc: np.ufunc, operation: PromotingFunction, target: Any, index: Any, *values: Any) -> _Call | None:
+    # Functions of one operand have no value.
+    return (
+        _Call(operation.name, (), partial(_update, ufunc, operation.name, target, index, *values)) if values else None
+    )
 
 
 def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> None:

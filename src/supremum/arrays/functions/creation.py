@@ -16,7 +16,7 @@ from supremum.arrays.assignment import value_to_store
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.calls import Function
 from supremum.arrays.conversion import convert, default_dtype
-from supremum.arrays.operand_keys import NUMBERS, library_of
+from supremum.arrays.operand_keys import NUMBERS, as_option, library_of
 from supremum.arrays.pass_through_function import PassThroughFunction, native
 from supremum.arrays.wrapped import new_array, unwrapped
 from supremum.formats import CATEGORIES, argument_dtype
@@ -44,8 +44,9 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
 
 def _made(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
     """The array that a library's function makes, on a device if one is given."""
+    given = {option: as_option(value) for option, value in options.items()}
     on = {} if device is None else {"device": device}
-    return new_array(*backend.keyed(backend.function(name)(*args, **options, **on)))
+    return new_array(*backend.keyed(backend.function(name)(*args, **given, **on)))
 
 
 def _filled(name: str) -> Callable[..., Any]:
@@ -145,7 +146,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return _made(backend, "arange", *map(unwrapped, (*ends, step)), dtype=given, device=device)
+    return _made(backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(

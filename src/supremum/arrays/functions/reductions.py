@@ -60,7 +60,7 @@ def _reduction(
         PromotionError: if the rules refuse.
         RuntimeDtypeError: if the library does not compute it in the dtype that the rules decide.
     """
-    return Reduction(operation, arguments, doc, build, name)
+    return Reduction(operation, arguments, build, name=name, doc=doc)
 
 
 _DTYPE: Final = "dtype: the dtype of the result; None for the dtype that the rules decide."

@@ -258,7 +258,7 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
         if not edges.backend.is_traced(edges.unwrap()) and bool(xp.any(edges[1:] < edges[:-1])):
             raise ArgumentError("the edges must ascend")
         return edges
-    whole_number("bins", bins, 1, _LARGEST)
+    count = whole_number("bins", bins, 1, _LARGEST)
     low, high = limits if limits is not None else (xp.min(flat), xp.max(flat)) if flat.size else (0, 1)
     low, high = (xp.asarray(each, dtype=flat.dtype) for each in (low, high))
     if not flat.backend.is_traced(flat.unwrap()):
@@ -268,7 +268,7 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError(f"the range must ascend, got {low} to {high}")
     is_point, half = low == high, xp.asarray(0.5, dtype=flat.dtype)
     low, high = xp.where(is_point, low - half, low), xp.where(is_point, high + half, high)
-    return xp.linspace(low, high, bins + 1, dtype=flat.dtype)
+    return xp.linspace(low, high, count + 1, dtype=flat.dtype)
 
 
 STATISTICS: dict[str, Callable[..., Any]] = {
