@@ -9,7 +9,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.arrays import pytrees, ufuncs
-from supremum.arrays.assignment import assigned, check_mutable, refused_in_place, value_to_store
+from supremum.arrays.assignment import assign_result, check_mutable, refused_in_place, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw, backend_of
 from supremum.arrays.errors import RuntimeDtypeError
@@ -17,7 +17,7 @@ from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS, operator_named
 from supremum.arrays.indexed_updates import At
-from supremum.arrays.methods import method, refused
+from supremum.arrays.methods import method, missing_method
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
 from supremum.arrays.operand_keys import as_key
@@ -68,13 +68,13 @@ def _unary(name: str) -> Callable[..., Any]:
     return ELEMENTWISE_OPERATIONS[name].call
 
 
-def _changed(x: Any, /, *args: Any, **options: Any) -> None:
+def _parameters(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
 _astype, _conj = ASTYPE.call, _unary("conj")
 _reshape, _squeeze, _matrix_transpose, _permute_dims = (
-    PassThroughFunction(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
+    PassThroughFunction(name, _parameters).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
 
 
@@ -244,7 +244,7 @@ class Array(_Base):
     def _like(self, raw: Raw) -> Array:
         """An `Array` made from an array of the library, weak if this one is weak."""
         key: Any = self.key
-        return new_array(*key.backend.keyed(raw, key.weak))
+        return new_array(*key.backend.with_key(raw, key.weak))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.backend.numpy(self._raw), dtype, copy=copy)
@@ -282,7 +282,7 @@ class Array(_Base):
         return self._like(self._raw)
 
     def __repr__(self) -> str:
-        return _shown(self)
+        return _text_of(self)
 
     # Elements
 
@@ -340,15 +340,15 @@ class Array(_Base):
                 raise
         if result is NotImplemented:
             return result
-        return assigned(self, result, name, (self, other))
+        return assign_result(self, result, name, (self, other))
 
     # A writable array must not be a key of a dict; JAX's arrays are not hashable either.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     # Functions of NumPy
 
-    sort: ClassVar[property] = refused("sort", "x = np.sort(x)")
-    fill: ClassVar[property] = refused("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
+    sort: ClassVar[property] = missing_method("sort", "x = np.sort(x)")
+    fill: ClassVar[property] = missing_method("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
 
     def conj(self) -> Array:
         """The complex conjugate; real arrays as they are."""
@@ -366,7 +366,7 @@ class Array(_Base):
         Args:
             axes: the dimensions in the new order, as a tuple or as numbers; none to reverse them.
         """
-        return _permute_dims(self, _given_at_once(axes) or (*range(self.ndim - 1, -1, -1),))
+        return _permute_dims(self, _as_tuple(axes) or (*range(self.ndim - 1, -1, -1),))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
         """The same elements in another shape.
@@ -375,7 +375,7 @@ class Array(_Base):
             shape: the shape, as a tuple or as numbers; -1 stands for the length that is left.
             copy: as in the array API standard.
         """
-        return _reshape(self, _given_at_once(shape), **({} if copy is None else {"copy": copy}))
+        return _reshape(self, _as_tuple(shape), **({} if copy is None else {"copy": copy}))
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without dimensions of length one.
@@ -422,12 +422,12 @@ def _add_methods() -> None:
     setattr(Array, "clip", FUNCTIONS["clip"].call)  # noqa: B010 (the type is that of `ArrayTypes`)
 
 
-def _given_at_once(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+def _as_tuple(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
     """The numbers of a method that takes them one by one or as one tuple."""
     return tuple(numbers[0]) if len(numbers) == 1 and isinstance(numbers[0], (tuple, list)) else numbers
 
 
-def _shown(array: Array) -> str:
+def _text_of(array: Array) -> str:
     """The text of NumPy for the elements, with the dtype and the weak flag."""
     raw, kind = array.unwrap(), type(array).__name__
     if backend_of(raw) is None:

@@ -25,7 +25,7 @@ from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import FOLLOWING, RuleSet, RulesLike, Storing, get_rules
 
 
-def assigned(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
+def assign_result(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
     """The left side after an in-place operator: the changed array, or a new one if the library's arrays are immutable.
 
     Args:
@@ -73,9 +73,9 @@ def stored(
     if result.dtype == array.dtype:
         return result.unwrap()
     if inputs and name in OPERATIONS:
-        decision = _raise_if_refused(_decided(array, name, inputs, storing))
+        decision = _raise_if_refused(_decide_storing(array, name, inputs, storing))
     else:  # only the result is known, which no cast of the operands changes
-        result_alone = _decided(array, None, (result,), storing)
+        result_alone = _decide_storing(array, None, (result,), storing)
         decision = _raise_if_refused(replace(result_alone, find_fix=no_fix))
     return _cast(array.dtype, result.unwrap(), array.backend, decision, storing or _rules_of(array))
 
@@ -98,11 +98,11 @@ def refused_in_place(
         yield
     except (PromotionError, RuntimeDtypeError) as error:
         if error.decision is not None:
-            error.decision = _decided(array, name, inputs, storing)
+            error.decision = _decide_storing(array, name, inputs, storing)
         raise
 
 
-def written(out: Any, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
+def write_result(out: Any, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
     """Write the result of a function into an array, and return the array as it was given.
 
     Args:
@@ -171,12 +171,12 @@ class _Store(Function):
         self._storing = storing
         super().__init__("assignment", _assignment)
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:  # noqa: ARG002
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:  # noqa: ARG002
         """Decide, and prepare the conversion of the value."""
         array, value = args
         storing, (raw, key) = self._storing, _key_of_value(array, value)
         value = raw if key.backend is None else value
-        decision = _raise_if_refused(_decided(array, ASSIGN.name, (value,), storing))
+        decision = _raise_if_refused(_decide_storing(array, ASSIGN.name, (value,), storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
         def accept_float(_: Raw, number: float) -> Any:
@@ -196,7 +196,8 @@ class _Store(Function):
         # NumPy itself rounds a float that becomes an element, in less time; it would warn about infinities.
         is_rounded = storing is None and backend is NUMPY and row.is_builtin and type(value) is float
         accept = accept_float if is_rounded and row.category == "float" else accepted
-        follows_flags, reads_value = backend.in_jax and asked in FOLLOWING, in_force.reads_values and holds_value(key)
+        follows_flags = backend.in_jax and rules_like in FOLLOWING
+        reads_value = in_force.reads_values and holds_value(key)
         given = array.unwrap(), raw
         return (Prepared(partial(accept, *given)), ()) if follows_flags or reads_value else (Prepared(accept), given)
 
@@ -221,7 +222,7 @@ def change_elements(array: WrappedArray, name: str, value: Any, change: Callable
     raw, key = _key_of_value(array, value)
     value, backend = raw if key.backend is None else value, array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _raise_if_refused(_decided(array, name, (array, value), None, own))
+    decision = _raise_if_refused(_decide_storing(array, name, (array, value), None, own))
     computed = decision.verdict.compute[1]
     # Operations on bools ask whether values are true, and not which they are.
     if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
@@ -281,7 +282,7 @@ def _key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
     return found
 
 
-def _decided(
+def _decide_storing(
     array: WrappedArray, name: str | None, values: Sequence[Any], storing: Storing | None, own: Key | None = None
 ) -> Decision:
     """The decision to write into an array.

@@ -59,7 +59,7 @@ If these are the arrays and numbers of the call in their order, it also carries 
 
 
 def read(
-    function: Function, args: Sequence[Any], options: Mapping[str, Any], asked: RulesLike
+    function: Function, args: Sequence[Any], options: Mapping[str, Any], rules_like: RulesLike
 ) -> tuple[tuple[Hashable, ...], list[Raw]]:
     """What identifies a call, and the arrays and promoted numbers in it.
 
@@ -67,67 +67,69 @@ def read(
         function: what is called.
         args: the arguments by position.
         options: the arguments by name.
-        asked: the rules in force; numbers that these rules treat alike are one.
+        rules_like: the rules in force; numbers that these rules treat alike are one.
 
     Raises:
         TypeError: for arguments that may change.
     """
-    known: list[Hashable] = [function]
+    description: list[Hashable] = [function]
     raws: list[Raw] = []
     for position, value in enumerate(args):
         if isinstance(value, WrappedArray):  # as below, in fewer steps
             try:
-                known.append(value._key)  # pyright: ignore[reportPrivateUsage]
+                description.append(value._key)  # pyright: ignore[reportPrivateUsage]
             except AttributeError:
-                known.append(value.key)
+                description.append(value.key)
             raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
         else:
-            _read_value(value, asked, position < function.operands, known, raws)
+            _read_value(value, rules_like, position < function.operands, description, raws)
     for name, value in options.items():
-        known.append(name)
-        _read_value(value, asked, False, known, raws)
+        description.append(name)
+        _read_value(value, rules_like, False, description, raws)
     if function.by_rank:
-        known += [getattr(raw, "ndim", 0) for raw in raws]
-    return (*known,), raws
+        description += [getattr(raw, "ndim", 0) for raw in raws]
+    return (*description,), raws
 
 
 _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 _INEXACT: frozenset[type] = frozenset({float, complex})
 
 
-def _read_value(value: Any, asked: RulesLike, is_operand: bool, known: list[Hashable], raws: list[Raw]) -> None:
+def _read_value(
+    value: Any, rules_like: RulesLike, is_operand: bool, description: list[Hashable], raws: list[Raw]
+) -> None:
     """Append what identifies an argument, and the arrays and promoted numbers in it.
 
     Args:
         value: the argument, or an element of a list.
-        asked: the rules in force.
+        rules_like: the rules in force.
         is_operand: whether it can be an operand, so that a number is promoted.
-        known: the list of what identifies the call. The type precedes each value, because True equals 1.
+        description: the list of what identifies the call. The type precedes each value, because True equals 1.
         raws: the list of arrays and promoted numbers.
     """
     kind: type = value.__class__
     if isinstance(value, WrappedArray):
-        known.append(value.key)
+        description.append(value.key)
         raws.append(value.unwrap())
     elif kind is tuple or kind is list:
-        known += kind, len(value)
+        description += kind, len(value)
         for part in value:
-            _read_value(part, asked, is_operand, known, raws)
+            _read_value(part, rules_like, is_operand, description, raws)
     elif is_operand and kind in NUMBERS:
-        known.append(number_key(asked, value))
+        description.append(number_key(rules_like, value))
         raws.append(value)
     elif kind in _VALUES:
-        known += kind, value
+        description += kind, value
     elif kind in _INEXACT:
-        known += kind, repr(value)  # 0.0 equals -0.0
+        description += kind, repr(value)  # 0.0 equals -0.0
     elif issubclass(kind, (type, np.dtype)) or (issubclass(kind, np.integer) and not is_operand):
-        known += kind, value
+        description += kind, value
     else:
-        keyed = as_key(value, asked)
+        keyed = as_key(value, rules_like)
         if keyed is None:
             raise TypeError(kind)
         raws.append(keyed[0])
-        known.append(keyed[1])
+        description.append(keyed[1])
 
 
 class Function(ABC):
@@ -164,29 +166,29 @@ class Function(ABC):
         return bound
 
     @abstractmethod
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """What carries out a call that is new.
 
         Args:
-            asked: the rules in force, read once, as another thread may set the default.
+            rules_like: the rules in force, read once, as another thread may set the default.
             args: the arguments by position.
             options: the arguments by name.
         """
 
-    def find(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def find(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """What carries out a call. If it is new, it is prepared, also for later calls that are written alike."""
-        kept = prepared_calls(asked)
+        cache = prepared_calls(rules_like)
         try:
-            known, raws = read(self, args, options, asked)
+            description, raws = read(self, args, options, rules_like)
         except _UNREADABLE:
-            known, raws = None, []
-        prepared = kept.get(known)
+            description, raws = None, []
+        prepared = cache.get(description)
         if prepared is None:
-            prepared, taken = self.prepare(asked, args, options)
-            is_same = len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True))
-            if known is not None and is_same:
-                kept[known] = prepared
-            raws = taken
+            prepared, operands = self.prepare(rules_like, args, options)
+            is_same = len(operands) == len(raws) and all(a is b for a, b in zip(operands, raws, strict=True))
+            if description is not None and is_same:
+                cache[description] = prepared
+            raws = operands
         return prepared, raws
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
@@ -195,10 +197,10 @@ class Function(ABC):
         raise_computation_error(self.name, library, args, options, error)
 
 
-def prepared_calls(asked: RulesLike) -> dict[Hashable, Any]:
+def prepared_calls(rules_like: RulesLike) -> dict[Hashable, Any]:
     """What is prepared under the rules in force. A block with a watcher has its own, because that notifies it."""
     scope = SCOPE.get()
-    return (memory_of(asked) if scope.watcher is None else scope.memory).prepared
+    return (memory_of(rules_like) if scope.watcher is None else scope.memory).prepared
 
 
 def library_in(values: Sequence[Any]) -> Backend:
@@ -230,17 +232,17 @@ def callable_of(function: Function, takes: Callable[[Any], object] | None = None
 
     def call(*args: Any, **options: Any) -> Any:
         scope = scope_of()
-        asked = scope.rules
+        rules_like = scope.rules
         try:  # what `find` does, in fewer steps
-            known, raws = read(function, args, options, asked)
-            prepared = scope.memory.prepared.get(known)
+            description, raws = read(function, args, options, rules_like)
+            prepared = scope.memory.prepared.get(description)
         except _UNREADABLE:
             prepared, raws = None, []
         try:
             if prepared is None:
                 if takes is not None and not all(map(takes, args)):
                     return NotImplemented
-                prepared, raws = function.find(asked, args, options)
+                prepared, raws = function.find(rules_like, args, options)
             return prepared.run(raws)
         except Exception as error:
             function.fail(args, options, error)

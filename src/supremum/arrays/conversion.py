@@ -29,7 +29,7 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     """
     if data.__class__ is list and (library is None or library is NUMPY) and dtype is device is copy is None:
         return of_list(cast("list[Any]", data))
-    return _converted(data, dtype, library, device, copy)
+    return _convert_data(data, dtype, library, device, copy)
 
 
 def of_list(data: list[Any]) -> Any:
@@ -49,7 +49,7 @@ def of_list(data: list[Any]) -> Any:
             return new_array(np.array(data, key.dtype), key)
         except OverflowError:
             pass  # the code below raises the error that users see
-    array = _converted(data, None, NUMPY, None, None)
+    array = _convert_data(data, None, NUMPY, None, None)
     categories = [as_operand(kind).category for kind in kinds & NUMBERS]
     # NumPy makes floats of integers that no integer dtype holds.
     is_usual = max(categories, key=CATEGORIES.index, default="float") == array.key.operand.category
@@ -58,7 +58,7 @@ def of_list(data: list[Any]) -> Any:
     return array
 
 
-def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
+def _convert_data(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
     """`convert` of anything."""
     target = None if dtype is None else argument_dtype(dtype)
     if copy is not None:
@@ -68,7 +68,7 @@ def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | No
     source = backend_of(given)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
-        given, weak = _host(given, target, backend)
+        given, weak = _host_array(given, target, backend)
         is_ready = backend is NUMPY and device is None and not copy
         raw = given if is_ready else backend.asarray(given, given.dtype, device, copy)
     elif source is backend:
@@ -80,10 +80,10 @@ def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | No
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
-    return new_array(*backend.keyed(raw, weak))
+    return new_array(*backend.with_key(raw, weak))
 
 
-def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
+def _host_array(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array made from data that are not an array of a library, and whether it is weak."""
     is_number = type(data) in NUMBERS
     is_of_numbers = is_number or _is_of_numbers(data)

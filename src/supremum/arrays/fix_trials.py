@@ -95,12 +95,12 @@ class Trial:
                 raw = backend.astype(raw, cast.through)
             return backend.astype(backend.xp.real(raw) if cast.drops_imaginary else raw, cast.dtype)
 
-        known = (key, cast.dtype, cast.drops_imaginary, cast.through, self.flags)
-        return _once(known, lambda: backend.try_out(convert, [sample_of(key)], [key.operand.format.dtype, cast.dtype]))
+        trial = (key, cast.dtype, cast.drops_imaginary, cast.through, self.flags)
+        return _once(trial, lambda: backend.try_out(convert, [sample_of(key)], [key.operand.format.dtype, cast.dtype]))
 
     def _computes(self, plan: Plan) -> bool:
         backend = joint_backend(key.backend for key in plan.keys)
-        known = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.build, *plan.options.items())
+        trial = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.build, *plan.options.items())
 
         def compute() -> bool:
             prepared = backend.prepare(plan)
@@ -108,7 +108,7 @@ class Trial:
             dtypes = [*held, *plan.compute, plan.result.dtype]
             return backend.try_out(prepared, [*map(sample_of, plan.keys)], dtypes)
 
-        return _once((*known, self.flags), compute)
+        return _once((*trial, self.flags), compute)
 
 
 def _build_of(operation: Operation) -> Build | None:
@@ -124,9 +124,9 @@ def _first(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
     return lambda *samples: samples[0]
 
 
-def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
+def _once(trial: Hashable, attempt: Callable[[], bool]) -> bool:
     try:
-        found = _KNOWN.get(known)
+        found = _KNOWN.get(trial)
     except TypeError:  # an option that cannot be a key, such as an array
         return False
     if found is None:
@@ -136,7 +136,7 @@ def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
                 found = attempt()
         except _FAILURES:
             found = False
-        _KNOWN[known] = found
+        _KNOWN[trial] = found
     return found
 
 

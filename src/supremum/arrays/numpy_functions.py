@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from supremum.argument_checks import whole_number
-from supremum.arrays.assignment import written
+from supremum.arrays.assignment import write_result
 from supremum.arrays.backends import Backend
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import Function, Prepared, PreparedCall, function_of, library_in
@@ -88,14 +88,14 @@ def _whole_numbers(xp: Any, value: Any) -> Any:
     return xp.asarray(value, dtype=xp.__array_namespace_info__().default_dtypes()["indexing"])
 
 
-def _rounding(x: Any, /, decimals: int = 0) -> Arguments:
+def _round_arguments(x: Any, /, decimals: int = 0) -> Arguments:
     return (x,), {"decimals": whole_number("decimals", decimals, -400, 400)}
 
 
-_ROUND = PromotingFunction("round", _rounding, by_name("round", decimals=0))
+_ROUND = PromotingFunction("round", _round_arguments, by_name("round", decimals=0))
 
 
-def rounded(_: Any, a: Any, decimals: int = 0) -> Call:
+def round_decimals(_: Any, a: Any, decimals: int = 0) -> Call:
     """Elements rounded to a number of decimals, in the dtype that the rules decide for `round`."""
     return partial(_ROUND.call, a, decimals)
 
@@ -200,7 +200,7 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
 
 
 _COMPOSED: dict[str, Callable[..., Call]] = {
-    "around": rounded,
+    "around": round_decimals,
     "argsort": _along("argsort", -1),
     "atleast_1d": partial(_at_least, 1),
     "atleast_2d": partial(_at_least, 2),
@@ -218,7 +218,7 @@ _COMPOSED: dict[str, Callable[..., Call]] = {
     "ravel": lambda xp, a: partial(xp.reshape, a, (-1,)),
     "repeat": lambda xp, a, repeats, axis=None: partial(xp.repeat, a, _whole_numbers(xp, repeats), axis=axis),
     "reshape": lambda xp, a, shape, **options: partial(xp.reshape, a, _lengths(shape), **options),
-    "round": rounded,
+    "round": round_decimals,
     "shape": lambda _, a: partial(getattr, a, "shape"),
     "size": lambda _, a: partial(getattr, a, "size"),
     "squeeze": lambda _, a, axis=None: partial(a.squeeze, axis),
@@ -315,11 +315,11 @@ class Routed(Function):
     def translate(self, args: Sequence[Any], options: Mapping[str, Any]) -> Call:
         """The call of the function of the namespace."""
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As for the function of the namespace."""
         call = self.translate(args, options)
         function = function_of(call.func)
-        return (Prepared(call), ()) if function is None else function.find(asked, call.args, call.keywords)
+        return (Prepared(call), ()) if function is None else function.find(rules_like, call.args, call.keywords)
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
         """As for the function of the namespace, unless the error is about the arguments of this one."""
@@ -395,7 +395,7 @@ class NumpyFunction(Routed):
         if out is None:
             return called
         # NumPy's ufuncs give a tuple.
-        return partial(_written, out[0] if isinstance(out, tuple) else out, self._function, called)
+        return partial(_write_result, out[0] if isinstance(out, tuple) else out, self._function, called)
 
     def refusal(self, option: str) -> OperandError:
         """As in the base class."""
@@ -420,13 +420,13 @@ def _arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Ma
     return bound
 
 
-def _written(out: Any, function: Callable[..., Any], called: Call) -> Any:
+def _write_result(out: Any, function: Callable[..., Any], called: Call) -> Any:
     """Write the result of a function of NumPy into an array; the rules decide about its operands where they know it."""
     decided = function_of(called.func)
     name, operands = "", ()
     if isinstance(decided, PromotingFunction) and called.keywords.get("dtype") is None:
         name, operands = decided.name, decided.operands_of(called.args, called.keywords)
-    return written(out, f"np.{name_of(function)}", name, operands, called)
+    return write_result(out, f"np.{name_of(function)}", name, operands, called)
 
 
 def name_in_standard(function: Callable[..., Any]) -> str:

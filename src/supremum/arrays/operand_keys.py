@@ -24,14 +24,14 @@ NUMBERS: frozenset[type] = frozenset(TYPE_OF_CATEGORY.values())
 def number_key(rules: RulesLike, value: Scalar) -> Key:
     """The key of a Python number; numbers that these rules treat alike share a key."""
     memory, kind = memory_of(rules), value.__class__
-    found = memory.numbers.get((kind, value))
-    if found is None:
+    key = memory.numbers.get((kind, value))
+    if key is None:
         operand = as_operand(value)
         # All rule sets that "jax" may select read the same properties of a number.
         what_rules_see = get_rules(rules, in_jax=False).key_of(operand)
-        found = memory.number_keys.setdefault(what_rules_see, Key(None, operand, None))
-        memory.numbers[kind, value] = found
-    return found
+        key = memory.number_keys.setdefault(what_rules_see, Key(None, operand, None))
+        memory.numbers[kind, value] = key
+    return key
 
 
 def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
@@ -54,7 +54,7 @@ def as_key(value: Any, rules: RulesLike) -> KeyedRaw | None:
     if isinstance(value, np.generic) and type(number := get_rules(rules, in_jax=False).read(value)) in NUMBERS:
         return number, number_key(rules, number)
     backend = backend_of(value)
-    return None if backend is None else backend.keyed(value)
+    return None if backend is None else backend.with_key(value)
 
 
 def as_option(value: Any) -> Any:
@@ -151,14 +151,14 @@ def check_library(backend: Backend, name: str, position: int, library: Backend |
         raise wrong_library(f"{name}: {letter(position)}, as the namespace,", backend, library, position)
 
 
-def wrong_library(what: str, expected: Backend, found: Backend, position: int = 1) -> LibraryError:
+def wrong_library(what: str, expected: Backend, actual: Backend, position: int = 1) -> LibraryError:
     """The error for an array of the wrong library.
 
     Args:
         what: the array, in words.
         expected: the library that it must be from.
-        found: its library.
+        actual: its library.
         position: of the operand to convert.
     """
     fix = f"supremum.namespace({shown(expected.name)}).asarray({letter(position)})"
-    return LibraryError(f"{what} must be an array of {expected.name}, got one of {found.name}; use {fix}")
+    return LibraryError(f"{what} must be an array of {expected.name}, got one of {actual.name}; use {fix}")

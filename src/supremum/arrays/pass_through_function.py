@@ -53,7 +53,7 @@ class PassThroughFunction(Function):
         self._build, self._standard = build, standard
         super().__init__(name, arguments, doc)
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Convert arrays to one library, and prepare.
 
         Raises:
@@ -68,11 +68,11 @@ class PassThroughFunction(Function):
         place = partial(_map_nested, partial(_place_array, library, self.name, given, arrays))
         places = [*map(place, args)], {name: place(value) for name, value in options.items()}
         if any(array is not value for array, value in zip(arrays, given, strict=True)):
-            return self.find(asked, *_fill_places(arrays, *places))
-        prepared = self._prepared_in(library, *places, [array.key for array in arrays])
+            return self.find(rules_like, *_fill_places(arrays, *places))
+        prepared = self._prepare_in(library, *places, [array.key for array in arrays])
         return prepared, [array.unwrap() for array in arrays]
 
-    def _prepared_in(
+    def _prepare_in(
         self, library: Backend, args: Sequence[Any], options: Mapping[str, Any], keys: Sequence[Key]
     ) -> Prepared:
         """A function of the arrays of a call.
@@ -100,7 +100,7 @@ class PassThroughFunction(Function):
         weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
         gives_list = name in GIVING_LISTS
         return Prepared(
-            library.compiled(name, run, count),
+            library.compile_function(name, run, count),
             lambda result: _wrap_result(list(result) if gives_list else result, keys, weak),
         )
 
@@ -197,8 +197,10 @@ def _wrap_result(result: Any, keys: Sequence[Key], weak: Sequence[bool]) -> Any:
     backend = backend_of(result)
     if backend is None:
         return result
-    raw, key = backend.keyed(result)
-    return new_array(*(backend.keyed(raw, weak=True) if any(weak[:1]) and key.dtype == keys[0].dtype else (raw, key)))
+    raw, key = backend.with_key(result)
+    return new_array(
+        *(backend.with_key(raw, weak=True) if any(weak[:1]) and key.dtype == keys[0].dtype else (raw, key))
+    )
 
 
 def _rebuild(like: Any, parts: list[Any]) -> Any:

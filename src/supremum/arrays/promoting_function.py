@@ -100,7 +100,7 @@ class PromotingFunction(Function):
         super().__init__(name or row.name, arguments, doc)
         self.operator: Callable[..., Any] = callable_of(self, is_operand if takes_numbers else library_of)
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Decide, and prepare.
 
         Raises:
@@ -110,25 +110,25 @@ class PromotingFunction(Function):
         """
         operands, given = self.arguments(*args, **options)
         given = {name: as_option(value) for name, value in given.items()}
-        raws, keys = self._keyed(asked, operands)
+        raws, keys = self._keyed(rules_like, operands)
         library = self.backend
         if library is not None:
-            raws, keys = self._keyed(asked, _adopt(library, self.name, operands, keys))
-        kept, known = prepared_calls(asked), (*read(self, (), given, asked)[0], *keys)
+            raws, keys = self._keyed(rules_like, _adopt(library, self.name, operands, keys))
+        kept, known = prepared_calls(rules_like), (*read(self, (), given, rules_like)[0], *keys)
         prepared = kept.get(known)
         if prepared is None:
             case = Case(keys, operands_of(keys, raws), given)
-            prepared = kept[known] = self._prepare_under(asked, case)
+            prepared = kept[known] = self._prepare_under(rules_like, case)
         if library not in (None, common_backend(keys, self.name)):  # it computes from Python numbers alone
             run = prepared.run
             prepared = Prepared(lambda *raws: convert(run(raws), library=library))
         return prepared, raws
 
-    def _keyed(self, asked: RulesLike, operands: Sequence[Any]) -> tuple[list[Raw], tuple[Key, ...]]:
+    def _keyed(self, rules_like: RulesLike, operands: Sequence[Any]) -> tuple[list[Raw], tuple[Key, ...]]:
         raws: list[Raw] = []
         keys: list[Key] = []
         for operand in operands:
-            found = as_key(operand, asked)
+            found = as_key(operand, rules_like)
             if found is None:
                 raise not_an_operand(operand, self.name, len(keys))
             raws.append(found[0])
@@ -146,21 +146,21 @@ class PromotingFunction(Function):
         """The operands of a call about which rules decide."""
         return self.arguments(*args, **options)[0][self._promoted]
 
-    def _prepare_under(self, asked: RulesLike, case: Case) -> Prepared:
+    def _prepare_under(self, rules_like: RulesLike, case: Case) -> Prepared:
         """The prepared function under the rules in force, which may depend on values and on JAX's flags."""
         in_jax = common_backend(case.keys, self.name).in_jax
-        rules = get_rules(asked, in_jax=in_jax)
+        rules = get_rules(rules_like, in_jax=in_jax)
         if rules.reads_values and any(map(holds_value, case.keys)):
             return _ask_at_each_call(
                 lambda raws: (*(rules.key_of(key.operand) for key in case.valued(raws).keys),),
                 lambda raws: self.prepare_for(rules, case.valued(raws)),
             )
-        if in_jax and isinstance(asked, str) and asked in FOLLOWING:
-            verdicts = {name: self.decide(get_rules(name), case).verdict for name in FOLLOWING[asked]}
+        if in_jax and isinstance(rules_like, str) and rules_like in FOLLOWING:
+            verdicts = {name: self.decide(get_rules(name), case).verdict for name in FOLLOWING[rules_like]}
             flags = question({name: (verdict.result, verdict.compute) for name, verdict in verdicts.items()})
             if flags is not None:  # they make a difference
                 ask = flags.ask  # looked up here, not at every call
-                return _ask_at_each_call(lambda _: ask(), lambda _: self.prepare_for(get_rules(asked), case))
+                return _ask_at_each_call(lambda _: ask(), lambda _: self.prepare_for(get_rules(rules_like), case))
         return self.prepare_for(rules, case)
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
@@ -190,11 +190,11 @@ class PromotingFunction(Function):
         watcher = SCOPE.get().watcher
         if watcher is not None:
             function = _watch(watcher, plan, function)
-        explain = partial(backend.explained, plan)
+        explain = partial(backend.clarify_error, plan)
         if plan.build is None:  # the result of an elementwise function has a key that is known
             return Prepared(function, partial(new_array, key=backend.key_of_result(plan)), explain)
         weak = plan.result.weak and not plan.gives_indices
-        return Prepared(function, lambda raw: new_array(*backend.keyed(raw, weak)), explain)
+        return Prepared(function, lambda raw: new_array(*backend.with_key(raw, weak)), explain)
 
     def _steps(self, rules: RuleSet, case: Case) -> Plan:
         keys, promoted = case.keys, self._promoted
@@ -235,8 +235,8 @@ class Reduction(PromotingFunction):
         computes = decision.verdict.compute[0] if decision and as_format(dtype).is_inexact else dtype
         if not as_format(computes).holds(as_format(dtype)):
             computes = dtype
-        asked = f"the result is {dtype}, as asked for"
-        verdict = Verdict(ResultType(dtype), (computes,), (asked, *decision.reason))
+        why = f"the result is {dtype}, as asked for"
+        verdict = Verdict(ResultType(dtype), (computes,), (why, *decision.reason))
         # Casts of the operand do not help: the library lacks the dtype that was asked for.
         return replace(decision, operands=case.operands, verdict=verdict, find_fix=no_fix)
 

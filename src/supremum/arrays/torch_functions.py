@@ -9,14 +9,14 @@ from operator import attrgetter
 from typing import Any
 
 from supremum.argument_checks import real_number
-from supremum.arrays.assignment import assigned, written
+from supremum.arrays.assignment import assign_result, write_result
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.calls import library_in
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.numpy_functions import Call, Route, Routed, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.numpy_functions import Call, Route, Routed, dot, rank, round_decimals, routes_of, swapaxes
 from supremum.arrays.promoting_function import Arguments, PromotingFunction
 from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import ArgumentError, OperandError, shown
@@ -90,7 +90,7 @@ linalg_matmul=matmul : input other :
 # Functions with `alpha`
 
 
-def _scaled(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
+def _factor_arguments(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
     """Two operands, the second of which is multiplied in the dtype of the computation."""
     real_number("alpha", alpha)
     return (x1, x2), {"alpha": alpha}
@@ -111,7 +111,7 @@ def _with_factor(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
     return build
 
 
-_WITH_FACTOR = {name: PromotingFunction(name, _scaled, _with_factor(name)) for name in ("add", "subtract")}
+_WITH_FACTOR = {name: PromotingFunction(name, _factor_arguments, _with_factor(name)) for name in ("add", "subtract")}
 
 
 def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
@@ -141,7 +141,7 @@ def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Call:
 # Other functions that take more than a different name
 
 
-def _interpolated(start: Any, end: Any, weight: Any, /) -> Arguments:
+def _interpolation_arguments(start: Any, end: Any, weight: Any, /) -> Arguments:
     """The numbers between those of two arrays."""
     return (start, end, weight), {}
 
@@ -156,7 +156,7 @@ def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return getattr(xp, "lerp", lerp)
 
 
-_LERP = PromotingFunction(None, _interpolated, _interpolation, name="lerp")
+_LERP = PromotingFunction(None, _interpolation_arguments, _interpolation, name="lerp")
 
 
 def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Call:
@@ -240,7 +240,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "nonzero": lambda xp, x, as_tuple=False: xp.nonzero(x) if as_tuple else xp.stack(xp.nonzero(x), axis=1),
     "numel": lambda _, x: prod(wrap(x).shape),
     "ravel": lambda xp, x: partial(xp.reshape, x, (-1,)),
-    "round": rounded,
+    "round": round_decimals,
     "squeeze": _squeeze,
     "std": _spread("std"),
     "sub": partial(_add, "subtract"),
@@ -314,9 +314,9 @@ def torch_function(
     name_of_operation, operands = (path, ()) if operation is None or given else (operation.name, args)
     compute = partial(ours.call, *args, **given)
     if out is not None:
-        return written(out, path, name_of_operation, operands, compute)
+        return write_result(out, path, name_of_operation, operands, compute)
     # `tensor += Array` writes into the tensor, which keeps its dtype.
-    assigned(wrap(args[0]), compute(), name_of_operation, operands)
+    assign_result(wrap(args[0]), compute(), name_of_operation, operands)
     return args[0]
 
 

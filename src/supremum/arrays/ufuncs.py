@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supremum.arrays.assignment import change_elements, check_mutable, written
+from supremum.arrays.assignment import change_elements, check_mutable, write_result
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.errors import unsupported
@@ -50,7 +50,7 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Ma
         raise unsupported(what, [*given], f"NumPy's own arrays, {what}({instead})")
     (out,) = options.get("out", (None,))
     # `array += Array` and `out=` write into an array, which keeps its dtype.
-    return call.compute() if out is None else written(out, f"np.{ufunc.__name__}", *call)
+    return call.compute() if out is None else write_result(out, f"np.{ufunc.__name__}", *call)
 
 
 @lru_cache(maxsize=4096)

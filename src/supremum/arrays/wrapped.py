@@ -150,7 +150,7 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
             f"an Array must wrap an array of {', '.join(backend_names())}, got {type(value).__name__}; use "
             "supremum.asarray for numbers, lists and anything else that NumPy converts to an array"
         )
-    return backend.keyed(value, weak)
+    return backend.with_key(value, weak)
 
 
 def wrap(value: Any, weak: bool = False) -> Any:

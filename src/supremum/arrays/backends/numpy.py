@@ -27,15 +27,15 @@ class NumpyBackend(Backend):
 
     def function(self, name: str) -> Callable[..., Any]:
         """As in the base class, or one that does the same in less time."""
-        return _FASTER.get(name) or _undispatched(super().function(name))
+        return _FASTER.get(name) or _without_dispatch(super().function(name))
 
-    def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
+    def with_key(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """As in the base class, in fewer steps for arrays of a known dtype."""
         if raw.__class__ is np.ndarray and (key := self._known.get((raw.dtype, weak, raw.ndim == 0, None))):
             return raw, key
-        return super().keyed(raw, weak)
+        return super().with_key(raw, weak)
 
-    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
+    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
         return raw.dtype, weak, raw.ndim == 0, None
 
     def plain(self, raw: Raw) -> np.ndarray[Any, Any]:
@@ -111,7 +111,7 @@ class NumpyBackend(Backend):
         return "cpu"
 
 
-def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+def _without_dispatch(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy that does not look for an `__array_function__` in its arguments, which plain arrays lack."""
     return inspect.unwrap(function) if isinstance(function, type(np.concatenate)) else function
 
@@ -145,7 +145,7 @@ _FASTER: dict[str, Callable[..., Any]] = {
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
     "permute_dims": _permute_dims,
     "reshape": _reshape,
-    "unique_values": partial(_undispatched(np.unique), equal_nan=False),  # `np.unique_values` does not sort
+    "unique_values": partial(_without_dispatch(np.unique), equal_nan=False),  # `np.unique_values` does not sort
     "matrix_transpose": attrgetter("mT"),
     "cumulative_sum": _cumulative_sum,
 }

@@ -312,7 +312,7 @@ def _derivative(xp: Any, array: Any, step: Any, axis: int, order: int) -> Any:
     def part(start: int | None, stop: int | None) -> Any:
         return array[(slice(None),) * axis + (slice(start, stop),)]
 
-    def weighted(parts: Sequence[Any], weights: Sequence[Any]) -> Any:
+    def weighted_sum(parts: Sequence[Any], weights: Sequence[Any]) -> Any:
         return sum((weight * each for weight, each in zip(weights[1:], parts[1:], strict=True)), weights[0] * parts[0])
 
     if np.ndim(step) == 0:
@@ -325,13 +325,13 @@ def _derivative(xp: Any, array: Any, step: Any, axis: int, order: int) -> Any:
         before = after = xp.reshape(points[1:] - points[:-1], (-1,) + (1,) * (array.ndim - axis - 1))
         h, g = before[:-1], after[1:]
         parts = part(None, -2), part(1, -1), part(2, None)
-        middle = weighted(parts, (-g / (h * (h + g)), (g - h) / (h * g), h / (g * (h + g))))
+        middle = weighted_sum(parts, (-g / (h * (h + g)), (g - h) / (h * g), h / (g * (h + g))))
         before, after = before[:2], after[-2:]
     firsts, lasts = (part(0, 1), part(1, 2), part(2, 3)), (part(-1, None), part(-2, -1), part(-3, -2))
     h, g = (before, before) if np.ndim(step) == 0 else (before[0], before[-1])
-    first = (firsts[1] - firsts[0]) / h if order == 1 else weighted(firsts, _at_end(h, g))
+    first = (firsts[1] - firsts[0]) / h if order == 1 else weighted_sum(firsts, _at_end(h, g))
     h, g = (after, after) if np.ndim(step) == 0 else (after[-1], after[0])
-    last = (lasts[0] - lasts[1]) / h if order == 1 else -weighted(lasts, _at_end(h, g))
+    last = (lasts[0] - lasts[1]) / h if order == 1 else -weighted_sum(lasts, _at_end(h, g))
     return xp.concat([first, middle, last], axis=axis)
 
 

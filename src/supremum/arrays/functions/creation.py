@@ -42,14 +42,14 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*numbers, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _made(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
+def _make_array(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
     """The array that a library's function makes, on a device if one is given."""
     given = {option: as_option(value) for option, value in options.items()}
     on = {} if device is None else {"device": device}
-    return new_array(*backend.keyed(backend.function(name)(*args, **given, **on)))
+    return new_array(*backend.with_key(backend.function(name)(*args, **given, **on)))
 
 
-def _filled(name: str) -> Callable[..., Any]:
+def _array_filler(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
     def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -64,7 +64,7 @@ def _filled(name: str) -> Callable[..., Any]:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        return _made(backend, name, shape, dtype=_float_dtype(backend, dtype), device=device)
+        return _make_array(backend, name, shape, dtype=_float_dtype(backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -99,7 +99,7 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
     """
     value = convert(fill_value, dtype, library=backend, device=device)
     given = native(backend, value.dtype)
-    return _made(backend, "full", shape, value.unwrap(), dtype=given, device=device)
+    return _make_array(backend, "full", shape, value.unwrap(), dtype=given, device=device)
 
 
 def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -123,7 +123,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
     value = value_to_store(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
     return new_array(
-        *backend.keyed(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+        *backend.with_key(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
     )
 
 
@@ -146,7 +146,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return _made(backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
+    return _make_array(backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(
@@ -176,7 +176,7 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return _made(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
+    return _make_array(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
 
 
 def eye(
@@ -195,7 +195,7 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return _made(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
+    return _make_array(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
 
 
 def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -214,7 +214,7 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     given = unwrapped(x)
     if library_of(given) is not None:
         native(backend, given.dtype)  # JAX would silently narrow 64 bits
-    return new_array(*backend.keyed(backend.xp.from_dlpack(given, **options)))
+    return new_array(*backend.with_key(backend.xp.from_dlpack(given, **options)))
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -252,7 +252,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
             dtype: the dtype; None for the rules' default float.
             device: the device, in the library's notation.
         """
-        return _made(backend, f"fft.{name}", n, d=d, dtype=_float_dtype(backend, dtype), device=device)
+        return _make_array(backend, f"fft.{name}", n, d=d, dtype=_float_dtype(backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -260,7 +260,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
 
 CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
     "astype": ASTYPE,
-    **{name: _filled(name) for name in ("zeros", "ones", "empty")},
+    **{name: _array_filler(name) for name in ("zeros", "ones", "empty")},
     **{each.__name__: each for each in (arange, asarray, eye, from_dlpack, full, full_like, linspace)},
 }
 """The functions of the namespace itself, by name."""

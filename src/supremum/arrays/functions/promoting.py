@@ -96,11 +96,11 @@ def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 class _Where(PromotingFunction):
     """`where`, which for a condition alone returns the positions at which it is true, as libraries do."""
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         if len(args) == 1 and not options:
-            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).find(asked, args, options)
-        return super().prepare(asked, args, options)
+            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).find(rules_like, args, options)
+        return super().prepare(rules_like, args, options)
 
 
 def _positions(x: Any, /) -> None:
@@ -111,7 +111,7 @@ _NONZERO = PassThroughFunction("nonzero", _positions)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Arguments:  # noqa: A002 (the standard's names)
-    """Elements limited to a range.
+    """Limit elements to a range.
 
     Args:
         x: an array or a number.
@@ -149,12 +149,12 @@ def _limits(backend: Backend, plan: Plan) -> Callable[..., Raw]:
         return NUMPY.function("clip")  # it does not know the formats of ml_dtypes
     functions = [backend.function(name) for name in names]
 
-    def limited(x: Raw, *bounds: Raw) -> Raw:
+    def limit(x: Raw, *bounds: Raw) -> Raw:
         for function, bound in zip(functions, bounds, strict=True):
             x = function(x, bound)
         return x if functions else backend.xp.asarray(x, copy=True)
 
-    return limited
+    return limit
 
 
 def matmul(x1: Any, x2: Any, /) -> Arguments:

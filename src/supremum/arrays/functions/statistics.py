@@ -158,10 +158,10 @@ def bincount(xp: Any, x: Any, /, weights: Any = None, *, minlength: int = 0) -> 
     if array.size and int(xp.min(array)) < 0:
         raise ArgumentError("bincount needs integers that are not negative; use xp.unique(x, return_counts=True)")
     length = int(xp.max(array)) + 1 if array.size else 0
-    return _counted(xp, array, weights, max(whole_number("minlength", minlength, 0, _LARGEST), length))
+    return _count_bins(xp, array, weights, max(whole_number("minlength", minlength, 0, _LARGEST), length))
 
 
-def _counted(xp: Any, places: Any, weights: Any, length: int) -> Any:
+def _count_bins(xp: Any, places: Any, weights: Any, length: int) -> Any:
     """The counts, or the sums of weights, of the integers below a length."""
     if weights is None:
         return _COUNTS.call(places, length=length)
@@ -171,11 +171,11 @@ def _counted(xp: Any, places: Any, weights: Any, length: int) -> Any:
     return _SUMS.call(places, given, length=length)
 
 
-def _counting(x: Any, /, *, length: int) -> None:
+def _count_arguments(x: Any, /, *, length: int) -> None:
     """The arguments of the function that counts."""
 
 
-def _weighing(x: Any, weights: Any, /, *, length: int) -> Arguments:
+def _weight_arguments(x: Any, weights: Any, /, *, length: int) -> Arguments:
     return (x, weights), {"length": length}
 
 
@@ -193,8 +193,8 @@ def _sums_of_bins(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return lambda x, weights: function(x, weights=xp.real(weights)) + 1j * function(x, weights=xp.imag(weights))
 
 
-_COUNTS = PassThroughFunction("bincount", _counting, _bins)
-_SUMS = PromotingFunction("sum", _weighing, _sums_of_bins, name="bincount", promoted=slice(1, 2))
+_COUNTS = PassThroughFunction("bincount", _count_arguments, _bins)
+_SUMS = PromotingFunction("sum", _weight_arguments, _sums_of_bins, name="bincount", promoted=slice(1, 2))
 
 
 def histogram(
@@ -239,7 +239,7 @@ def histogram(
     weighed = None if weights is None else xp.asarray(weights)
     if weighed is not None and weighed.shape != array.shape:
         raise ArgumentError(f"the weights must have the shape {array.shape} of the values, got {weighed.shape}")
-    counts = _counted(xp, above, None if weighed is None else xp.reshape(weighed, (-1,)), count + 1)[:count]
+    counts = _count_bins(xp, above, None if weighed is None else xp.reshape(weighed, (-1,)), count + 1)[:count]
     if density:
         return counts / (edges[1:] - edges[:-1]) / xp.sum(counts), edges
     return counts, edges

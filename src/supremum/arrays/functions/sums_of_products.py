@@ -63,11 +63,11 @@ def _in_builtin(backend: Backend, plan: Plan, function: Callable[..., Raw]) -> C
 class _Einsum(PromotingFunction):
     """`einsum`: of two operands as the rules decide, and of more in turn."""
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         subscripts, *operands = _with_subscripts(args)
         if len(operands) < 3:
-            return super().prepare(asked, (subscripts, *operands), options)
+            return super().prepare(rules_like, (subscripts, *operands), options)
         return Prepared(partial(self._product, subscripts, operands)), ()
 
     def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
