@@ -20,11 +20,11 @@ from supremum.arrays.indexed_updates import At
 from supremum.arrays.methods import method, missing_method
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
-from supremum.arrays.operand_keys import as_key
 from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.torch_functions import torch_function
 from supremum.arrays.wrapped import (
     WrappedArray,
+    as_key,
     new_array,
     raw_and_key,
     register_as_pytree,
@@ -97,8 +97,8 @@ class Array(_Base):
     be an array of the library, an array of NumPy, which is converted, or a Python number. The order of the operands
     does not change the answer.
 
-    Under rules with weak arrays, which are those of JAX, an array made from a Python number is weak: it takes the dtype
-    of the operand that it meets. On JAX this is JAX's own `weak_type`; elsewhere the `Array` has the flag.
+    Under rules with weak arrays, such as JAX's, an array made from a Python number is weak: it takes the dtype of the
+    other operand. On JAX this is JAX's own `weak_type`; elsewhere the `Array` has the flag.
 
     On JAX an `Array` works in `jit`, `vmap`, `scan` and everything else that takes pytrees. A function to differentiate
     must return `.unwrap()` of its loss. Functions of `jax.numpy` do not take an `Array`: pass `array.unwrap()`, or use

@@ -15,8 +15,17 @@ from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.calls import Function, Prepared, PreparedCall
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, no_fix, with_operands
-from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array, wrap
+from supremum.arrays.wrapped import (
+    KeyedRaw,
+    WrappedArray,
+    as_key,
+    common_backend,
+    holds_value,
+    new_array,
+    operands_of,
+    wrap,
+    wrong_library,
+)
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Format, as_format
@@ -179,12 +188,19 @@ class _Store(Function):
         decision = _raise_if_refused(_decide_storing(array, ASSIGN.name, (value,), storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
-        def accept_float(_: Raw, number: float) -> Any:
-            return number if low <= number <= high else caster(number)
+        def accept_number(held: Raw, number: Any) -> Any:
+            # Numbers share what is prepared, whether they fit or not. A comparison takes less time than `fits`.
+            is_usual = number.__class__ is not complex and low <= number <= high
+            if not is_usual and not fits(number, row):
+                _raise_if_refused(_decide_storing(wrap(held), ASSIGN.name, (number,), storing))
+            return caster(number)
+
+        def accept_float(held: Raw, number: float) -> Any:
+            return number if low <= number <= high else accept_number(held, number)
 
         def accepted(held: Raw, raw: Raw) -> Raw:
             if library is None:
-                raw = caster(raw)
+                raw = accept_number(held, raw)
             elif key.dtype != dtype:
                 raw = _cast(dtype, raw, library, decision, rules)
             is_ready = backend is NUMPY or library is backend
@@ -224,7 +240,7 @@ def change_elements(array: WrappedArray, name: str, value: Any, change: Callable
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
     decision = _raise_if_refused(_decide_storing(array, name, (array, value), None, own))
     computed = decision.verdict.compute[1]
-    # Operations on bools ask whether values are true, and not which they are.
+    # Operations on bools depend only on whether values are zero.
     if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
     if key.backend is backend:

@@ -9,7 +9,7 @@ from supremum.arrays.backends import Backend
 from supremum.arrays.errors import computation_error
 from supremum.errors import SupremumError, listed, shortened, shown
 
-# Our own errors, and errors that the user asked for: warnings as errors, and those of `numpy.errstate`.
+# Our own errors, and errors that the user asked for: warnings as errors, and errors of `numpy.errstate`.
 _PASSED_THROUGH: Final = (SupremumError, Warning, FloatingPointError)
 
 

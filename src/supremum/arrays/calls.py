@@ -20,8 +20,7 @@ import numpy as np
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.operand_keys import NUMBERS, as_key, joint_backend, library_of, number_key
-from supremum.arrays.wrapped import WrappedArray
+from supremum.arrays.wrapped import NUMBERS, WrappedArray, as_key, joint_backend, library_of, number_key
 from supremum.rules import SCOPE, RulesLike, memory_of
 
 
@@ -32,7 +31,7 @@ class Prepared(NamedTuple):
         function: takes the arrays and the promoted numbers of the call.
         wrap: makes an `Array` of what it returns; None if that is the finished result.
         explain: returns a clearer error for one that the function raised with the given arguments, or the same error;
-            None if there are no clearer ones.
+            None if it has no clearer errors.
     """
 
     function: Callable[..., Any]
@@ -138,7 +137,7 @@ class Function(ABC):
     Args:
         name: its name in the standard, with its extension, or in the library.
         arguments: a function with the same parameters, for help and for `prepare`.
-        doc: its docstring; empty for that of `arguments`.
+        doc: its docstring; empty for the docstring of `arguments`.
 
     Attributes:
         call: the function itself.

@@ -10,8 +10,7 @@ import numpy as np
 from supremum.argument_checks import flag
 from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
-from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.arrays.wrapped import NUMBERS, WrappedArray, new_array, unwrapped
 from supremum.data_frames import fix_of_missing_values
 from supremum.errors import OperandError
 from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype, as_format

@@ -14,8 +14,8 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.kernels import sample_of
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.operand_keys import joint_backend
 from supremum.arrays.reduction_kernels import reduction
+from supremum.arrays.wrapped import joint_backend
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Decision, Fix, FixCast, ResultType, Verdict
 from supremum.errors import SupremumError

@@ -11,8 +11,7 @@ from supremum.arrays.assignment import change_elements, stored, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.conversion import convert
-from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.arrays.wrapped import NUMBERS, WrappedArray, new_array, unwrapped
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -368,7 +368,7 @@ class NumpyFunction(Routed):
 
     Args:
         function: NumPy's function.
-        arguments: a function with the parameters, as for `Function`; None for that of NumPy.
+        arguments: a function with the parameters, as for `Function`; None for NumPy's function.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Callable[..., Any] | None = None) -> None:
@@ -394,7 +394,7 @@ class NumpyFunction(Routed):
         called = self.call_with(bound, library_in((args, *options.values())))
         if out is None:
             return called
-        # NumPy's ufuncs give a tuple.
+        # NumPy's ufuncs pass a tuple.
         return partial(_write_result, out[0] if isinstance(out, tuple) else out, self._function, called)
 
     def refusal(self, option: str) -> OperandError:
@@ -421,7 +421,7 @@ def _arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Ma
 
 
 def _write_result(out: Any, function: Callable[..., Any], called: Call) -> Any:
-    """Write the result of a function of NumPy into an array; the rules decide about its operands where they know it."""
+    """Write the result of a function of NumPy into an array; the rules decide about the operands that they promote."""
     decided = function_of(called.func)
     name, operands = "", ()
     if isinstance(decided, PromotingFunction) and called.keywords.get("dtype") is None:

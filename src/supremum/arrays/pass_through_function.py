@@ -14,8 +14,7 @@ from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.calls import Function, Prepared, PreparedCall, library_in
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.operand_keys import check_library, library_of
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.arrays.wrapped import WrappedArray, check_library, library_of, new_array, unwrapped
 from supremum.decisions import letter
 from supremum.errors import OperandError, listed, shown
 from supremum.formats import argument_dtype, as_format
@@ -106,7 +105,7 @@ class PassThroughFunction(Function):
 
 
 def _static_option(value: Any) -> Any:
-    """The integer in an array without dimensions, such as that of an axis, which JAX and PyTorch do not take."""
+    """The integer in an array without dimensions, such as an axis, which JAX and PyTorch do not take as an array."""
     library = library_of(value)
     if library is None or value.shape != () or library.is_traced(raw := unwrapped(value)):
         return value

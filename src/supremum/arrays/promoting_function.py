@@ -15,7 +15,7 @@ from supremum.arrays.calls import Function, Prepared, PreparedCall, callable_of,
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial, in_library, no_fix, with_operands
-from supremum.arrays.operand_keys import (
+from supremum.arrays.wrapped import (
     NUMBERS,
     as_key,
     as_option,
@@ -24,11 +24,11 @@ from supremum.arrays.operand_keys import (
     holds_value,
     is_operand,
     library_of,
+    new_array,
     not_an_operand,
     operands_of,
     with_value,
 )
-from supremum.arrays.wrapped import new_array
 from supremum.decisions import Decision, PromotionError, ResultType, Verdict
 from supremum.formats import as_format
 from supremum.number_conversion import Steps
@@ -38,6 +38,16 @@ from supremum.rules import FOLLOWING, SCOPE, RuleSet, RulesLike, Watcher, get_ru
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
+
+
+def one_operand(x: Any, /) -> Arguments:
+    """The arguments of a function of one operand."""
+    return (x,), {}
+
+
+def two_operands(x1: Any, x2: Any, /) -> Arguments:
+    """The arguments of a function of two operands."""
+    return (x1, x2), {}
 
 
 class Case(NamedTuple):
@@ -66,7 +76,7 @@ class PromotingFunction(Function):
         operation: the name of the operation that decides; None for a decision without an operation.
         arguments: returns the operands of a call and its checked options.
         build: makes the function of the converted operands; None for an elementwise function of the library.
-        name: of the function, if it is not that of the operation.
+        name: of the function, if it differs from the operation's name.
         doc: as for `Function`.
         promoted: the operands that the rules promote; the others keep their dtypes.
         gives_indices: whether the result has the library's dtype of indices.
@@ -226,7 +236,7 @@ class Reduction(PromotingFunction):
     """A reduction, which may have an option for the dtype of its result."""
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
-        """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""
+        """The decision of a rule set; if the user asks for a dtype, only the dtype to accumulate in is decided."""
         dtype = case.options.get("dtype")
         if dtype is None:
             return super().decide(rules, case)
@@ -242,7 +252,7 @@ class Reduction(PromotingFunction):
 
 
 def _ask_at_each_call(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
-    """A function that asks a question at every call, and prepares another function for each answer."""
+    """Ask a question at every call, and run the function that is prepared for the answer."""
     found: dict[Hashable, Prepared] = {}
 
     def follow(*raws: Raw) -> Any:
@@ -255,7 +265,7 @@ def _ask_at_each_call(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[
 
 
 def _adopt(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[Key]) -> Sequence[Any]:
-    """Operands of a namespace of which at least one is an array of its library.
+    """Convert operands so that at least one is an array of the namespace's library.
 
     Of Python numbers alone the first becomes a weak array of that library, under rules that have weak arrays.
 

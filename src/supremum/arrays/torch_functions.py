@@ -91,7 +91,7 @@ linalg_matmul=matmul : input other :
 
 
 def _factor_arguments(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
-    """Two operands, the second of which is multiplied in the dtype of the computation."""
+    """Two operands; the second one is multiplied by `alpha` in the dtype of the computation."""
     real_number("alpha", alpha)
     return (x1, x2), {"alpha": alpha}
 
@@ -142,7 +142,7 @@ def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Call:
 
 
 def _interpolation_arguments(start: Any, end: Any, weight: Any, /) -> Arguments:
-    """The numbers between those of two arrays."""
+    """Numbers between the elements of two arrays."""
     return (start, end, weight), {}
 
 
@@ -278,7 +278,7 @@ def _elementwise(name: str) -> Route:
 
 
 ROUTES: dict[str, Route] = {name: _elementwise(name) for name in FUNCTIONS} | routes_of(_TABLE, _COMPOSED)
-"""By the name of PyTorch's function, without that of its module."""
+"""By the name of PyTorch's function, without its module."""
 
 
 def torch_function(

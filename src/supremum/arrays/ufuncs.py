@@ -110,7 +110,7 @@ def _accumulate(ufunc: np.ufunc, operation: PromotingFunction, *inputs: Any, **o
 
 
 def _cumulative(operation: PromotingFunction, x: Any, *, axis: int = 0) -> Any:
-    """The results of an operation on the elements up to each element: those of 1, 2, 4, ... elements at once."""
+    """The results of an operation on all elements up to each one, computed for 1, 2, 4, ... elements at a time."""
     xp = namespace_in(wrap(x).backend)
     found = xp.moveaxis(operation.call(x, x), axis, 0)
     count = 1

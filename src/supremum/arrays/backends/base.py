@@ -136,7 +136,7 @@ class Backend(ABC):
         return importlib.import_module(self.namespace)
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Key] = {}  # by what `_key_parts` says of an array
+        self._known: dict[Hashable, Key] = {}  # by the `_key_parts` of an array
 
     def function(self, name: str) -> Callable[..., Any]:
         """The library's function with a name of the standard, which may be that of an extension, such as `fft.fft`."""
@@ -167,7 +167,7 @@ class Backend(ABC):
         return plain, self.key_of(plain, weak)
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array in the class that prepared functions take; the arguments are those of `with_key`."""
+        """The key of an array in the class that prepared functions take, with the arguments of `with_key`."""
         parts = self._key_parts(raw, weak)
         key = self._known.get(parts)
         if key is None:

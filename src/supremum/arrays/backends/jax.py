@@ -98,7 +98,7 @@ class JaxBackend(Backend):
         prepared = kernels.compose(run, converters)
         if not wide:
             return prepared
-        # With x64 off JAX keeps wide dtypes that it is given by name, and narrows those of NumPy arrays.
+        # With x64 off JAX keeps wide dtypes that are passed by name, and narrows NumPy arrays.
         explicit = [
             None if i == known or key.backend is self else partial(_as_jax_array, host_converter(plan, i), dtype)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
@@ -292,7 +292,7 @@ def _split_index(index: Any) -> tuple[_Places, list[Any]] | None:
 
 
 def _join_index(places: _Places, values: Sequence[Any]) -> Any:
-    """The index of which `_split_index` has made the parts."""
+    """The index that `_split_index` took apart."""
     given, (is_tuple, *parts) = iter(values), places
     index = (next(given) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
     return (*index,) if is_tuple else next(index)
@@ -333,7 +333,7 @@ _BOOL = as_format("bool").dtype
 
 
 def _weak_dtype(category: str) -> DType:
-    """The dtype that JAX now gives to weak arrays of a category."""
+    """The dtype of weak arrays of a category in JAX, under its flags as they are now."""
     rules = JAX_X64 if is_x64() else JAX_X32
     return _BOOL if category == "bool" else rules.decide(None, (as_operand(weak_name(category)),)).dtype
 

@@ -66,7 +66,7 @@ class NumpyBackend(Backend):
         except TypeError as error:
             raise kernels.missing_kernel(self, plan) from error
         if _is_foreign_complex(found) and as_format(target).category != "complex":
-            # NumPy's real and imag do not know the complex formats of ml_dtypes.
+            # NumPy's real and imag do not support the complex formats of ml_dtypes.
             function = kernels.compose(function, [partial(_cast, _WIDE_COMPLEX.dtype)])
             found = _WIDE_COMPLEX.component.dtype
         # NumPy makes scalars of 0-d arrays.
@@ -139,7 +139,7 @@ def _permute_dims(x: Raw, axes: Any) -> Raw:
 
 # Methods whose arguments have the names of the standard.
 _ALIKE = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
-# Functions that do the same as those of array-api-compat and do not look at their arguments.
+# Functions that do the same as array-api-compat's without a look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
     **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
@@ -189,7 +189,7 @@ def _is_foreign_complex(dtype: DType) -> bool:
 
 
 _BOOL, _WIDE_COMPLEX = as_format("bool").dtype, as_format("complex64")
-# A conversion passes through the first of these whose category is that of either format.
+# A conversion passes through the first of these categories that one of the two formats has.
 _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype, "integer": as_format("int8").dtype}
 
 

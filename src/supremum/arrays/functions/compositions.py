@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from supremum.argument_checks import chosen, flag, whole_number
-from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.wrapped import NUMBERS
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 
@@ -59,7 +59,7 @@ def vstack(xp: Any, arrays: Sequence[Any], /) -> Any:
 
 
 def with_dimensions(xp: Any, x: Any, count: int) -> Any:
-    """An array with at least a number of dimensions; of three, the last one is that of channels, as in NumPy.
+    """An array with at least `count` dimensions; the third one is for channels and comes last, as in NumPy.
 
     Args:
         xp: the namespace.
@@ -99,7 +99,7 @@ def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8,
 
 
 def allclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether all elements are equal within tolerances, as a 0-d array; the arguments are those of `isclose`.
+    """Whether all elements are equal within tolerances, as a 0-d array, with the arguments of `isclose`.
 
     Args:
         xp: the namespace.

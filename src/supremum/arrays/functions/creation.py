@@ -1,4 +1,4 @@
-"""Functions of the standard that make arrays of numbers. The default dtype is that of the rules.
+"""Functions of the standard that make arrays of numbers. The rules decide the default dtype.
 
 The first parameter of each function is the library of the namespace.
 """
@@ -16,9 +16,8 @@ from supremum.arrays.assignment import value_to_store
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.calls import Function
 from supremum.arrays.conversion import convert, default_dtype
-from supremum.arrays.operand_keys import NUMBERS, as_option, library_of
 from supremum.arrays.pass_through_function import PassThroughFunction, native
-from supremum.arrays.wrapped import new_array, unwrapped
+from supremum.arrays.wrapped import NUMBERS, as_option, library_of, new_array, unwrapped
 from supremum.formats import CATEGORIES, argument_dtype
 from supremum.operands import TYPE_OF_CATEGORY
 from supremum.promotion import explain
@@ -109,7 +108,7 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
         backend: the library.
         x: the other array.
         fill_value: a number or a 0-d array, which the rules convert to its dtype.
-        dtype: the dtype; None for that of `x`.
+        dtype: the dtype; None for the dtype of `x`.
         device: the device, in the library's notation.
 
     Raises:

@@ -12,17 +12,9 @@ from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.functions.examples import EXAMPLES
 from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
-from supremum.arrays.promoting_function import Arguments, PromotingFunction
+from supremum.arrays.promoting_function import Arguments, PromotingFunction, one_operand, two_operands
 from supremum.errors import OperandError, shown
 from supremum.operations import ELEMENTWISE, Operation
-
-
-def _one(x: Any, /) -> Arguments:
-    return (x,), {}
-
-
-def _two(x1: Any, x2: Any, /) -> Arguments:
-    return (x1, x2), {}
 
 
 def _loss_arguments(name: str) -> Callable[..., Arguments]:
@@ -78,7 +70,7 @@ def _function(row: Operation) -> PromotingFunction:
         LibraryError: for operands from two libraries.
     {_example(row.name)}"""
     if row.name not in LOSSES:
-        return PromotingFunction(row.name, _one if row.arity == 1 else _two, doc=doc)
+        return PromotingFunction(row.name, one_operand if row.arity == 1 else two_operands, doc=doc)
     build = _loss(row.name)
     return PromotingFunction(row.name, _loss_arguments(row.name), build, doc=doc)
 

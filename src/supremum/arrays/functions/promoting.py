@@ -12,9 +12,9 @@ from supremum.argument_checks import whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import PreparedCall
-from supremum.arrays.operand_keys import as_key, not_an_operand
 from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.promoting_function import Arguments, PromotingFunction, by_name
+from supremum.arrays.wrapped import as_key, not_an_operand
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.operands import as_operand
@@ -146,7 +146,7 @@ def _is_ignored(x: Any, name: str, bound: Any) -> bool:
 def _limits(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     names = plan.options["bounds"]
     if len(names) == 2 and backend is NUMPY and as_format(plan.compute[0]).is_builtin:
-        return NUMPY.function("clip")  # it does not know the formats of ml_dtypes
+        return NUMPY.function("clip")  # it does not support the formats of ml_dtypes
     functions = [backend.function(name) for name in names]
 
     def limit(x: Raw, *bounds: Raw) -> Raw:
@@ -293,7 +293,7 @@ def _differences(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     function, (axis, n, names) = backend.function("diff"), plan.options.values()
 
     def differences(x: Raw, *ends: Raw) -> Raw:
-        # There are no elements left after as many times as there are elements; libraries go on.
+        # No element is left after as many differences as there are elements; libraries would go on.
         times = min(n, sum(each.shape[axis] for each in (x, *ends)))
         return function(x, axis=axis, n=times, **dict(zip(names, ends, strict=True)))
 

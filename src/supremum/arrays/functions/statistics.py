@@ -121,7 +121,7 @@ def _places(
 
 
 def _between(xp: Any, low: Any, high: Any, weight: Any) -> Any:
-    """Values between others, computed from the nearer one, so that a weight of 1 gives the upper one."""
+    """Values between others, computed from the nearer one, so that a weight of 1 returns the upper one."""
     start, end = as_inexact(xp, low), as_inexact(xp, high)
     step = end - start
     if isinstance(weight, float):
@@ -213,7 +213,7 @@ def histogram(
         xp: the namespace.
         x: an array of real numbers.
         bins: the number of intervals of equal width, or their edges.
-        range: the lowest and the highest edge; None for those of the elements.
+        range: the lowest and the highest edge; None for the smallest and the largest element.
         density: whether to divide the counts by their sum and the widths.
         weights: an array of the same shape, whose sums replace the counts; the rules decide them like `sum`.
 

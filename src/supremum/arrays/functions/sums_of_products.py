@@ -12,8 +12,8 @@ from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, builtin_dtype
 from supremum.arrays.calls import Prepared, PreparedCall
 from supremum.arrays.functions.creation import ASTYPE
-from supremum.arrays.operand_keys import joint_backend, library_of
 from supremum.arrays.promoting_function import Arguments, PromotingFunction
+from supremum.arrays.wrapped import joint_backend, library_of
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.promotion import explain
@@ -53,7 +53,7 @@ def _einsum(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 
 
 def _in_builtin(backend: Backend, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
-    """A function of NumPy that does not know the formats of ml_dtypes, computed in a wider one and rounded once."""
+    """A function of NumPy that lacks the formats of ml_dtypes, computed in a wider format and rounded once."""
     wide = builtin_dtype(plan.compute[0])
     if backend is not NUMPY or wide == plan.compute[0]:
         return function
@@ -75,7 +75,7 @@ class _Einsum(PromotingFunction):
         return super().operands_of(_with_subscripts(args), options)
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
-        """As in the base class; refusals of more than two operands name those of a product already."""
+        """As in the base class; a refusal of more than two operands already names the operands of a product."""
         if not isinstance(error, PromotionError) or len(_with_subscripts(args)) < 4:
             super().fail(args, options, error)
 
