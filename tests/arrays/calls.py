@@ -11,6 +11,7 @@ from supremum import PromotionError
 from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError, ops
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.wrapped import wrap
+from supremum.errors import SupremumError
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.rules.names import HOMES
@@ -56,7 +57,7 @@ def decided(rules, name, call):
 
 def _seen(rules, each):
     if not hasattr(each, "key"):
-        return as_operand(each)
+        return as_operand(rules.read(each))  # a scalar of NumPy may count as a number
     if rules.reads_values and each.shape == () and isinstance(each.unwrap(), np.ndarray):
         return replace(as_operand(each.unwrap()), weak=each.key.weak)
     return each.key.operand
@@ -80,7 +81,7 @@ def called(function, call):
 
 
 class Cells:
-    """Collects calls, the calls with an unexpected outcome, and the dtypes for which the library has no kernel.
+    """Collects calls, and the calls with an unexpected outcome.
 
     Args:
         lacks: a function of an operation's name, the dtypes of its computation, its result's dtype, and whether it is a
@@ -91,7 +92,6 @@ class Cells:
         self.lacks = functools.cache(lacks)
         self.number = collections.Counter()
         self.different = {}
-        self.lacking = collections.defaultdict(set)
 
     def ask(self, rules, name, function, call):
         """Compare one call with the decision."""
@@ -105,7 +105,6 @@ class Cells:
             said != REFUSED and self.lacks(name, compute, said[0], name == "pow" and type(call[1]) is int)
         ):
             said = LACKING
-            self.lacking[name].add(min(map(str, compute)) if len(set(compute)) == 1 else str(compute))
         self.number["refused" if said == REFUSED else "lacking" if said == LACKING else "given"] += 1
         if said != found:
             shown = tuple(
@@ -122,3 +121,24 @@ class Cells:
 def numpy_arrays(shape=(1,), names=tuple(FORMAT_OF)):
     """Arrays of every format, by name, filled with ones; zeros for formats without a one, such as int1."""
     return {name: wrap(np.full(shape, min(1, as_format(name).max), as_format(name).dtype)) for name in names}
+
+
+DTYPES = [
+    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "bfloat16", "float32", "float64"),
+]
+VALUES = [[0, 1, 2], [3, 1, 1]]
+
+
+def made(dtype, values=VALUES):
+    """An array of NumPy in any format."""
+    return np.array(values).astype(as_format(dtype).dtype)
+
+
+def result_of(function, *args, **options):
+    """The result of a call; None if NumPy, JAX or Supremum refuse."""
+    with np.errstate(all="ignore"):
+        try:
+            return function(*args, **options)
+        except (TypeError, ValueError, NotImplementedError, SupremumError):
+            return None

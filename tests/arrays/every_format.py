@@ -56,7 +56,7 @@ def parameters(name, function):
 
 
 def call(name, function, given, chosen=None):
-    """Call a function with its required arguments, and with the chosen one."""
+    """Call a function with its required arguments, and with the chosen one; return its result."""
     args, kwargs = [], {}
     for each in parameters(name, function):
         if each.kind is each.VAR_POSITIONAL:
@@ -72,6 +72,7 @@ def call(name, function, given, chosen=None):
     for each in result if isinstance(result, (list, tuple)) else (result,):
         if hasattr(each, "unwrap") and each.backend.name == "jax":
             each.unwrap().block_until_ready()
+    return result
 
 
 def main():

@@ -3,6 +3,7 @@
 import collections
 import functools
 import itertools
+import random
 
 import jax
 import jax.numpy as jnp
@@ -281,54 +282,15 @@ def calls_of(library, name, formats=None):
     return list(itertools.chain(*(itertools.product(*pair) for pair in pairs)))
 
 
-def _kind(row):
-    """The properties of a format on which refusals and fixes depend."""
-    is_wide, is_narrow = row.component.bits > 32, row.component.bits < 16 and row.is_inexact
-    return row.category, row.signed, row.is_builtin, row.zero, is_wide, is_narrow
-
-
-def alike_calls(library, turn):
-    """Select calls by kind: one operation of each kind of operations, with one format of each kind of formats.
-
-    Each turn selects different ones. Over all turns, every operation gets every format on both sides. Each kind of
-    operations gets only a quarter of the pairs of formats, because promotion hardly depends on the operation.
+def sample_calls(library, seed, count):
+    """A random sample of the calls of each operation.
 
     Args:
         library: the library.
-        turn: the number of the turn.
+        seed: of the sample; other seeds select other calls.
+        count: how many calls of each operation.
     """
-    operations, formats = collections.defaultdict(list), collections.defaultdict(list)
-    for name, applied in ELEMENTWISE_OPERATIONS.items():
-        row = applied.operation
-        operations[row.arity, row.result, row.accepts, row.gives_negative, name == "pow"].append(name)
-    for row in FORMATS:
-        if row.name in arrays_of(library, 0):
-            formats[_kind(row)].append(row.name)
-    for at, names in enumerate(operations.values()):
-        name, round_of = names[turn % len(names)], turn // len(names)
-        sides = [
-            [arrays_of(library, i, names=kind, zero_d=zero_d, name=name) for kind in formats.values()]
-            for zero_d in (False, True) for i in (0, 1)
-        ]  # fmt: skip
-        numbers = [*NUMBERS.values()]
-        if ELEMENTWISE_OPERATIONS[name].operation.arity == 1:
-            yield name, [*((each,) for kind in (*sides[0], *sides[2]) for each in kind.values()), *zip(numbers)]
-            continue
-        left, right, left_0d, right_0d = ([[*kind.values()] for kind in side] for side in sides)
-        kinds = len(formats)
-
-        # The partner's kind selects the format, so that a turn uses several formats of each kind.
-        def chosen(side, kind, partner, first=7 * round_of + at):
-            return side[kind][(first + partner) % len(side[kind])]
-
-        forms = itertools.cycle([(left, right), (left, right_0d), (left_0d, right)])
-        pairs = itertools.product(range(kinds), repeat=2)
-        asked = [
-            (chosen(a, i, j), chosen(b, j, i))
-            for (a, b), (i, j) in zip(itertools.islice(forms, turn % 3, None), pairs, strict=False)
-        ]
-        with_number = [*itertools.product(range(kinds), enumerate(numbers))]
-        asked += [(chosen(left, kind, k), number) for kind, (k, number) in with_number]
-        asked += [(number, chosen(right, kind, k)) for kind, (k, number) in with_number]
-        asked += itertools.product(numbers, repeat=2)
-        yield name, [call for i, call in enumerate(asked) if (i + i // 16 + at + turn) % 4 == 0]
+    chance = random.Random(seed)
+    for name in ELEMENTWISE_OPERATIONS:
+        calls = calls_of(library, name)
+        yield name, chance.sample(calls, min(count, len(calls)))

@@ -14,7 +14,6 @@ from supremum.arrays.wrapped import wrap
 I8, U8, I32 = (jnp.arange(1, 5, dtype=name) for name in ("int8", "uint8", "int32"))
 BF16, F16, F32 = (jnp.arange(1, 5).astype(name) for name in ("bfloat16", "float16", "float32"))
 BOOL = jnp.array([True, False, True, True])
-M16, M32 = (jnp.ones((4, 4), name) for name in ("float16", "float32"))
 
 
 def _stablehlo(lowered):
@@ -56,11 +55,9 @@ def _both(ours, theirs, *raws):
     return [jax.jit(function).lower(*raws) for function in (run, theirs)]
 
 
-def _check(ours, theirs, *raws, optimised=False):
+def _check(ours, theirs, *raws):
     mine, written = _both(ours, theirs, *raws)
     assert _stablehlo(mine) == _stablehlo(written)
-    if optimised:
-        assert _optimised(mine) == _optimised(written)
 
 
 f16, f32, i16, i32, bf16 = jnp.float16, jnp.float32, jnp.int16, jnp.int32, jnp.bfloat16
@@ -132,13 +129,6 @@ def test_lowered_programs_match_handwritten_jax(program):
         _check(ours, lambda *args: theirs(*args), *raws)
 
 
-@pytest.mark.parametrize("name", ["add of integers", "a chain", "where", "a mean squared error", "square by **"])
-def test_optimised_programs_match_handwritten_jax(name):
-    rules, ours, theirs, raws = PROGRAMS[name]
-    with use_rules(rules):
-        _check(ours, lambda *args: theirs(*args), *raws, optimised=True)
-
-
 def test_optimised_clip_matches_handwritten_jax():
     """The unoptimised programs have the same two constants in a different order."""
     with use_rules("torch"):
@@ -189,33 +179,6 @@ def test_gradients_match_handwritten_jax(program):
             jax.grad(lambda *args: jnp.sum(theirs(*args)), (0, 1)),
             *raws,
         )
-
-
-def _mlp(params, x, relu, product, sum_of):
-    hidden = relu(product(x, params["w1"]) + params["b1"])
-    out = product(hidden, params["w2"]) * 0.5 + params["b2"]
-    return sum_of(out)
-
-
-def test_network_and_its_gradient_match_handwritten_jax():
-    params = {"w1": M16, "b1": F16, "w2": M32, "b2": F32}
-
-    def ours(params, x):
-        product = lambda a, b: wrap(jnp.matmul(*(each.unwrap() for each in _promoted(a, b))))  # noqa: E731
-        return _mlp(params, x, lambda h: ops.maximum(h, 0), product, lambda y: jnp.sum((y * y).unwrap()))
-
-    def _promoted(a, b):
-        dtype = "float32" if "float32" in (a.dtype, b.dtype) else "float16"
-        return a.astype(dtype), b.astype(dtype)
-
-    def theirs(params, x):
-        hidden = jnp.maximum(jnp.matmul(x.astype(f16), params["w1"]) + params["b1"], f16(0))
-        out = jnp.matmul(hidden.astype(f32), params["w2"]) * f32(0.5) + params["b2"]
-        return jnp.sum(out * out)
-
-    with use_rules("jax"):
-        _check(ours, lambda *args: theirs(*args), params, I8)
-        _check(jax.value_and_grad(ours), jax.value_and_grad(theirs), params, M16, optimised=True)
 
 
 def test_scan_over_arrays_matches_handwritten_jax():

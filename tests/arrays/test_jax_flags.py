@@ -10,16 +10,21 @@ import pytest
 import memory
 import supremum
 from rules.test_jax_flags import DISTINCT, flags
+from slowly import for_each
 from supremum import Array, PromotionError, asarray, namespace, ops
 from supremum.arrays import RuntimeDtypeError
+from supremum.operations import OPERATIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's, with x64 off
 NUMBERS = {"1": 1, "1.5": 1.5}
-FUNCTIONS = {"add": jnp.add, "divide": jnp.divide, "equal": jnp.equal}
+NAMES = ("add", "divide", "equal", "atan2", "bitwise_and", "negative", "sin", "abs", "isfinite", "round")
+FUNCTIONS = {name: getattr(jnp, "arctan2" if name == "atan2" else name) for name in NAMES}
+NARROW = ("int8", "uint32", "bfloat16", "float32")
+WIDE = ("bool", "int64", "uint64", "float64", "complex128")
 
 
-def _operands():
-    arrays = {name: jnp.ones(1, name) for name in ("int8", "uint32", "bfloat16", "float32")}
+def _operands(*, wide=False):
+    arrays = {name: jnp.ones(1, name) for name in (*NARROW, *(WIDE if wide else ()))}
     return arrays | {"weak int": jnp.asarray(1), "weak float": jnp.asarray(1.0)}
 
 
@@ -41,7 +46,7 @@ def _different(name, operands):
 
     def ask(arrays):
         known = arrays | NUMBERS
-        for call in itertools.product(known, repeat=2):
+        for call in itertools.product(known, repeat=OPERATIONS[name].arity):
             if NUMBERS.keys() >= set(call):
                 continue
             given = [known[each] for each in call]
@@ -54,12 +59,11 @@ def _different(name, operands):
     return different
 
 
-@pytest.mark.slow
-def test_traced_operations_agree_with_jax_under_all_flags():
-    for combination in [*DISTINCT, *reversed(DISTINCT)]:
-        with flags(*combination):
-            for name in FUNCTIONS:
-                assert _different(name, _operands()) == {}, combination
+@for_each("combination, name", itertools.product(DISTINCT, FUNCTIONS), one_in=20, one_slow_in=3)
+def test_traced_operations_agree_with_jax_under_all_flags(combination, name):
+    x64, explicit, _ = combination
+    with flags(*combination):
+        assert _different(name, _operands(wide=x64 or explicit == "allow")) == {}
 
 
 @pytest.mark.slow
@@ -69,7 +73,8 @@ def test_eager_and_jitted_operations_agree_with_jax_under_all_flags(scoped):
     for combination in [*DISTINCT, *reversed(DISTINCT)]:
         with flags(*combination, scoped=scoped):
             arrays = _operands()
-            eager = [arrays[each] for each in ("uint32", "bfloat16", "float32", "weak float")]
+            eager = [arrays[each] for each in ("uint32", "bfloat16", "float32", "weak float", "weak int")]
+            eager += [jnp.ones(1, each) for each in ("int64", "float64") if combination[1] == "allow"]
             for a, b in itertools.product(eager, repeat=2):
                 assert _said(_ours("add"), a, b) == _said(jnp.add, a, b), (combination, a, b)
                 ours, theirs = (_said(function, a, b) for function in both)

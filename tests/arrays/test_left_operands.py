@@ -13,13 +13,13 @@ import pytest
 from arrays import calls
 from arrays.calls import BINARY, CLASSIC, OPERATORS, REFUSED
 from conformance.assignment_judge import IN_PLACE
-from slowly import for_each
+from optional_packages import import_or_skip
+from slowly import for_each, slow
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
-from supremum.arrays import Array, InPlaceError, RuntimeDtypeError, asarray, ops
+from supremum.arrays import Array, InPlaceError, asarray, ops
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
-from supremum.operands import as_operand
 
 RULES = ("numpy", "jax-x64", "torch", "tf-rfc-safe")
 IN_FULL = ("add", "divide", "pow", "less", "bitwise_and")
@@ -27,48 +27,48 @@ SYMBOLS = {name: function for name, function in OPERATORS.items() if name in BIN
 every_rule_set = pytest.mark.parametrize("rules", RULES)
 
 
-def _outcome(function, *operands):
-    try:
-        result = function(*operands)
-    except PromotionError:
-        return REFUSED
-    except RuntimeDtypeError:
-        return calls.LACKING
-    assert type(result) is Array, type(result)
-    return result.dtype, result.weak_type
-
-
-def _decided(rules, name, *operands):
-    seen = [each.key.operand if isinstance(each, Array) else as_operand(each) for each in operands]
-    decision = get_rules(rules).decide(name, seen)
-    return (decision.dtype, decision.weak) if decision else REFUSED
-
-
 def _compared(rules, name, function, left, right, different):
-    said, found = _decided(rules, name, left, right), _outcome(function, left, right)
+    said, _ = calls.decided(get_rules(rules), name, (left, right))
+    found = calls.called(function, (left, right))
     if found not in (said, calls.LACKING if said != REFUSED else REFUSED):
         shown = tuple(f"{type(each).__name__} of {getattr(each, 'dtype', each)}" for each in (left, right))
         different[(name, *shown)] = (said, found)
     return found != calls.LACKING
 
 
+def _library(name):
+    """A function that makes a raw array of two ones, and one that returns the library's own function of a name."""
+    if name == "numpy":
+        return lambda dtype: np.ones(2, dtype), lambda operation: getattr(np, operation)
+    import_or_skip("torch")
+    from conformance import torch_judge as judge
+
+    return lambda dtype: judge.torch.ones(2, dtype=judge.DTYPES[dtype]), judge.ASKED.__getitem__
+
+
 @pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
+@pytest.mark.parametrize("library", ["numpy", slow("torch")])
 @every_rule_set
-def test_numpy_arrays_and_scalars_on_both_sides_follow_the_rules(rules):
+def test_raw_arrays_and_scalars_on_both_sides_follow_the_rules(rules, library):
+    make, function_of = _library(library)
     different, given = {}, 0
     with use_rules(rules), np.errstate(all="ignore"):
         for name, (a, b) in itertools.product(SYMBOLS, itertools.product(CLASSIC, repeat=2)):
-            left, right = np.ones(2, a), wrap(np.ones(2, b))
-            given += _compared(rules, name, SYMBOLS[name], left, right, different)
-            _compared(rules, name, SYMBOLS[name], wrap(left), right.unwrap(), different)
+            left, right = make(a), make(b)
+            sides = [(left, wrap(right)), (wrap(left), right)]
             if name in IN_FULL:
-                _compared(rules, name, SYMBOLS[name], left[0], right, different)
-                _compared(rules, name, SYMBOLS[name], wrap(left), right.unwrap()[0], different)
-                _compared(rules, name, getattr(np, name), left, right, different)
-                _compared(rules, name, getattr(np, name), wrap(left), right.unwrap(), different)
+                for side in sides:
+                    _compared(rules, name, function_of(name), *side, different)
+                sides.append((wrap(left), np.ones(2, b)[0]))
+            if name in IN_FULL and name != "less":  # NumPy makes an array of its scalar on the left of a comparison
+                sides.append((np.ones(2, a)[0], wrap(right)))
+            if name in IN_FULL and library != "numpy":
+                sides += [(np.ones(2, a), wrap(right)), (left, wrap(np.ones(2, b)))]
+            for side in sides:
+                given += _compared(rules, name, SYMBOLS[name], *side, different)
     assert different == {}
-    assert given > 1500
+    assert given > 1000
 
 
 @every_rule_set
@@ -84,22 +84,6 @@ def test_numpy_ufuncs_follow_the_rules(rules):
                 _compared(rules, name, function, np.ones(2, a), wrap(np.ones(2, b)), different)
     assert different == {}
     assert asked == len([name for name in BINARY if name not in ("where", *LOSSES)])
-
-
-def test_numpy_ufuncs_refuse_options_and_some_methods_and_keep_the_dtype_of_out():
-    a, out = asarray(np.ones(2, "int8")), np.zeros(2, "int16")
-    with use_rules("torch"):
-        assert np.add(np.ones(2, "uint8"), a, out=out) is out
-        assert out.tolist() == [2, 2]
-        with pytest.raises(InPlaceError, match="int8"):
-            np.add(np.ones(2, "float32"), a, out=out)
-    with pytest.raises(TypeError, match="dtype"):
-        np.add(a, a, dtype="float32")
-    with pytest.raises(TypeError, match="where"):
-        np.add(a, a, where=np.array([True, False]))
-    with pytest.raises(TypeError, match="does not support an Array"):
-        np.subtract.reduce(a)
-    assert out.tolist() == [2, 2]
 
 
 @pytest.mark.one_slow_in(3)
@@ -138,35 +122,37 @@ def test_concrete_jax_arrays_on_both_sides_follow_the_rules():
     assert given > 20
 
 
+@pytest.mark.one_slow_in(3)
 @pytest.mark.one_in(4)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
 @every_rule_set
-def test_in_place_operators_keep_the_dtype_of_numpy_arrays_or_raise(rules):
+def test_in_place_operators_keep_the_dtype_or_raise(rules, library):
+    make, _ = _library(library)
     wrong, kept, refused = [], 0, 0
+    names = IN_PLACE if library == "numpy" else ("add", "multiply", "divide", "bitwise_and")
     with use_rules(rules), np.errstate(all="ignore"):
-        for name, (a, b) in itertools.product(IN_PLACE, itertools.product(CLASSIC, repeat=2)):
-            plain, array = np.ones(2, a), wrap(np.ones(2, a))
-            memory, said = array.unwrap(), _decided(rules, name, plain, wrap(np.ones(2, b)))
-            if _outcome(SYMBOLS[name], array, np.ones(2, b)) == calls.LACKING:
+        for name, (a, b) in itertools.product(names, itertools.product(CLASSIC, repeat=2)):
+            plain, array, other = make(a), wrap(make(a)), make(b)
+            if calls.called(SYMBOLS[name], (array, other)) == calls.LACKING:
                 continue
-            for target, other in ((plain, wrap(np.ones(2, b))), (array, wrap(np.ones(2, b))), (array, np.ones(2, b))):
-                is_stored = explain(plain, np.ones(2, b), operation=name, into=plain)
-                expected = SYMBOLS[name](wrap(np.ones(2, a)), other).astype(a) if is_stored else None
+            for target, value in ((plain, wrap(other)), (array, wrap(other)), (array, other)):
+                is_stored = explain(plain, other, operation=name, into=plain)
+                expected = SYMBOLS[name](wrap(make(a)), value).astype(a) if is_stored else None
                 try:
-                    result = IN_PLACE[name](target, other)
+                    result = IN_PLACE[name](target, value)
                 except (PromotionError, InPlaceError):
                     refused += 1
-                    unchanged = np.array_equal(np.asarray(target), np.ones(2, a))
-                    if expected is not None or not unchanged:
-                        wrong.append((name, a, b, "refused", said))
+                    if expected is not None or np.asarray(wrap(target)).tolist() != [1, 1]:
+                        wrong.append((name, a, b, "refused"))
                     continue
                 kept += 1
-                value = memory if target is array else plain
-                if result is not target or value.dtype != a or not np.array_equal(value, np.asarray(expected)):
-                    wrong.append((name, a, b, result, said))
-                value[...] = 1
+                changed = wrap(target)
+                if result is not target or changed.dtype != a or changed.tolist() != expected.tolist():
+                    wrong.append((name, a, b, result))
+                changed.unwrap()[...] = 1
     assert wrong == []
-    assert kept > 300
-    assert refused > 300
+    assert kept > 100
+    assert refused > 100
 
 
 def test_in_place_operators_create_a_new_jax_array():

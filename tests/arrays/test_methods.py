@@ -10,17 +10,11 @@ import numpy as np
 import pytest
 
 import supremum
+from arrays.calls import DTYPES, VALUES, made, result_of
 from arrays.libraries import NAMES, library
 from supremum import Array, OperandError, ops, use_rules
 from supremum.arrays import ArrayVariable, ComputationError, InPlaceError, asarray
-from supremum.errors import SupremumError
-from supremum.formats import as_format
 
-DTYPES = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
-    "float64",
-)  # fmt: skip
-VALUES = [[0, 1, 2], [3, 1, 1]]
 CALLS = {
     "sum": [(), (0,), (0, "float32")], "prod": [(), (1,)], "mean": [(), (0,)], "std": [(), (1,)], "var": [(), (0,)],
     "min": [(), (0,)], "max": [(), (1,)], "any": [(), (0,)], "all": [(), (1,)], "argmin": [(), (0,)],
@@ -30,18 +24,6 @@ CALLS = {
     "swapaxes": [(0, 1)], "take": [([0, 5],), ([1], 0)], "conj": [()], "conjugate": [()], "reshape": [(3, 2), (-1,)],
     "squeeze": [()], "tolist": [()],
 }  # fmt: skip
-
-
-def _made(dtype, values=VALUES):
-    return np.array(values).astype(as_format(dtype).dtype)
-
-
-def _result(function, *args):
-    with np.errstate(all="ignore"):
-        try:
-            return function(*args)
-        except (TypeError, ValueError, NotImplementedError, SupremumError):
-            return None
 
 
 def _is_same(found, wanted):
@@ -59,10 +41,10 @@ def _differences(make, wrap, dtypes=DTYPES):
     for dtype, (name, calls) in itertools.product(dtypes, CALLS.items()):
         plain = make(dtype)
         for args in calls:
-            if plain.dtype != dtype or (wanted := _result(getattr(plain, name), *args)) is None:
+            if plain.dtype != dtype or (wanted := result_of(getattr(plain, name), *args)) is None:
                 continue
             compared += 1
-            found = _result(getattr(wrap(plain), name), *args)
+            found = result_of(getattr(wrap(plain), name), *args)
             if found is None or not _is_same(found, wanted):
                 different.append((name, args, dtype, found, wanted))
     return different, compared
@@ -70,7 +52,7 @@ def _differences(make, wrap, dtypes=DTYPES):
 
 def test_methods_give_the_results_of_numpy():
     with use_rules("numpy"):
-        different, compared = _differences(_made, Array)
+        different, compared = _differences(made, Array)
     assert different == []
     assert compared > 550
 
@@ -79,7 +61,7 @@ def test_methods_give_the_results_of_numpy():
 @pytest.mark.parametrize("x64", [True, False], ids=["x64", "x32"])
 def test_methods_give_the_results_of_jax(x64):
     def make(dtype):
-        return jnp.asarray(_made(dtype))
+        return jnp.asarray(made(dtype))
 
     with jax.enable_x64(x64), use_rules("jax"):
         different, compared = _differences(make, Array, ("int8", "float32", "bfloat16"))
@@ -103,8 +85,8 @@ def test_dot_gives_the_dtypes_of_numpy_for_every_pair():
     different, compared = [], 0
     with use_rules("numpy"):
         for a, b in itertools.product(DTYPES, repeat=2):
-            x, y = _made(a), _made(b).T
-            wanted = _result(x.dot, y)
+            x, y = made(a), made(b).T
+            wanted = result_of(x.dot, y)
             if wanted is None or wanted.dtype == object:
                 continue
             compared += 1
@@ -115,7 +97,7 @@ def test_dot_gives_the_dtypes_of_numpy_for_every_pair():
 
 
 def test_methods_take_the_arguments_of_numpy_by_name():
-    x, plain = Array(_made("float32")), _made("float32")
+    x, plain = Array(made("float32")), made("float32")
     with use_rules("numpy"):
         for name, options in (
             ("sum", {"axis": 0, "keepdims": True}), ("std", {"axis": 1, "ddof": 1}), ("var", {"axis": 0}),
@@ -128,7 +110,7 @@ def test_methods_take_the_arguments_of_numpy_by_name():
         out = np.zeros(3, "float64")
         assert x.sum(axis=0, out=out) is out
         assert out.tolist() == [3, 2, 3]
-        assert Array(_made("float64"))[0].searchsorted(1.5).tolist() == 2
+        assert Array(made("float64"))[0].searchsorted(1.5).tolist() == 2
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -147,12 +129,12 @@ def test_methods_work_in_jitted_functions_and_on_variables():
     x = asarray(VALUES, dtype="float32", library="jax")
     found = jax.jit(lambda x: (x.cumsum(0), x.flatten(), x.dot(x.T), x.round(1), x.transpose().copy()))(x)
     assert found[0].tolist() == [[0, 1, 2], [3, 2, 3]]
-    variable = ArrayVariable(_made("float32"))
+    variable = ArrayVariable(made("float32"))
     assert type(variable.cumsum(0)) is type(variable.round()) is type(variable.sum(0)) is Array
 
 
 def test_wrong_arguments_name_the_argument():
-    x = Array(_made("float32"))
+    x = Array(made("float32"))
     with pytest.raises(OperandError, match=r"np\.copy takes no order .* np\.copy\(np\.asarray\(x\), order=\.\.\.\)"):
         x.copy(order="F")
     with pytest.raises(OperandError, match="decimals must be a whole number"):
@@ -189,12 +171,12 @@ def test_at_updates_give_the_results_of_jax_where_they_keep_the_dtype(rules):
         for name, (a, b) in itertools.product(
             UPDATES, itertools.product(("bool", "int8", "uint8", "float16", "float32"), repeat=2)
         ):
-            x, value = jnp.asarray(_made(a, [5, 1, 7])), jnp.asarray(_made(b, [1, 2, 3]))
+            x, value = jnp.asarray(made(a, [5, 1, 7])), jnp.asarray(made(b, [1, 2, 3]))
             if name == "subtract" and a == "bool":
                 continue
-            ours = _result(getattr(Array(x).at[index], name), value)
+            ours = result_of(getattr(Array(x).at[index], name), value)
             is_promoted = jnp.promote_types(x.dtype, value.dtype) == x.dtype
-            theirs = _result(getattr(x.at[index], name), value) if is_promoted else None
+            theirs = result_of(getattr(x.at[index], name), value) if is_promoted else None
             if ours is None:
                 refused += 1
                 if theirs is not None and theirs.dtype == x.dtype:

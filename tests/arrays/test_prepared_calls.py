@@ -123,7 +123,7 @@ def test_options_that_are_equal_but_not_valid_are_refused(xp):
         assert xp.sum(x, axis=(0, 1)).tolist() == 10.0
         assert xp.sum(x, axis=0, keepdims=False).shape == (2,)
         for junk in ({"axis": True}, {"axis": 1.0}, {"axis": (False, True)}, {"keepdims": 0}, {"axiss": 1}):
-            with pytest.raises((SupremumError, TypeError)):
+            with pytest.raises((SupremumError, TypeError), match=r"must be a whole number|must be True or False|axiss"):
                 xp.sum(x, **junk)
 
 
@@ -131,6 +131,9 @@ def test_zeros_of_both_signs_are_different_options(xp):
     for value in (0.0, -0.0, 0.0):
         assert math.copysign(1, float(xp.full(1, value)[0])) == math.copysign(1, value)
         assert math.copysign(1, float(xp.multiply(xp.ones(1), value)[0])) == math.copysign(1, value)
+        if not xp.__name__.endswith("torch"):
+            replaced = xp.nan_to_num(xp.full(1, float("nan")), nan=value)
+            assert math.copysign(1, float(replaced[0])) == math.copysign(1, value)
 
 
 def test_arrays_of_other_ranks_and_dtypes_are_different_calls(xp):
@@ -231,14 +234,6 @@ def test_assigned_values_are_converted_by_their_own_kind_and_range():
             assert y.unwrap()[0] == np.asarray(value).astype("float32")
 
 
-@pytest.mark.parametrize("name", ["numpy", "jax"])
-def test_minus_zero_as_an_option_is_not_zero(name):
-    xp = namespace(name)
-    x = xp.asarray([float("nan")], dtype="float32")
-    signs = [np.signbit(np.asarray(xp.nan_to_num(x, nan=number))).tolist() for number in (0.0, -0.0, 0.0)]
-    assert signs == [[False], [True], [False]]
-
-
 def test_key_of_an_index_follows_the_flags_of_jax_at_every_call():
     xp = namespace("jax")
     x = xp.asarray([1.0, 3.0, 2.0], dtype="float32")
@@ -251,12 +246,12 @@ def test_key_of_an_index_follows_the_flags_of_jax_at_every_call():
 
 
 def test_functions_of_numpy_are_prepared_for_each_number_of_dimensions(xp):
-    shapes = [(3,), (3, 3), (2, 3, 3), (3, 3)]
+    shapes = [(3,), (3, 3), (2, 3, 3), (3, 3), ()]
     plain = [np.arange(float(math.prod(shape)), dtype="float32").reshape(shape) for shape in shapes]
     arrays = [xp.asarray(each) for each in plain]
     calls = (np.transpose, np.cumsum, np.ravel, lambda x: np.swapaxes(x, 0, -1), lambda x: np.take(x, [2, 0]))
     for call in calls:
-        for x, raw in zip(arrays, plain, strict=True):
+        for x, raw in zip(arrays[:-1], plain[:-1], strict=True):
             assert np.array_equal(np.asarray(call(x)), call(raw))
     for function in (np.dot, np.inner):
         for (x, raw), (y, other) in itertools.product(zip(arrays, plain, strict=True), repeat=2):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optional_packages import import_or_skip
 from slowly import for_each
 from supremum import use_rules
 from supremum.arrays import Array, asarray, ops
@@ -161,6 +162,8 @@ MADE = {
     "weak, NumPy": lambda: asarray(2.0),
     "strong, JAX": lambda: wrap(jnp.ones(2, "int8")),
     "weak, JAX": lambda: asarray(2.0, library="jax"),
+    "strong, PyTorch": lambda: asarray(np.ones(2, "bfloat16"), library=import_or_skip("torch").__name__),
+    "weak, PyTorch": lambda: asarray(2.0, library=import_or_skip("torch").__name__),
 }
 
 
@@ -173,6 +176,8 @@ def test_copies_keep_library_dtype_and_weak_flag(make):
         assert (made.backend, *_described(made)) == (array.backend, *_described(array))
         assert made.tolist() == array.tolist()
     assert ("weak_type=True" in repr(array)) == array.weak_type
+    mapped = jax.tree.map(lambda x: x, array)
+    assert (type(mapped), mapped.weak_type, mapped.tolist()) == (Array, array.weak_type, array.tolist())
 
 
 def test_deep_copies_share_no_memory():

@@ -7,34 +7,17 @@ import jax
 import numpy as np
 import pytest
 
+from arrays.calls import DTYPES, VALUES, made, result_of
 from optional_packages import import_or_skip
 from supremum import Array, OperandError, namespace, use_rules
 from supremum.arrays import InPlaceError, LibraryError, asarray
 from supremum.errors import ArgumentError, SupremumError
 from supremum.formats import as_format
 
-DTYPES = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
-    "float64",
-)  # fmt: skip
-VALUES = [[0, 1, 2], [3, 1, 1]]
 REDUCED = ("add", "multiply", "maximum", "minimum", "logical_and", "logical_or")
 CUMULATED = (*REDUCED, "fmax", "fmin", "bitwise_and", "bitwise_or")
 PAIRED = (*CUMULATED, "subtract", "divide", "floor_divide", "power", "less", "equal", "hypot", "left_shift")
 UPDATING = (*CUMULATED, "subtract", "divide", "floor_divide", "remainder")
-
-
-def _made(dtype, values=VALUES):
-    return np.array(values).astype(as_format(dtype).dtype)
-
-
-def _result(function, *args, **options):
-    """The result of a call; None if NumPy or Supremum refuse."""
-    with np.errstate(all="ignore"):
-        try:
-            return function(*args, **options)
-        except (TypeError, ValueError, SupremumError):
-            return None
 
 
 def _equals(found, wanted):
@@ -51,11 +34,11 @@ def _differences(calls):
     different, compared = [], 0
     for name, method, args, options in calls:
         function = getattr(getattr(np, name), method)
-        wanted = _result(function, *args, **options)
+        wanted = result_of(function, *args, **options)
         if wanted is None:
             continue
         compared += 1
-        found = _result(function, Array(args[0]), *args[1:], **options)
+        found = result_of(function, Array(args[0]), *args[1:], **options)
         if not _is_same(found, np.asarray(wanted)):
             different.append((name, method, [each.dtype for each in args], options, found, wanted))
     return different, compared
@@ -64,10 +47,10 @@ def _differences(calls):
 def test_reduce_and_accumulate_give_the_results_of_numpy():
     options = ({}, {"axis": 1, "keepdims": True}, {"axis": None})
     calls = [
-        *itertools.product(REDUCED, ["reduce"], [(_made(dtype),) for dtype in DTYPES], options),
-        *itertools.product(CUMULATED, ["accumulate"], [(_made(dtype),) for dtype in DTYPES], ({}, {"axis": -1})),
+        *itertools.product(REDUCED, ["reduce"], [(made(dtype),) for dtype in DTYPES], options),
+        *itertools.product(CUMULATED, ["accumulate"], [(made(dtype),) for dtype in DTYPES], ({}, {"axis": -1})),
         *itertools.product(
-            ("add", "multiply"), ("reduce", "accumulate"), [(_made(dtype),) for dtype in DTYPES],
+            ("add", "multiply"), ("reduce", "accumulate"), [(made(dtype),) for dtype in DTYPES],
             ({"dtype": "float32"}, {"axis": 1, "dtype": np.int64}),
         ),
     ]  # fmt: skip
@@ -79,7 +62,7 @@ def test_reduce_and_accumulate_give_the_results_of_numpy():
 
 @pytest.mark.slow
 def test_outer_gives_the_results_of_numpy():
-    pairs = [(_made(a), _made(b)[0]) for a, b in itertools.product(DTYPES, repeat=2)]
+    pairs = [(made(a), made(b)[0]) for a, b in itertools.product(DTYPES, repeat=2)]
     with use_rules("numpy"):
         different, compared = _differences(itertools.product(PAIRED, ["outer"], pairs, [{}]))
     assert different == []
@@ -87,7 +70,7 @@ def test_outer_gives_the_results_of_numpy():
 
 
 def test_outer_takes_numbers_and_writes_into_out():
-    x, row = _made("int8"), _made("int8")[0]
+    x, row = made("int8"), made("int8")[0]
     with use_rules("numpy"):
         assert np.add.outer(2, Array(x)).dtype == "int8"
         out = np.zeros((2, 3, 3), "float32")
@@ -101,8 +84,8 @@ def test_at_updates_repeated_elements_as_numpy_does():
     index, different, stored, refused = [0, 2, 0, 0], [], 0, 0
     with use_rules("numpy"):
         for name, (a, b) in itertools.product(UPDATING, itertools.product(DTYPES, repeat=2)):
-            ufunc, value, before = getattr(np, name), _made(b, [1, 2, 3, 1]), _made(a, [5, 3, 7])
-            result = _result(ufunc, before, value[:3])
+            ufunc, value, before = getattr(np, name), made(b, [1, 2, 3, 1]), made(a, [5, 3, 7])
+            result = result_of(ufunc, before, value[:3])
             theirs = before.copy()
             keeps = result is not None and np.can_cast(result.dtype, theirs.dtype, "same_kind")
             if keeps:
@@ -175,13 +158,13 @@ def test_functions_write_into_out_what_numpy_writes_without_losing_values():
     different, stored, refused = [], 0, 0
     with use_rules("numpy"):
         for name, (a, into) in itertools.product(WRITTEN, itertools.product(DTYPES, repeat=2)):
-            call, x, shape = WRITTEN[name], _made(a), (2, 3) if name == "matmul" else (3,)
-            result = _result(call, x)
+            call, x, shape = WRITTEN[name], made(a), (2, 3) if name == "matmul" else (3,)
+            result = result_of(call, x)
             if result is None:
                 continue
             wanted = np.asarray(result).astype(into) if np.can_cast(result.dtype, into, "same_kind") else None
             for out in (np.zeros(shape, as_format(into).dtype), Array(np.zeros(shape, as_format(into).dtype))):
-                found = _result(call, Array(x), out=out)
+                found = result_of(call, Array(x), out=out)
                 if found is None:
                     refused += 1
                     if not np.any(np.asarray(out)) and wanted is None:
@@ -197,7 +180,7 @@ def test_functions_write_into_out_what_numpy_writes_without_losing_values():
     assert refused > 1000
 
 
-def test_out_has_the_shape_and_library_of_the_result():
+def test_out_has_the_shape_and_library_of_theresult_of():
     x = Array(np.ones((2, 3), "float32"))
     with pytest.raises(ArgumentError, match=r"sum in place must have the array's shape \(2,\), got \(3,\)"):
         np.sum(x, axis=0, out=np.zeros(2, "float32"))

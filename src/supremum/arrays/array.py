@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import array_api_compat
 import numpy as np
 
 from supremum.arrays import pytrees, ufuncs
-from supremum.arrays.assignment import accepted_value, assigned, check_mutable, refused_in_place
+from supremum.arrays.assignment import assign_result, check_mutable, refused_in_place, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw, backend_of
-from supremum.arrays.conversion import to_device
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.fix_trials import Trial
 from supremum.arrays.functions.creation import ASTYPE
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS, FUNCTIONS, operator_named
 from supremum.arrays.indexed_updates import At
-from supremum.arrays.methods import method, refused
+from supremum.arrays.methods import method, missing_method
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.numpy_functions import route
-from supremum.arrays.operand_keys import as_key
+from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.torch_functions import torch_function
-from supremum.arrays.undecided import Undecided
 from supremum.arrays.wrapped import (
     WrappedArray,
+    as_key,
     new_array,
     raw_and_key,
     register_as_pytree,
@@ -68,13 +68,13 @@ def _unary(name: str) -> Callable[..., Any]:
     return ELEMENTWISE_OPERATIONS[name].call
 
 
-def _changed(x: Any, /, *args: Any, **options: Any) -> None:
+def _parameters(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
 _astype, _conj = ASTYPE.call, _unary("conj")
 _reshape, _squeeze, _matrix_transpose, _permute_dims = (
-    Undecided(name, _changed).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
+    PassThroughFunction(name, _parameters).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
 
 
@@ -97,8 +97,8 @@ class Array(_Base):
     be an array of the library, an array of NumPy, which is converted, or a Python number. The order of the operands
     does not change the answer.
 
-    Under rules with weak arrays, which are those of JAX, an array made from a Python number is weak: it takes the dtype
-    of the operand that it meets. On JAX this is JAX's own `weak_type`; elsewhere the `Array` has the flag.
+    Under rules with weak arrays, such as JAX's, an array made from a Python number is weak: it takes the dtype of the
+    other operand. On JAX this is JAX's own `weak_type`; elsewhere the `Array` has the flag.
 
     On JAX an `Array` works in `jit`, `vmap`, `scan` and everything else that takes pytrees. A function to differentiate
     must return `.unwrap()` of its loss. Functions of `jax.numpy` do not take an `Array`: pass `array.unwrap()`, or use
@@ -223,7 +223,8 @@ class Array(_Base):
             device: the device, in the library's notation.
             stream: as in the array API standard.
         """
-        return to_device(self, device, stream)
+        with computation_errors("to_device", self.backend, self, device, stream=stream):
+            return self._like(array_api_compat.to_device(self._raw, device, stream=stream))
 
     def block_until_ready(self) -> Array:
         """This array, once JAX has computed it; other libraries have computed it already, or wait when it is read."""
@@ -243,7 +244,7 @@ class Array(_Base):
     def _like(self, raw: Raw) -> Array:
         """An `Array` made from an array of the library, weak if this one is weak."""
         key: Any = self.key
-        return new_array(*key.backend.keyed(raw, key.weak))
+        return new_array(*key.backend.with_key(raw, key.weak))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self.backend.numpy(self._raw), dtype, copy=copy)
@@ -281,7 +282,7 @@ class Array(_Base):
         return self._like(self._raw)
 
     def __repr__(self) -> str:
-        return _shown(self)
+        return _text_of(self)
 
     # Elements
 
@@ -294,7 +295,7 @@ class Array(_Base):
         backend: Any = self.key.backend
         if not backend.mutable:
             check_mutable(self, "x = x.at[index].set(value)")
-        accepted = accepted_value(self, value)
+        accepted = value_to_store(self, value)
         place = index if index.__class__ in _PLAIN_INDICES else unwrapped(index)
         with computation_errors("assignment", backend, self, index, value):
             self._raw[place] = accepted
@@ -339,15 +340,15 @@ class Array(_Base):
                 raise
         if result is NotImplemented:
             return result
-        return assigned(self, result, name, (self, other))
+        return assign_result(self, result, name, (self, other))
 
     # A writable array must not be a key of a dict; JAX's arrays are not hashable either.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     # Functions of NumPy
 
-    sort: ClassVar[property] = refused("sort", "x = np.sort(x)")
-    fill: ClassVar[property] = refused("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
+    sort: ClassVar[property] = missing_method("sort", "x = np.sort(x)")
+    fill: ClassVar[property] = missing_method("fill", "x[...] = value, or x = x.at[...].set(value) on JAX")
 
     def conj(self) -> Array:
         """The complex conjugate; real arrays as they are."""
@@ -365,7 +366,7 @@ class Array(_Base):
         Args:
             axes: the dimensions in the new order, as a tuple or as numbers; none to reverse them.
         """
-        return _permute_dims(self, _given_at_once(axes) or (*range(self.ndim - 1, -1, -1),))
+        return _permute_dims(self, _as_tuple(axes) or (*range(self.ndim - 1, -1, -1),))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
         """The same elements in another shape.
@@ -374,7 +375,7 @@ class Array(_Base):
             shape: the shape, as a tuple or as numbers; -1 stands for the length that is left.
             copy: as in the array API standard.
         """
-        return _reshape(self, _given_at_once(shape), **({} if copy is None else {"copy": copy}))
+        return _reshape(self, _as_tuple(shape), **({} if copy is None else {"copy": copy}))
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array:
         """The array without dimensions of length one.
@@ -421,12 +422,12 @@ def _add_methods() -> None:
     setattr(Array, "clip", FUNCTIONS["clip"].call)  # noqa: B010 (the type is that of `ArrayTypes`)
 
 
-def _given_at_once(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+def _as_tuple(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
     """The numbers of a method that takes them one by one or as one tuple."""
     return tuple(numbers[0]) if len(numbers) == 1 and isinstance(numbers[0], (tuple, list)) else numbers
 
 
-def _shown(array: Array) -> str:
+def _text_of(array: Array) -> str:
     """The text of NumPy for the elements, with the dtype and the weak flag."""
     raw, kind = array.unwrap(), type(array).__name__
     if backend_of(raw) is None:

@@ -1,4 +1,4 @@
-"""Names and facts of the Python array API standard that libraries do not tell.
+"""Names and facts of the Python array API standard that libraries do not have as data.
 
 Source: https://data-apis.org/array-api/2024.12/API_specification/index.html
 """
@@ -49,7 +49,7 @@ If the results have names, only `values` is weak. Computed results of weak array
 """
 
 TAKING_POSITIONS: Final = _names("repeat take take_along_axis")
-"""Functions whose other arrays hold positions or counts, the same numbers in every dtype that holds them."""
+"""Functions whose second array holds positions or counts, which may be narrowed to the library's dtype of indices."""
 
 GIVING_LISTS: Final = _names("broadcast_arrays meshgrid")
 """Functions that return several results in a list. Later versions return a tuple, and libraries already do."""

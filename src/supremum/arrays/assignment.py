@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from supremum.arrays.backends import Backend, Key, Raw
@@ -13,9 +14,18 @@ from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.backends.numpy import NUMPY, holds_range
 from supremum.arrays.calls import Function, Prepared, PreparedCall
 from supremum.arrays.errors import InPlaceError, RuntimeDtypeError
-from supremum.arrays.fix_trials import Trial, no_fix, retyped
-from supremum.arrays.operand_keys import as_key, common_backend, holds_value, operands_of, wrong_library
-from supremum.arrays.wrapped import KeyedRaw, WrappedArray, new_array, wrap
+from supremum.arrays.fix_trials import Trial, no_fix, with_operands
+from supremum.arrays.wrapped import (
+    KeyedRaw,
+    WrappedArray,
+    as_key,
+    common_backend,
+    holds_value,
+    new_array,
+    operands_of,
+    wrap,
+    wrong_library,
+)
 from supremum.decisions import Decision, PromotionError, Verdict
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Format, as_format
@@ -24,7 +34,7 @@ from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import FOLLOWING, RuleSet, RulesLike, Storing, get_rules
 
 
-def assigned(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
+def assign_result(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
     """The left side after an in-place operator: the changed array, or a new one if the library's arrays are immutable.
 
     Args:
@@ -72,9 +82,9 @@ def stored(
     if result.dtype == array.dtype:
         return result.unwrap()
     if inputs and name in OPERATIONS:
-        decision = _raise_if_refused(_decided(array, name, inputs, storing))
+        decision = _raise_if_refused(_decide_storing(array, name, inputs, storing))
     else:  # only the result is known, which no cast of the operands changes
-        result_alone = _decided(array, None, (result,), storing)
+        result_alone = _decide_storing(array, None, (result,), storing)
         decision = _raise_if_refused(replace(result_alone, find_fix=no_fix))
     return _cast(array.dtype, result.unwrap(), array.backend, decision, storing or _rules_of(array))
 
@@ -97,11 +107,11 @@ def refused_in_place(
         yield
     except (PromotionError, RuntimeDtypeError) as error:
         if error.decision is not None:
-            error.decision = _decided(array, name, inputs, storing)
+            error.decision = _decide_storing(array, name, inputs, storing)
         raise
 
 
-def written(out: Any, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
+def write_result(out: Any, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
     """Write the result of a function into an array, and return the array as it was given.
 
     Args:
@@ -170,20 +180,27 @@ class _Store(Function):
         self._storing = storing
         super().__init__("assignment", _assignment)
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:  # noqa: ARG002
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:  # noqa: ARG002
         """Decide, and prepare the conversion of the value."""
         array, value = args
         storing, (raw, key) = self._storing, _key_of_value(array, value)
         value = raw if key.backend is None else value
-        decision = _raise_if_refused(_decided(array, ASSIGN.name, (value,), storing))
+        decision = _raise_if_refused(_decide_storing(array, ASSIGN.name, (value,), storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
-        def accept_float(_: Raw, number: float) -> Any:
-            return number if low <= number <= high else caster(number)
+        def accept_number(held: Raw, number: Any) -> Any:
+            # Numbers share what is prepared, whether they fit or not. A comparison takes less time than `fits`.
+            is_usual = number.__class__ is not complex and low <= number <= high
+            if not is_usual and not fits(number, row):
+                _raise_if_refused(_decide_storing(wrap(held), ASSIGN.name, (number,), storing))
+            return caster(number)
+
+        def accept_float(held: Raw, number: float) -> Any:
+            return number if low <= number <= high else accept_number(held, number)
 
         def accepted(held: Raw, raw: Raw) -> Raw:
             if library is None:
-                raw = caster(raw)
+                raw = accept_number(held, raw)
             elif key.dtype != dtype:
                 raw = _cast(dtype, raw, library, decision, rules)
             is_ready = backend is NUMPY or library is backend
@@ -195,15 +212,17 @@ class _Store(Function):
         # NumPy itself rounds a float that becomes an element, in less time; it would warn about infinities.
         is_rounded = storing is None and backend is NUMPY and row.is_builtin and type(value) is float
         accept = accept_float if is_rounded and row.category == "float" else accepted
-        follows_flags, reads_value = backend.in_jax and asked in FOLLOWING, in_force.reads_values and holds_value(key)
-        return Prepared(accept, lasts=not follows_flags and not reads_value), (array.unwrap(), raw)
+        follows_flags = backend.in_jax and rules_like in FOLLOWING
+        reads_value = in_force.reads_values and holds_value(key)
+        given = array.unwrap(), raw
+        return (Prepared(partial(accept, *given)), ()) if follows_flags or reads_value else (Prepared(accept), given)
 
 
-accepted_value: Callable[..., Any] = _Store(None).call
+value_to_store: Callable[..., Any] = _Store(None).call
 kept_value: Callable[..., Any] = _Store(Storing.KEPT).call
 
 
-def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
+def change_elements(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
     """An array after an operation on some elements and a value, in the dtype of the array.
 
     Args:
@@ -219,9 +238,9 @@ def changed(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, R
     raw, key = _key_of_value(array, value)
     value, backend = raw if key.backend is None else value, array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _raise_if_refused(_decided(array, name, (array, value), None, own))
+    decision = _raise_if_refused(_decide_storing(array, name, (array, value), None, own))
     computed = decision.verdict.compute[1]
-    # Operations on bools ask whether values are true, and not which they are.
+    # Operations on bools depend only on whether values are zero.
     if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
     if key.backend is backend:
@@ -279,7 +298,7 @@ def _key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
     return found
 
 
-def _decided(
+def _decide_storing(
     array: WrappedArray, name: str | None, values: Sequence[Any], storing: Storing | None, own: Key | None = None
 ) -> Decision:
     """The decision to write into an array.
@@ -298,7 +317,7 @@ def _decided(
         keys[0] = own
     operands = operands_of(keys, raws, rules)
     decision = rules.decide(name, operands, array.key.operand, storing, runtime=Trial(keys))
-    return retyped(decision, [value for value, _, _ in given])
+    return with_operands(decision, [value for value, _, _ in given])
 
 
 def _raise_if_refused(decision: Decision) -> Decision:

@@ -9,7 +9,7 @@ from supremum.arrays.backends import Backend
 from supremum.arrays.errors import computation_error
 from supremum.errors import SupremumError, listed, shortened, shown
 
-# Our own errors, and errors that the user asked for: warnings as errors, and those of `numpy.errstate`.
+# Our own errors, and errors that the user asked for: warnings as errors, and errors of `numpy.errstate`.
 _PASSED_THROUGH: Final = (SupremumError, Warning, FloatingPointError)
 
 
@@ -30,7 +30,7 @@ def raise_computation_error(
     """
     if isinstance(error, (*_PASSED_THROUGH, *backend.passed_through)):
         return
-    given = [*map(_described, operands), *(f"{key}={_described(value)}" for key, value in options.items())]
+    given = [*map(_describe, operands), *(f"{key}={_describe(value)}" for key, value in options.items())]
     said = shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
     raise computation_error(type(error), f"{name}({listed(given)}) failed in {backend.name}: {said}") from error
 
@@ -55,10 +55,10 @@ class computation_errors:  # noqa: N801 (a context manager)
             raise_computation_error(*self.given, error)
 
 
-def _described(value: Any, depth: int = 0) -> str:
+def _describe(value: Any, depth: int = 0) -> str:
     if isinstance(value, (list, tuple)) and depth < 2:
         parts = cast("Sequence[Any]", value)
-        within = [_described(part, depth + 1) for part in parts[:4]]
+        within = [_describe(part, depth + 1) for part in parts[:4]]
         return f"[{', '.join(within)}{', ...' if len(parts) > 4 else ''}]"
     array: Any = value
     try:

@@ -1,8 +1,8 @@
 """Calls of functions of arrays: each is read, prepared once for all calls that are written alike, and run.
 
 `read` describes a call by the function, the keys of its arrays and promoted numbers, and the values of its other
-arguments. `Function.prepare` makes a function of the arrays for a description that is new. `caller` makes the function
-that users call: it looks the description up, and runs what was prepared.
+arguments. `Function.prepare` makes a function of the arrays for a description that is new. `callable_of` makes the
+function that users call: it looks the description up, and runs what was prepared.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
@@ -20,8 +20,7 @@ import numpy as np
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.operand_keys import NUMBERS, as_key, joint_backend, library_of, number_key
-from supremum.arrays.wrapped import WrappedArray
+from supremum.arrays.wrapped import NUMBERS, WrappedArray, as_key, joint_backend, library_of, number_key
 from supremum.rules import SCOPE, RulesLike, memory_of
 
 
@@ -32,14 +31,12 @@ class Prepared(NamedTuple):
         function: takes the arrays and the promoted numbers of the call.
         wrap: makes an `Array` of what it returns; None if that is the finished result.
         explain: returns a clearer error for one that the function raised with the given arguments, or the same error;
-            None if there are no clearer ones.
-        lasts: whether it also carries out later calls that are written alike.
+            None if it has no clearer errors.
     """
 
     function: Callable[..., Any]
     wrap: Callable[[Raw], Any] | None = None
     explain: Callable[[Exception, Sequence[Raw]], Exception] | None = None
-    lasts: bool = True
 
     def run(self, raws: Sequence[Raw]) -> Any:
         """The result of a call, with its arrays wrapped."""
@@ -54,11 +51,14 @@ class Prepared(NamedTuple):
 
 
 PreparedCall: TypeAlias = "tuple[Prepared, Sequence[Raw]]"
-"""What carries out a call, and the arrays and promoted numbers that it takes."""
+"""What carries out a call, and the arrays and promoted numbers that it takes.
+
+If these are the arrays and numbers of the call in their order, it also carries out later calls that are written alike.
+"""
 
 
 def read(
-    function: Function, args: Sequence[Any], options: Mapping[str, Any], asked: RulesLike
+    function: Function, args: Sequence[Any], options: Mapping[str, Any], rules_like: RulesLike
 ) -> tuple[tuple[Hashable, ...], list[Raw]]:
     """What identifies a call, and the arrays and promoted numbers in it.
 
@@ -66,67 +66,69 @@ def read(
         function: what is called.
         args: the arguments by position.
         options: the arguments by name.
-        asked: the rules in force; numbers that these rules treat alike are one.
+        rules_like: the rules in force; numbers that these rules treat alike are one.
 
     Raises:
         TypeError: for arguments that may change.
     """
-    known: list[Hashable] = [function]
+    description: list[Hashable] = [function]
     raws: list[Raw] = []
     for position, value in enumerate(args):
         if isinstance(value, WrappedArray):  # as below, in fewer steps
             try:
-                known.append(value._key)  # pyright: ignore[reportPrivateUsage]
+                description.append(value._key)  # pyright: ignore[reportPrivateUsage]
             except AttributeError:
-                known.append(value.key)
+                description.append(value.key)
             raws.append(value._raw)  # pyright: ignore[reportPrivateUsage]
         else:
-            _read_value(value, asked, position < function.operands, known, raws)
+            _read_value(value, rules_like, position < function.operands, description, raws)
     for name, value in options.items():
-        known.append(name)
-        _read_value(value, asked, False, known, raws)
+        description.append(name)
+        _read_value(value, rules_like, False, description, raws)
     if function.by_rank:
-        known += [getattr(raw, "ndim", 0) for raw in raws]
-    return (*known,), raws
+        description += [getattr(raw, "ndim", 0) for raw in raws]
+    return (*description,), raws
 
 
 _VALUES: frozenset[type] = frozenset({bool, int, str, type(None)})
 _INEXACT: frozenset[type] = frozenset({float, complex})
 
 
-def _read_value(value: Any, asked: RulesLike, is_operand: bool, known: list[Hashable], raws: list[Raw]) -> None:
+def _read_value(
+    value: Any, rules_like: RulesLike, is_operand: bool, description: list[Hashable], raws: list[Raw]
+) -> None:
     """Append what identifies an argument, and the arrays and promoted numbers in it.
 
     Args:
         value: the argument, or an element of a list.
-        asked: the rules in force.
+        rules_like: the rules in force.
         is_operand: whether it can be an operand, so that a number is promoted.
-        known: the list of what identifies the call. The type precedes each value, because True equals 1.
+        description: the list of what identifies the call. The type precedes each value, because True equals 1.
         raws: the list of arrays and promoted numbers.
     """
     kind: type = value.__class__
     if isinstance(value, WrappedArray):
-        known.append(value.key)
+        description.append(value.key)
         raws.append(value.unwrap())
     elif kind is tuple or kind is list:
-        known += kind, len(value)
+        description += kind, len(value)
         for part in value:
-            _read_value(part, asked, is_operand, known, raws)
+            _read_value(part, rules_like, is_operand, description, raws)
     elif is_operand and kind in NUMBERS:
-        known.append(number_key(asked, value))
+        description.append(number_key(rules_like, value))
         raws.append(value)
     elif kind in _VALUES:
-        known += kind, value
+        description += kind, value
     elif kind in _INEXACT:
-        known += kind, repr(value)  # 0.0 equals -0.0
+        description += kind, repr(value)  # 0.0 equals -0.0
     elif issubclass(kind, (type, np.dtype)) or (issubclass(kind, np.integer) and not is_operand):
-        known += kind, value
+        description += kind, value
     else:
-        keyed = as_key(value, asked)
+        keyed = as_key(value, rules_like)
         if keyed is None:
             raise TypeError(kind)
         raws.append(keyed[0])
-        known.append(keyed[1])
+        description.append(keyed[1])
 
 
 class Function(ABC):
@@ -135,7 +137,7 @@ class Function(ABC):
     Args:
         name: its name in the standard, with its extension, or in the library.
         arguments: a function with the same parameters, for help and for `prepare`.
-        doc: its docstring; empty for that of `arguments`.
+        doc: its docstring; empty for the docstring of `arguments`.
 
     Attributes:
         call: the function itself.
@@ -153,40 +155,39 @@ class Function(ABC):
         self.arguments: Callable[..., Any] = arguments
         self.doc: str = doc
         self.backend: Backend | None = None
-        self.call = caller(self)
+        self.call = callable_of(self)
 
     def within(self, backend: Backend) -> Self:
         """The function in a namespace, which returns arrays of its library."""
         bound = copy.copy(self)
         bound.backend = backend
-        bound.call = caller(bound)
+        bound.call = callable_of(bound)
         return bound
 
     @abstractmethod
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """What carries out a call that is new.
 
         Args:
-            asked: the rules in force, read once, as another thread may set the default.
+            rules_like: the rules in force, read once, as another thread may set the default.
             args: the arguments by position.
             options: the arguments by name.
         """
 
-    def find(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def find(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """What carries out a call. If it is new, it is prepared, also for later calls that are written alike."""
-        kept = prepared_under(asked)
+        cache = prepared_calls(rules_like)
         try:
-            known, raws = read(self, args, options, asked)
+            description, raws = read(self, args, options, rules_like)
         except _UNREADABLE:
-            known, raws = None, []
-        prepared = kept.get(known)
+            description, raws = None, []
+        prepared = cache.get(description)
         if prepared is None:
-            prepared, taken = self.prepare(asked, args, options)
-            # It may take other arrays than those of the call, or in another order.
-            is_same = len(taken) == len(raws) and all(a is b for a, b in zip(taken, raws, strict=True))
-            if known is not None and prepared.lasts and is_same:
-                kept[known] = prepared
-            raws = taken
+            prepared, operands = self.prepare(rules_like, args, options)
+            is_same = len(operands) == len(raws) and all(a is b for a, b in zip(operands, raws, strict=True))
+            if description is not None and is_same:
+                cache[description] = prepared
+            raws = operands
         return prepared, raws
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
@@ -195,41 +196,10 @@ class Function(ABC):
         raise_computation_error(self.name, library, args, options, error)
 
 
-Deferred: TypeAlias = "partial[Any]"
-"""A call of a function."""
-
-
-class Forwarding(Function):
-    """A function that calls another one. What is prepared for that is kept for calls of this one, too."""
-
-    @abstractmethod
-    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
-        """The call that has the result."""
-
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
-        """As for the other call."""
-        called = self.deferred(args, options)
-        function = function_of(called.func)
-        if function is None:
-            return Prepared(called, lasts=False), ()
-        return function.find(asked, called.args, called.keywords)
-
-    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
-        """As for the other function, unless the error is about the arguments of this one."""
-        try:
-            called = self.deferred(args, options)
-        except Exception:  # the same error again
-            super().fail(args, options, error)
-            return
-        function = function_of(called.func)
-        if function is not None:
-            function.fail(called.args, called.keywords, error)
-
-
-def prepared_under(asked: RulesLike) -> dict[Hashable, Any]:
+def prepared_calls(rules_like: RulesLike) -> dict[Hashable, Any]:
     """What is prepared under the rules in force. A block with a watcher has its own, because that notifies it."""
     scope = SCOPE.get()
-    return (memory_of(asked) if scope.watcher is None else scope.memory).prepared
+    return (memory_of(rules_like) if scope.watcher is None else scope.memory).prepared
 
 
 def library_in(values: Sequence[Any]) -> Backend:
@@ -249,29 +219,29 @@ def _leaves(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def caller(function: Function, takes: Callable[[Any], bool] | None = None) -> Callable[..., Any]:
+def callable_of(function: Function, takes: Callable[[Any], object] | None = None) -> Callable[..., Any]:
     """The function that users call.
 
     Args:
         function: what it is.
         takes: for an operator of Python, which returns `NotImplemented` for operands that it does not take: whether it
-            takes one; None for other functions.
+            takes one, as a truth value; None for other functions.
     """
     scope_of = SCOPE.get
 
     def call(*args: Any, **options: Any) -> Any:
         scope = scope_of()
-        asked = scope.rules
+        rules_like = scope.rules
         try:  # what `find` does, in fewer steps
-            known, raws = read(function, args, options, asked)
-            prepared = scope.memory.prepared.get(known)
+            description, raws = read(function, args, options, rules_like)
+            prepared = scope.memory.prepared.get(description)
         except _UNREADABLE:
             prepared, raws = None, []
         try:
             if prepared is None:
                 if takes is not None and not all(map(takes, args)):
                     return NotImplemented
-                prepared, raws = function.find(asked, args, options)
+                prepared, raws = function.find(rules_like, args, options)
             return prepared.run(raws)
         except Exception as error:
             function.fail(args, options, error)
@@ -290,7 +260,7 @@ _FUNCTION = "__supremum_function__"
 
 
 def function_of(call: Callable[..., Any]) -> Function | None:
-    """The function that users call as `call`; None for what is not made by `caller`."""
+    """The function that users call as `call`; None for what is not made by `callable_of`."""
     return getattr(call, _FUNCTION, None)
 
 

@@ -5,34 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-import array_api_compat
 import numpy as np
 
 from supremum.argument_checks import flag
-from supremum.arrays.backend_errors import computation_errors, raise_computation_error
 from supremum.arrays.backends import Backend, backend_named, backend_of
 from supremum.arrays.backends.numpy import NUMPY, narrowed
-from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.arrays.wrapped import NUMBERS, WrappedArray, new_array, unwrapped
 from supremum.data_frames import fix_of_missing_values
-from supremum.errors import OperandError, SupremumError
+from supremum.errors import OperandError
 from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
-from supremum.rules import SCOPE, RuleSet, get_rules, memory_of
-
-
-def asarray(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """The public `asarray`: `convert`, in which errors of the library become `ComputationError`."""
-    try:
-        return convert(data, dtype, library=library, device=device, copy=copy)
-    except Exception as error:
-        if isinstance(error, SupremumError):  # such as that of an unknown library
-            raise
-        backend = (backend_of(unwrapped(data)) if library is None else backend_named(library)) or NUMPY
-        options = {"dtype": dtype, "device": device, "copy": copy}
-        given = {name: value for name, value in options.items() if value is not None}
-        raise_computation_error("asarray", backend, (data,), given, error)
-        raise
+from supremum.rules import SCOPE, RuleSet, get_rules
 
 
 def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -45,7 +28,7 @@ def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = 
     """
     if data.__class__ is list and (library is None or library is NUMPY) and dtype is device is copy is None:
         return of_list(cast("list[Any]", data))
-    return _converted(data, dtype, library, device, copy)
+    return _convert_data(data, dtype, library, device, copy)
 
 
 def of_list(data: list[Any]) -> Any:
@@ -65,7 +48,7 @@ def of_list(data: list[Any]) -> Any:
             return new_array(np.array(data, key.dtype), key)
         except OverflowError:
             pass  # the code below raises the error that users see
-    array = _converted(data, None, NUMPY, None, None)
+    array = _convert_data(data, None, NUMPY, None, None)
     categories = [as_operand(kind).category for kind in kinds & NUMBERS]
     # NumPy makes floats of integers that no integer dtype holds.
     is_usual = max(categories, key=CATEGORIES.index, default="float") == array.key.operand.category
@@ -74,7 +57,7 @@ def of_list(data: list[Any]) -> Any:
     return array
 
 
-def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
+def _convert_data(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
     """`convert` of anything."""
     target = None if dtype is None else argument_dtype(dtype)
     if copy is not None:
@@ -84,7 +67,7 @@ def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | No
     source = backend_of(given)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
-        given, weak = _host(given, target, backend)
+        given, weak = _host_array(given, target, backend)
         is_ready = backend is NUMPY and device is None and not copy
         raw = given if is_ready else backend.asarray(given, given.dtype, device, copy)
     elif source is backend:
@@ -92,27 +75,14 @@ def _converted(data: Any, dtype: Any, library: Any, device: Any, copy: bool | No
     else:
         host = source.numpy(source.plain(given))
         if weak:  # a weak array takes the default dtype, which may differ in the new library
-            host = narrowed(default_in(backend, as_operand(host).category)[0], host)
+            host = narrowed(default_dtype(backend, as_operand(host).category), host)
         raw = backend.asarray(host, target, device, copy)
     if weak and backend.has_weak_arrays:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
-    return new_array(*backend.keyed(raw, weak))
+    return new_array(*backend.with_key(raw, weak))
 
 
-def to_device(array: WrappedArray, device: Any, stream: Any = None) -> Any:
-    """A copy of an array on another device.
-
-    Args:
-        array: the array.
-        device: as the library names it.
-        stream: as in the array API standard.
-    """
-    with computation_errors("to_device", array.backend, array, device, stream=stream):
-        raw = array_api_compat.to_device(array.unwrap(), device, stream=stream)
-    return new_array(*array.backend.keyed(raw, array.weak_type))
-
-
-def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
+def _host_array(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray[Any, Any], bool]:
     """A NumPy array made from data that are not an array of a library, and whether it is weak."""
     is_number = type(data) in NUMBERS
     is_of_numbers = is_number or _is_of_numbers(data)
@@ -127,10 +97,12 @@ def _host(data: Any, target: DType | None, backend: Backend) -> tuple[np.ndarray
         ) from None
     weak = False
     if kind is not None and is_of_numbers:
-        in_jax = backend.in_jax
-        target, weak = default_of(data, get_rules(in_jax=in_jax)) if is_number else default_in(backend, kind)
+        if is_number:
+            target, weak = default_of(data, get_rules(in_jax=backend.in_jax))
+        else:
+            target = default_dtype(backend, kind)
     is_ready = target is None or found.dtype == target
-    return (found if is_ready else np.array(data, target)), weak and is_number
+    return found if is_ready else np.array(data, target), weak
 
 
 def _check_missing_values(data: Any, target: DType | None) -> None:
@@ -156,14 +128,28 @@ def _is_of_numbers(data: Any) -> bool:
     return kinds <= NUMBERS or all(type(part) in NUMBERS or _is_of_numbers(part) for part in cast("list[Any]", data))
 
 
-def default_in(backend: Backend, category: str) -> tuple[DType, bool]:
-    """`default_of` a category, in arrays of a library under the rules in force."""
-    asked = SCOPE.get().rules
-    kept, known = memory_of(asked).prepared, (default_of, category, backend, backend.flags())
-    found = kept.get(known)
-    if found is None:
-        found = kept[known] = default_of(category, get_rules(asked, in_jax=backend.in_jax))
-    return found
+def default_dtype(backend: Backend, category: str) -> DType:
+    """The default dtype of a category of Python numbers in arrays of a library, under the rules in force.
+
+    Args:
+        backend: the library of the array.
+        category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
+
+    >>> import supremum
+    >>> from supremum.arrays.backends import backend_named
+    >>> with supremum.use_rules("torch"):
+    ...     [
+    ...         default_dtype(backend_named("numpy"), category)
+    ...         for category in ("float", "integer")
+    ...     ]
+    [dtype('float32'), dtype('int64')]
+    """
+    rules = get_rules(SCOPE.get().rules, in_jax=backend.in_jax)
+    defaults, key = rules.memory.prepared, (default_of, category)
+    dtype = defaults.get(key)
+    if dtype is None:
+        dtype = defaults[key] = default_of(category, rules)[0]
+    return dtype
 
 
 def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:

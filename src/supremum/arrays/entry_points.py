@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from supremum.arrays import conversion
 from supremum.arrays.array import Array
+from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backends import backend_named, backend_of
+from supremum.arrays.backends.numpy import NUMPY
+from supremum.arrays.conversion import convert
 from supremum.arrays.namespaces import Namespace, namespace_of
+from supremum.arrays.wrapped import unwrapped
+from supremum.errors import SupremumError
 
 
 def asarray(
@@ -41,7 +46,15 @@ def asarray(
     ...     supremum.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    return conversion.asarray(data, dtype, library=library, device=device, copy=copy)
+    try:
+        return convert(data, dtype, library=library, device=device, copy=copy)
+    except Exception as error:
+        if not isinstance(error, SupremumError):  # such as that of an unknown library
+            backend = backend_of(unwrapped(data)) if library is None else backend_named(library)
+            options = {"dtype": dtype, "device": device, "copy": copy}
+            options = {name: value for name, value in options.items() if value is not None}
+            raise_computation_error("asarray", backend or NUMPY, (data,), options, error)
+        raise
 
 
 def namespace(library: Any, *, api_version: str | None = None) -> Namespace:

@@ -23,7 +23,7 @@ from supremum.operations import ASSIGN
 
 
 class LibraryError(SupremumError, TypeError):
-    """Operands of two libraries, neither of which is NumPy, or of a library that this package does not know.
+    """Operands of two libraries other than NumPy, or of a library that is not supported.
 
     NumPy's arrays follow the other operand into its library; between two other libraries nothing is converted
     implicitly.

@@ -14,8 +14,8 @@ from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.kernels import sample_of
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.operand_keys import joint_backend
 from supremum.arrays.reduction_kernels import reduction
+from supremum.arrays.wrapped import joint_backend
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Decision, ResultType, Verdict
 from supremum.errors import SupremumError
@@ -96,12 +96,12 @@ class Trial:
                 raw = backend.astype(raw, cast.through)
             return backend.astype(backend.xp.real(raw) if cast.drops_imaginary else raw, cast.dtype)
 
-        known = (key, cast.dtype, cast.drops_imaginary, cast.through, self.flags)
-        return _once(known, lambda: backend.try_out(convert, [sample_of(key)], [key.operand.format.dtype, cast.dtype]))
+        trial = (key, cast.dtype, cast.drops_imaginary, cast.through, self.flags)
+        return _once(trial, lambda: backend.try_out(convert, [sample_of(key)], [key.operand.format.dtype, cast.dtype]))
 
     def _computes(self, plan: Plan) -> bool:
         backend = joint_backend(key.backend for key in plan.keys)
-        known = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.build, *plan.options.items())
+        trial = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.build, *plan.options.items())
 
         def compute() -> bool:
             prepared = backend.prepare(plan)
@@ -109,7 +109,7 @@ class Trial:
             dtypes = [*held, *plan.compute, plan.result.dtype]
             return backend.try_out(prepared, [*map(sample_of, plan.keys)], dtypes)
 
-        return _once((*known, self.flags), compute)
+        return _once((*trial, self.flags), compute)
 
 
 def _build_of(operation: Operation) -> Build | None:
@@ -125,8 +125,11 @@ def _first(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
     return lambda *samples: samples[0]
 
 
-def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
-    found = _KNOWN.get(known)
+def _once(trial: Hashable, attempt: Callable[[], bool]) -> bool:
+    try:
+        found = _KNOWN.get(trial)
+    except TypeError:  # an option that cannot be a key, such as an array
+        return False
     if found is None:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -134,7 +137,7 @@ def _once(known: Hashable, attempt: Callable[[], bool]) -> bool:
                 found = attempt()
         except _FAILURES:
             found = False
-        _KNOWN[known] = found
+        _KNOWN[trial] = found
     return found
 
 
@@ -172,7 +175,7 @@ _OF_LISTS = ("concat", "stack")
 _NOT_ALONE = ("where", "clip", "diff")  # they need more operands, or are composed of other functions
 
 
-def retyped(decision: Decision, operands: Sequence[Any]) -> Decision:
+def with_operands(decision: Decision, operands: Sequence[Any]) -> Decision:
     """A decision with the operands of this call, which its fix then casts.
 
     A prepared operation keeps the decision about the numbers that it was first prepared for. Fixes cast arrays that are

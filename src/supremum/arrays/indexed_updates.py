@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from supremum.arrays.assignment import accepted_value, changed, stored
+from supremum.arrays.assignment import change_elements, stored, value_to_store
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.conversion import convert
-from supremum.arrays.operand_keys import NUMBERS
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.arrays.wrapped import NUMBERS, WrappedArray, new_array, unwrapped
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,8 +45,8 @@ def _update(operation: str, what: str) -> Callable[..., Any]:
     name = UPDATES[operation]
 
     def method(self: Changes, value: Any, **options: Any) -> Any:
-        update = partial(self._updated, name, options=options)  # pyright: ignore[reportPrivateUsage]
-        return self._changed(name, (value,), options, lambda: changed(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
+        update = partial(self._update_raw, name, options=options)  # pyright: ignore[reportPrivateUsage]
+        return self._change(name, (value,), options, lambda: change_elements(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
 
     method.__name__, method.__doc__ = name, what
     return method
@@ -67,13 +66,13 @@ class Changes:
 
     def get(self, **options: Any) -> Any:
         """The elements; options as for JAX's own method."""
-        return self._changed("get", (), options, lambda: self.array.unwrap().at[self.index].get(**options))
+        return self._change("get", (), options, lambda: self.array.unwrap().at[self.index].get(**options))
 
     def set(self, value: Any, **options: Any) -> Any:
         """A copy with other elements."""
-        accepted = accepted_value(self.array, value)
-        update = partial(self._updated, "set", self.array.unwrap(), accepted, options)
-        return self._changed("set", (value,), options, update)
+        accepted = value_to_store(self.array, value)
+        update = partial(self._update_raw, "set", self.array.unwrap(), accepted, options)
+        return self._change("set", (value,), options, update)
 
     add: ClassVar[Callable[..., Any]] = _update("add", "A copy with a value added.")
     subtract: ClassVar[Callable[..., Any]] = _update("subtract", "A copy with a value subtracted.")
@@ -101,22 +100,24 @@ class Changes:
         """
         array, backend = self.array, self.array.backend
 
-        def applied(raw: Raw) -> Raw:
-            element = new_array(*backend.keyed(raw))
+        def apply_to_element(raw: Raw) -> Raw:
+            element = new_array(*backend.with_key(raw))
             result = function(element)
             if type(result) in NUMBERS:
-                return accepted_value(element, result)
+                return value_to_store(element, result)
             return stored(element, convert(result, library=backend), "apply", ())
 
-        return self._changed("apply", (), options, lambda: array.unwrap().at[self.index].apply(applied, **options))
+        return self._change(
+            "apply", (), options, lambda: array.unwrap().at[self.index].apply(apply_to_element, **options)
+        )
 
-    def _updated(self, name: str, raw: Raw, value: Raw, options: dict[str, Any]) -> Raw:
+    def _update_raw(self, name: str, raw: Raw, value: Raw, options: dict[str, Any]) -> Raw:
         backend: Any = self.array.backend
-        return backend.updated(raw, self.index, name, value, options)
+        return backend.update(raw, self.index, name, value, options)
 
-    def _changed(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> Any:
+    def _change(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> Any:
         """The copy that a function makes with JAX's own `at`; JAX's errors become `ComputationError`."""
         array = self.array
         with computation_errors(f"at[...].{name}", array.backend, array, self.index, *values, **options):
             raw = change()
-        return new_array(*array.backend.keyed(raw, array.weak_type))
+        return new_array(*array.backend.with_key(raw, array.weak_type))

@@ -36,7 +36,7 @@ def method(name: str) -> Callable[..., Any]:
     return NumpyFunction(function, call).call
 
 
-def refused(name: str, instead: str) -> property:
+def missing_method(name: str, instead: str) -> property:
     """A method that libraries disagree about.
 
     Args:

@@ -12,20 +12,20 @@ import numpy as np
 
 from supremum.argument_checks import chosen
 from supremum.arrays.array_api_names import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
-from supremum.arrays.backend_errors import computation_errors
+from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import Function
 from supremum.arrays.functions import elementwise
 from supremum.arrays.functions.compositions import COMPOSED_FUNCTIONS, COMPOSED_LINALG_FUNCTIONS
-from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS, asarray_in
+from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
 from supremum.arrays.functions.inspection import INSPECTION_FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
 from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
 from supremum.arrays.functions.statistics import STATISTICS
 from supremum.arrays.functions.sums_of_products import SUMS_OF_PRODUCTS
-from supremum.arrays.undecided import Undecided
+from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.errors import near_names, shown
 from supremum.formats import FORMATS
 
@@ -99,8 +99,6 @@ class Namespace(ModuleType):
     def _find(self, name: str) -> Any:
         """The object with a name, from our tables or else from the library; `_MISSING` if there is none."""
         backend, part = self._backend, self._part
-        if name == "asarray" and not part:
-            return asarray_in(backend)
         own = _OWN[part].get(name)
         if own is not None:
             return own.within(backend).call if isinstance(own, Function) else _bound(backend, backend, name, own)
@@ -119,7 +117,7 @@ class Namespace(ModuleType):
         if not callable(function) or isinstance(function, type):
             return _MISSING
         full_name = f"{part}.{name}" if part else name
-        return Undecided(full_name, function, standard=name in _STANDARD[part]).within(backend).call
+        return PassThroughFunction(full_name, function, standard=name in _STANDARD[part]).within(backend).call
 
     def __dir__(self) -> list[str]:
         names = {*_STANDARD[self._part], *_OWN[self._part], *_COMPOSED[self._part]}
@@ -147,8 +145,11 @@ def _bound(backend: Backend, first: Any, name: str, function: Callable[..., Any]
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        with computation_errors(name, backend, *args, **options):
+        try:
             return function(first, *args, **options)
+        except Exception as error:
+            raise_computation_error(name, backend, args, options, error)
+            raise
 
     call.__name__ = call.__qualname__ = name
     plain = inspect.signature(function)

@@ -6,23 +6,24 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from supremum.argument_checks import whole_number
-from supremum.arrays.assignment import written
+from supremum.arrays.assignment import write_result
 from supremum.arrays.backends import Backend
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.calls import Deferred, Forwarding, function_of, library_in
-from supremum.arrays.decided import Arguments, Decided, by_name
+from supremum.arrays.calls import Function, Prepared, PreparedCall, function_of, library_in
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.compositions import with_dimensions
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.numpy_signatures import numpy_signature
+from supremum.arrays.promoting_function import Arguments, PromotingFunction, by_name
 from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import OperandError
 from supremum.formats import argument_dtype, as_format
+from supremum.rules import RulesLike
 
 
 class Route(NamedTuple):
@@ -41,12 +42,16 @@ class Route(NamedTuple):
     options: Mapping[str, str]
 
 
+Call: TypeAlias = "partial[Any]"
+"""A function and its arguments."""
+
+
 def rank(a: Any) -> int:
     """The number of dimensions of an array, or of anything that NumPy makes one from."""
     return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # `np.ndim` of an array comes back here
 
 
-def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Deferred:
+def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Call:
     """The sum of products over the last dimension of the first array and one of the second."""
     ranks = rank(a), rank(b)
     if 0 in ranks:
@@ -56,11 +61,11 @@ def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Deferred:
     return partial(xp.tensordot, a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
 
 
-def _transpose(xp: Any, a: Any, axes: Any = None) -> Deferred:
+def _transpose(xp: Any, a: Any, axes: Any = None) -> Call:
     return partial(xp.permute_dims, a, (*range(rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
 
 
-def _along(name: str, axis: int | None) -> Callable[..., Deferred]:
+def _along(name: str, axis: int | None) -> Callable[..., Call]:
     """A function along a dimension that flattens its array if there is none.
 
     Args:
@@ -68,7 +73,7 @@ def _along(name: str, axis: int | None) -> Callable[..., Deferred]:
         axis: NumPy's default.
     """
 
-    def along(xp: Any, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Deferred:
+    def along(xp: Any, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Call:
         is_flat = axis is None and rank(a) != 1
         array = xp.reshape(a, (-1,)) if is_flat else a
         return partial(getattr(xp, name), array, *args, axis=0 if axis is None else axis, **options)
@@ -83,29 +88,29 @@ def _whole_numbers(xp: Any, value: Any) -> Any:
     return xp.asarray(value, dtype=xp.__array_namespace_info__().default_dtypes()["indexing"])
 
 
-def _rounding(x: Any, /, decimals: int = 0) -> Arguments:
+def _round_arguments(x: Any, /, decimals: int = 0) -> Arguments:
     return (x,), {"decimals": whole_number("decimals", decimals, -400, 400)}
 
 
-_ROUND = Decided("round", _rounding, by_name("round", decimals=0))
+_ROUND = PromotingFunction("round", _round_arguments, by_name("round", decimals=0))
 
 
-def rounded(_: Any, a: Any, decimals: int = 0) -> Deferred:
+def round_decimals(_: Any, a: Any, decimals: int = 0) -> Call:
     """Elements rounded to a number of decimals, in the dtype that the rules decide for `round`."""
     return partial(_ROUND.call, a, decimals)
 
 
-def _at_least(count: int, xp: Any, *arrays: Any) -> Deferred:
+def _at_least(count: int, xp: Any, *arrays: Any) -> Call:
     """Arrays with at least a number of dimensions: a tuple, or the only one."""
     reshaped = [with_dimensions(xp, each, count) for each in arrays]
     return partial(lambda: reshaped[0] if len(reshaped) == 1 else (*reshaped,))
 
 
-def _is_complex(a: Any, *, wanted: bool) -> Deferred:
+def _is_complex(a: Any, *, wanted: bool) -> Call:
     return partial(lambda: (as_format(wrap(a).dtype).category == "complex") == wanted)
 
 
-def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Deferred:
+def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Call:
     """An array with two dimensions exchanged."""
     order = list(range(rank(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
@@ -194,8 +199,8 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
-_COMPOSED: dict[str, Callable[..., Deferred]] = {
-    "around": rounded,
+_COMPOSED: dict[str, Callable[..., Call]] = {
+    "around": round_decimals,
     "argsort": _along("argsort", -1),
     "atleast_1d": partial(_at_least, 1),
     "atleast_2d": partial(_at_least, 2),
@@ -213,7 +218,7 @@ _COMPOSED: dict[str, Callable[..., Deferred]] = {
     "ravel": lambda xp, a: partial(xp.reshape, a, (-1,)),
     "repeat": lambda xp, a, repeats, axis=None: partial(xp.repeat, a, _whole_numbers(xp, repeats), axis=axis),
     "reshape": lambda xp, a, shape, **options: partial(xp.reshape, a, _lengths(shape), **options),
-    "round": rounded,
+    "round": round_decimals,
     "shape": lambda _, a: partial(getattr, a, "shape"),
     "size": lambda _, a: partial(getattr, a, "size"),
     "squeeze": lambda _, a, axis=None: partial(a.squeeze, axis),
@@ -276,8 +281,10 @@ def route(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     return _routed(function).call(*args, **kwargs)
 
 
-class Routed(Forwarding):
+class Routed(Function):
     """A function of a library, which calls the function of the namespace with the same meaning.
+
+    What is prepared for that function is kept for calls of this one, too.
 
     Args:
         name: its name in its library, for errors.
@@ -304,8 +311,29 @@ class Routed(Forwarding):
     def refusal(self, option: str) -> OperandError:
         """The error for an option that the standard does not have."""
 
-    def call_with(self, bound: dict[str, Any], library: Backend) -> Deferred:
-        """The call of the function of the namespace.
+    @abstractmethod
+    def translate(self, args: Sequence[Any], options: Mapping[str, Any]) -> Call:
+        """The call of the function of the namespace."""
+
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+        """As for the function of the namespace."""
+        call = self.translate(args, options)
+        function = function_of(call.func)
+        return (Prepared(call), ()) if function is None else function.find(rules_like, call.args, call.keywords)
+
+    def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
+        """As for the function of the namespace, unless the error is about the arguments of this one."""
+        try:
+            call = self.translate(args, options)
+        except Exception:  # the same error again
+            super().fail(args, options, error)
+            return
+        function = function_of(call.func)
+        if function is not None:
+            function.fail(call.args, call.keywords, error)
+
+    def call_with(self, bound: dict[str, Any], library: Backend) -> Call:
+        """The call of the function of the namespace with some arguments.
 
         Args:
             bound: the arguments by the names of the library; one with a star is a tuple.
@@ -340,7 +368,7 @@ class NumpyFunction(Routed):
 
     Args:
         function: NumPy's function.
-        arguments: a function with the parameters, as for `Function`; None for that of NumPy.
+        arguments: a function with the parameters, as for `Function`; None for NumPy's function.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Callable[..., Any] | None = None) -> None:
@@ -348,7 +376,7 @@ class NumpyFunction(Routed):
         route, promotes, by_rank = ROUTES.get(name), name in _PROMOTING, name not in _OF_ANY_RANK
         super().__init__(name, arguments or function, route, promotes=promotes, by_rank=by_rank)
 
-    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+    def translate(self, args: Sequence[Any], options: Mapping[str, Any]) -> Call:
         """The call of the function of the namespace.
 
         Raises:
@@ -366,8 +394,8 @@ class NumpyFunction(Routed):
         called = self.call_with(bound, library_in((args, *options.values())))
         if out is None:
             return called
-        # NumPy's ufuncs give a tuple.
-        return partial(_written, out[0] if isinstance(out, tuple) else out, self._function, called)
+        # NumPy's ufuncs pass a tuple.
+        return partial(_write_result, out[0] if isinstance(out, tuple) else out, self._function, called)
 
     def refusal(self, option: str) -> OperandError:
         """As in the base class."""
@@ -392,13 +420,13 @@ def _arguments_of(function: Callable[..., Any], args: Sequence[Any], options: Ma
     return bound
 
 
-def _written(out: Any, function: Callable[..., Any], called: Deferred) -> Any:
-    """Write the result of a function of NumPy into an array; the rules decide about its operands where they know it."""
+def _write_result(out: Any, function: Callable[..., Any], called: Call) -> Any:
+    """Write the result of a function of NumPy into an array; the rules decide about the operands that they promote."""
     decided = function_of(called.func)
     name, operands = "", ()
-    if isinstance(decided, Decided) and called.keywords.get("dtype") is None:
+    if isinstance(decided, PromotingFunction) and called.keywords.get("dtype") is None:
         name, operands = decided.name, decided.operands_of(called.args, called.keywords)
-    return written(out, f"np.{name_of(function)}", name, operands, called)
+    return write_result(out, f"np.{name_of(function)}", name, operands, called)
 
 
 def name_in_standard(function: Callable[..., Any]) -> str:

@@ -28,7 +28,7 @@ def register(array_class: type[WrappedArray]) -> None:
 
     def unflatten(weak: bool, leaves: Iterable[Any]) -> WrappedArray:
         (leaf,) = leaves  # of any type: JAX puts other objects there while it works on trees
-        scope_in_force()  # once here, so that operations in a traced function need not tell JAX about the rules
+        scope_in_force()  # checks JAX's cache key once, so that operations in a traced function need not do it
         return array_class.of_leaf(leaf.unwrap() if isinstance(leaf, WrappedArray) else leaf, weak)
 
     register_pytree_with_keys(array_class, flatten_with_keys, unflatten, _flatten)

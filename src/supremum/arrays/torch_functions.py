@@ -9,15 +9,15 @@ from operator import attrgetter
 from typing import Any
 
 from supremum.argument_checks import real_number
-from supremum.arrays.assignment import assigned, written
+from supremum.arrays.assignment import assign_result, write_result
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import caster_of
-from supremum.arrays.calls import Deferred, library_in
-from supremum.arrays.decided import Arguments, Decided
+from supremum.arrays.calls import library_in
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.numpy_functions import Route, Routed, dot, rank, rounded, routes_of, swapaxes
+from supremum.arrays.numpy_functions import Call, Route, Routed, dot, rank, round_decimals, routes_of, swapaxes
+from supremum.arrays.promoting_function import Arguments, PromotingFunction
 from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
@@ -90,8 +90,8 @@ linalg_matmul=matmul : input other :
 # Functions with `alpha`
 
 
-def _scaled(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
-    """Two operands, the second of which is multiplied in the dtype of the computation."""
+def _factor_arguments(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
+    """Two operands; the second one is multiplied by `alpha` in the dtype of the computation."""
     real_number("alpha", alpha)
     return (x1, x2), {"alpha": alpha}
 
@@ -111,7 +111,7 @@ def _with_factor(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
     return build
 
 
-_WITH_FACTOR = {name: Decided(name, _scaled, _with_factor(name)) for name in ("add", "subtract")}
+_WITH_FACTOR = {name: PromotingFunction(name, _factor_arguments, _with_factor(name)) for name in ("add", "subtract")}
 
 
 def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
@@ -134,15 +134,15 @@ def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
     return compute
 
 
-def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Deferred:
+def _add(name: str, xp: Any, a: Any, b: Any, alpha: float = 1) -> Call:
     return partial(getattr(xp, name), a, b) if alpha == 1 else partial(_WITH_FACTOR[name].call, a, b, alpha=alpha)
 
 
 # Other functions that take more than a different name
 
 
-def _interpolated(start: Any, end: Any, weight: Any, /) -> Arguments:
-    """The numbers between those of two arrays."""
+def _interpolation_arguments(start: Any, end: Any, weight: Any, /) -> Arguments:
+    """Numbers between the elements of two arrays."""
     return (start, end, weight), {}
 
 
@@ -156,10 +156,10 @@ def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return getattr(xp, "lerp", lerp)
 
 
-_LERP = Decided(None, _interpolated, _interpolation, name="lerp")
+_LERP = PromotingFunction(None, _interpolation_arguments, _interpolation, name="lerp")
 
 
-def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Deferred:
+def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Call:
     if rounding_mode not in (None, "floor"):
         raise OperandError(
             f"torch.div with rounding_mode={shown(rounding_mode)} does not support an Array; use "
@@ -169,7 +169,7 @@ def _divide(xp: Any, a: Any, b: Any, rounding_mode: str | None = None) -> Deferr
 
 
 def _extreme(reduction: str, pair: str) -> Callable[..., Any]:
-    def deferred(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Deferred:
+    def call(xp: Any, x: Any, other: Any = None, dim: Any = None, keepdim: Any = None) -> Call:
         if dim is not None or isinstance(other, int):
             raise OperandError(
                 f"torch.{reduction} with dim does not support an Array; use torch.a{reduction}(input, dim) and "
@@ -177,17 +177,15 @@ def _extreme(reduction: str, pair: str) -> Callable[..., Any]:
             )
         return partial(getattr(xp, reduction), x) if other is None else partial(getattr(xp, pair), x, other)
 
-    return deferred
+    return call
 
 
 def _spread(name: str) -> Callable[..., Any]:
-    def deferred(
-        xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any
-    ) -> Deferred:
+    def call(xp: Any, x: Any, *, unbiased: bool = True, correction: float | None = None, **options: Any) -> Call:
         divisor = int(unbiased) if correction is None else correction
         return partial(getattr(xp, name), x, correction=divisor, **options)
 
-    return deferred
+    return call
 
 
 def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -213,7 +211,7 @@ def _take_along(xp: Any, x: Any, indices: Any, axis: int | None = None) -> Any:
     return xp.take_along_axis(x, indices, axis=axis)
 
 
-def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Deferred:
+def _isin(xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Call:
     return partial(xp.isin, elements, test_elements, invert=invert)
 
 
@@ -242,7 +240,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "nonzero": lambda xp, x, as_tuple=False: xp.nonzero(x) if as_tuple else xp.stack(xp.nonzero(x), axis=1),
     "numel": lambda _, x: prod(wrap(x).shape),
     "ravel": lambda xp, x: partial(xp.reshape, x, (-1,)),
-    "round": rounded,
+    "round": round_decimals,
     "squeeze": _squeeze,
     "std": _spread("std"),
     "sub": partial(_add, "subtract"),
@@ -280,7 +278,7 @@ def _elementwise(name: str) -> Route:
 
 
 ROUTES: dict[str, Route] = {name: _elementwise(name) for name in FUNCTIONS} | routes_of(_TABLE, _COMPOSED)
-"""By the name of PyTorch's function, without that of its module."""
+"""By the name of PyTorch's function, without its module."""
 
 
 def torch_function(
@@ -316,9 +314,9 @@ def torch_function(
     name_of_operation, operands = (path, ()) if operation is None or given else (operation.name, args)
     compute = partial(ours.call, *args, **given)
     if out is not None:
-        return written(out, path, name_of_operation, operands, compute)
+        return write_result(out, path, name_of_operation, operands, compute)
     # `tensor += Array` writes into the tensor, which keeps its dtype.
-    assigned(wrap(args[0]), compute(), name_of_operation, operands)
+    assign_result(wrap(args[0]), compute(), name_of_operation, operands)
     return args[0]
 
 
@@ -340,7 +338,7 @@ class _TorchFunction(Routed):
         plain = name.removesuffix("_")
         # Some names mean something else in PyTorch, such as `torch.equal`.
         ours = {theirs: ours for ours, theirs in NAMES.items()}.get(plain, "" if plain in NAMES else plain)
-        self.operation: Decided | None = FUNCTIONS.get(ours)
+        self.operation: PromotingFunction | None = FUNCTIONS.get(ours)
         self.in_place: bool = plain != name
         is_elementwise = self.operation is not None and ours not in _COMPOSED
         promotes = is_elementwise or plain in _PROMOTING
@@ -348,7 +346,7 @@ class _TorchFunction(Routed):
             path_of(function), _any_arguments, ROUTES.get(ours), promotes=promotes, by_rank=not is_elementwise
         )
 
-    def deferred(self, args: Sequence[Any], options: Mapping[str, Any]) -> Deferred:
+    def translate(self, args: Sequence[Any], options: Mapping[str, Any]) -> Call:
         """The call of the function of the namespace with the arguments of PyTorch's function.
 
         Raises:

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supremum.arrays.assignment import changed, check_mutable, written
+from supremum.arrays.assignment import change_elements, check_mutable, write_result
 from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
-from supremum.arrays.decided import Decided
 from supremum.arrays.errors import unsupported
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS
 from supremum.arrays.indexed_updates import UPDATES
 from supremum.arrays.namespaces import namespace_in
 from supremum.arrays.numpy_functions import is_left, name_in_standard, rank, route
+from supremum.arrays.promoting_function import PromotingFunction
 from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import UnknownNameError
 from supremum.operations import as_operation
@@ -43,18 +43,18 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Ma
         return route(ufunc, inputs, options)
     defaults = {name for name, default in _DEFAULTS.items() if name in options and is_left(options[name], default)}
     given = {name: value for name, value in options.items() if name not in {"out", *defaults}}
-    found = None if operation is None else _METHODS[method](ufunc, operation, inputs, given)
-    if found is None:
+    call = None if operation is None else _METHODS[method](ufunc, operation, *inputs, **given)
+    if call is None:
         what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
         instead = f"np.asarray(x){', indices' if method in ('at', 'reduceat') else ''}"
         raise unsupported(what, [*given], f"NumPy's own arrays, {what}({instead})")
     (out,) = options.get("out", (None,))
     # `array += Array` and `out=` write into an array, which keeps its dtype.
-    return found.compute() if out is None else written(out, f"np.{ufunc.__name__}", *found)
+    return call.compute() if out is None else write_result(out, f"np.{ufunc.__name__}", *call)
 
 
 @lru_cache(maxsize=4096)
-def _operation(ufunc: np.ufunc) -> Decided | None:
+def _operation(ufunc: np.ufunc) -> PromotingFunction | None:
     try:
         return None if ufunc.signature else ELEMENTWISE_OPERATIONS.get(as_operation(ufunc.__name__).name)
     except UnknownNameError:
@@ -78,11 +78,11 @@ class _Call(NamedTuple):
     compute: Callable[[], Any]
 
 
-# Each of these takes the ufunc, its operation, the arguments by position, and the options without `out` that are not
-# left at their defaults. It returns None for calls that no rule decides.
+# Each of these takes the ufunc, its operation, the arguments, and the options without `out` that are not left at their
+# defaults. It returns None for calls that no rule decides.
 
 
-def _call(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: Mapping[str, Any]) -> _Call | None:
+def _call(ufunc: np.ufunc, operation: PromotingFunction, *inputs: Any, **options: Any) -> _Call | None:
     return None if options else _Call(operation.name, inputs, partial(operation.operator, *inputs))
 
 
@@ -93,7 +93,7 @@ def _routed(functions: Mapping[str, Callable[..., Any]]) -> Callable[..., _Call 
         functions: NumPy's functions, by the names of the operations.
     """
 
-    def method(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: Mapping[str, Any]) -> _Call | None:
+    def method(ufunc: np.ufunc, operation: PromotingFunction, *inputs: Any, **options: Any) -> _Call | None:
         function = functions.get(operation.name)
         if function is None or not options.keys() <= inspect.signature(function).parameters.keys():
             return None
@@ -103,14 +103,14 @@ def _routed(functions: Mapping[str, Callable[..., Any]]) -> Callable[..., _Call 
     return method
 
 
-def _accumulate(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: Mapping[str, Any]) -> _Call | None:
+def _accumulate(ufunc: np.ufunc, operation: PromotingFunction, *inputs: Any, **options: Any) -> _Call | None:
     if operation.name not in _CUMULATIVE or not options.keys() <= {"axis"}:
-        return _accumulate_by_function(ufunc, operation, inputs, options)
+        return _accumulate_by_function(ufunc, operation, *inputs, **options)
     return _Call(operation.name, (*inputs, *inputs), partial(_cumulative, operation, *inputs, **options))
 
 
-def _cumulative(operation: Decided, x: Any, *, axis: int = 0) -> Any:
-    """The results of an operation on the elements up to each element: those of 1, 2, 4, ... elements at once."""
+def _cumulative(operation: PromotingFunction, x: Any, *, axis: int = 0) -> Any:
+    """The results of an operation on all elements up to each one, computed for 1, 2, 4, ... elements at a time."""
     xp = namespace_in(wrap(x).backend)
     found = xp.moveaxis(operation.call(x, x), axis, 0)
     count = 1
@@ -120,8 +120,7 @@ def _cumulative(operation: Decided, x: Any, *, axis: int = 0) -> Any:
     return xp.moveaxis(found, 0, axis)
 
 
-def _outer(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: Mapping[str, Any]) -> _Call | None:
-    a, b = inputs
+def _outer(ufunc: np.ufunc, operation: PromotingFunction, a: Any, b: Any, **options: Any) -> _Call | None:
 
     def compute() -> Any:
         first = a
@@ -130,16 +129,14 @@ def _outer(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: 
             first = namespace_in(array.backend).reshape(array, array.shape + (1,) * rank(b))
         return operation.call(first, b)
 
-    return None if options else _Call(operation.name, inputs, compute)
+    return None if options else _Call(operation.name, (a, b), compute)
 
 
-def _at(ufunc: np.ufunc, operation: Decided, inputs: Sequence[Any], options: Mapping[str, Any]) -> _Call | None:
-    if len(inputs) != _ARGUMENTS_OF_AT:  # functions of one operand
-        return None
-    return _Call(operation.name, (), partial(_update, ufunc, operation.name, *inputs))
-
-
-_ARGUMENTS_OF_AT = 3
+def _at(ufunc: np.ufunc, operation: PromotingFunction, target: Any, index: Any, *values: Any) -> _Call | None:
+    # Functions of one operand have no value.
+    return (
+        _Call(operation.name, (), partial(_update, ufunc, operation.name, target, index, *values)) if values else None
+    )
 
 
 def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> None:
@@ -155,7 +152,7 @@ def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> 
         return backend.asarray(host, device=array.device)
 
     with computation_errors(f"np.{ufunc.__name__}.at", backend, target, index, value):
-        raw = changed(array, name, value, change)
+        raw = change_elements(array, name, value, change)
         if raw is not array.unwrap():  # other elements may have changed on the way to the dtype of the computation
             array.unwrap()[place] = raw[place]
 
@@ -169,5 +166,5 @@ _CUMULATIVE = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"
 _accumulate_by_function = _routed({"add": np.cumsum, "multiply": np.cumprod})
 _METHODS: Mapping[str, Callable[..., _Call | None]] = {
     "__call__": _call, "reduce": _routed(_REDUCE), "accumulate": _accumulate, "outer": _outer, "at": _at,
-    "reduceat": lambda *_: None,
+    "reduceat": lambda *_, **__: None,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from supremum.arrays.array import Array
 from supremum.arrays.assignment import check_fits, kept_value, refused_in_place, stored
-from supremum.arrays.conversion import asarray
+from supremum.arrays.entry_points import asarray
 from supremum.arrays.functions.elementwise import operator_named
 from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import ArgumentError, OperandError, shown
@@ -80,17 +80,17 @@ class ArrayVariable(Array):
 
     def assign_add(self, value: Any) -> ArrayVariable:
         """Add a value; the arguments and errors are those of `assign`. Also `variable += value`."""
-        return self._assigned("add", value)
+        return self._assign_operation("add", value)
 
     def assign_sub(self, value: Any) -> ArrayVariable:
         """Subtract a value; the arguments and errors are those of `assign`. Also `variable -= value`."""
-        return self._assigned("subtract", value)
+        return self._assign_operation("subtract", value)
 
     def assign_mul(self, value: Any) -> ArrayVariable:
         """Multiply by a value; the arguments and errors are those of `assign`. Also `variable *= value`."""
-        return self._assigned("multiply", value)
+        return self._assign_operation("multiply", value)
 
-    def _assigned(self, name: str, value: Any) -> ArrayVariable:
+    def _assign_operation(self, name: str, value: Any) -> ArrayVariable:
         result = self._assign(name, operator_named(name), value)
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")

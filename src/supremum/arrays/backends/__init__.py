@@ -56,9 +56,9 @@ def backend_named(name: Any) -> Backend:
 def backend_of(value: Any) -> Backend | None:
     """The library of an array; None for anything else. It does not import libraries."""
     kind = cast("type[object]", type(value))
-    found = _BY_TYPE.get(kind)
-    if found is not None or kind.__module__ == "builtins":
-        return found
+    backend = _BY_TYPE.get(kind)
+    if backend is not None or kind.__module__ == "builtins":
+        return backend
     if isinstance(value, (np.ndarray, np.generic)):
         name = "numpy"
     elif (jax := sys.modules.get("jax")) is not None and isinstance(value, jax.Array):
@@ -66,7 +66,7 @@ def backend_of(value: Any) -> Backend | None:
     elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
         name = "torch"
     else:
-        return _BY_TYPE.setdefault(kind, found) if (found := _standard(value)) is not None else None
+        return _BY_TYPE.setdefault(kind, backend) if (backend := _standard(value)) is not None else None
     return _BY_TYPE.setdefault(kind, backend_named(name))
 
 

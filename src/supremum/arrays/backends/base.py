@@ -136,14 +136,14 @@ class Backend(ABC):
         return importlib.import_module(self.namespace)
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Key] = {}  # by what `_seen` says of an array
+        self._known: dict[Hashable, Key] = {}  # by the `_key_parts` of an array
 
     def function(self, name: str) -> Callable[..., Any]:
         """The library's function with a name of the standard, which may be that of an extension, such as `fft.fft`."""
         xp = self.xp
         return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
 
-    def compiled(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def compile_function(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """A function of arrays without other arguments, compiled if that is faster.
 
         Args:
@@ -153,7 +153,7 @@ class Backend(ABC):
         """
         return function
 
-    def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
+    def with_key(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """An array in the class that prepared functions take, and its key.
 
         Args:
@@ -167,14 +167,14 @@ class Backend(ABC):
         return plain, self.key_of(plain, weak)
 
     def key_of(self, raw: Raw, weak: bool = False) -> Key:
-        """The key of an array in the class that prepared functions take; the arguments are those of `keyed`."""
-        seen = self._seen(raw, weak)
-        found = self._known.get(seen)
-        if found is None:
-            found = self._known[seen] = array_key(self, self.dtype_of(raw), *seen[1:])
-        return found
+        """The key of an array in the class that prepared functions take, with the arguments of `with_key`."""
+        parts = self._key_parts(raw, weak)
+        key = self._known.get(parts)
+        if key is None:
+            key = self._known[parts] = array_key(self, self.dtype_of(raw), *parts[1:])
+        return key
 
-    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, Hashable]:
+    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, Hashable]:
         """What a key depends on: the dtype as the library has it, whether it is weak and 0-d, and the device."""
         return raw.dtype, weak, raw.ndim == 0, self.device_of(raw)
 
@@ -204,7 +204,7 @@ class Backend(ABC):
             RuntimeDtypeError: if the library cannot represent a dtype of the plan.
         """
 
-    def explained(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
+    def clarify_error(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
         """A clearer error for one that a prepared function raised; the same error if there is none.
 
         Args:

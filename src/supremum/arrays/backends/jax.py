@@ -45,7 +45,7 @@ class JaxBackend(Backend):
         """As in the base class."""
         return _fillers[name] if name in _fillers else super().function(name)
 
-    def compiled(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def compile_function(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
         if name not in (_COMPILED if count == 1 else _COMPILED_OF_SEVERAL):
             return function
@@ -64,8 +64,8 @@ class JaxBackend(Backend):
             as_operand(raw)  # its error also names what is not a number, such as keys for random numbers
             raise
 
-    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:  # the array itself says whether it is weak
-        aval = raw.aval
+    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
+        aval = raw.aval  # the array itself says whether it is weak
         return aval.dtype, aval.weak_type, not aval.shape, None
 
     def prepare(self, plan: Plan) -> Callable[..., Raw]:
@@ -84,7 +84,7 @@ class JaxBackend(Backend):
                 for i, (operand, target) in enumerate(zip(operands, plan.compute, strict=True))
             ]
             result = function(*cast)
-            return result if plan.gives_indices else _as_decided(result, plan.result)
+            return result if plan.gives_indices else _cast_result(result, plan.result)
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
         kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
@@ -98,14 +98,14 @@ class JaxBackend(Backend):
         prepared = kernels.compose(run, converters)
         if not wide:
             return prepared
-        # With x64 off JAX keeps wide dtypes that it is given by name, and narrows those of NumPy arrays.
+        # With x64 off JAX keeps wide dtypes that are passed by name, and narrows NumPy arrays.
         explicit = [
             None if i == known or key.backend is self else partial(_as_jax_array, host_converter(plan, i), dtype)
             for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
         ]
         return _with_x64_check(prepared, kernels.compose(run, explicit), plan)
 
-    def explained(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
+    def clarify_error(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
         """A clearer error for missing kernels, and for operands on several devices."""
         if isinstance(error, jax.errors.JaxRuntimeError):
             lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
@@ -212,15 +212,15 @@ class JaxBackend(Backend):
 
     def item(self, raw: Raw, index: Any) -> Raw:
         """Elements of an array."""
-        found = None if isinstance(raw, Tracer) or raw.size > _LARGE else _split(index)
-        return raw[index] if found is None else _indexed(found[0])(raw, found[1])
+        found = None if isinstance(raw, Tracer) or raw.size > _LARGE else _split_index(index)
+        return raw[index] if found is None else _index_function(found[0])(raw, found[1])
 
-    def updated(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
+    def update(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
         """An array with updated elements, by a method of its `at`."""
-        found = None if isinstance(raw, Tracer) or options else _split(index)
+        found = None if isinstance(raw, Tracer) or options else _split_index(index)
         if found is None:
             return getattr(raw.at[index], name)(value, **options)
-        return _indexed(found[0], name)(raw, found[1], value)
+        return _index_function(found[0], name)(raw, found[1], value)
 
     def flags(self) -> Hashable:
         """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
@@ -252,7 +252,7 @@ _COMPILED = {
 _COMPILED_OF_SEVERAL = {"broadcast_arrays", "meshgrid", "take", "take_along_axis"}
 
 
-def _filled(name: str) -> Callable[..., Raw]:
+def _compiled_filler(name: str) -> Callable[..., Raw]:
     """A function that makes an array of a shape; it is compiled for each shape, as in JAX."""
     plain = getattr(jnp, name)
     compiled = lru_cache(maxsize=4096)(lambda shape, dtype: jax.jit(partial(plain, shape, dtype), inline=INLINE))
@@ -264,12 +264,12 @@ def _filled(name: str) -> Callable[..., Raw]:
     return fill
 
 
-_fillers = {name: _filled(name) for name in ("empty", "ones", "zeros")}
+_fillers = {name: _compiled_filler(name) for name in ("empty", "ones", "zeros")}
 _Places: TypeAlias = "tuple[Hashable, ...]"
 _VALUE = "a value"
 
 
-def _split(index: Any) -> tuple[_Places, list[Any]] | None:
+def _split_index(index: Any) -> tuple[_Places, list[Any]] | None:
     """The parts of an index that a compiled function depends on, and its other parts, which are values.
 
     Returns:
@@ -291,17 +291,17 @@ def _split(index: Any) -> tuple[_Places, list[Any]] | None:
     return (*places,), values
 
 
-def _joined(places: _Places, values: Sequence[Any]) -> Any:
-    """The index of which `_split` has made the parts."""
+def _join_index(places: _Places, values: Sequence[Any]) -> Any:
+    """The index that `_split_index` took apart."""
     given, (is_tuple, *parts) = iter(values), places
     index = (next(given) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
     return (*index,) if is_tuple else next(index)
 
 
 @lru_cache(maxsize=4096)
-def _indexed(places: _Places, name: str = "") -> Callable[..., Raw]:
+def _index_function(places: _Places, name: str = "") -> Callable[..., Raw]:
     def compute(raw: Raw, values: Sequence[Any], *value: Raw) -> Raw:
-        index = _joined(places, values)
+        index = _join_index(places, values)
         return getattr(raw.at[index], name)(*value) if name else raw[index]
 
     return jax.jit(compute, inline=INLINE)
@@ -333,12 +333,12 @@ _BOOL = as_format("bool").dtype
 
 
 def _weak_dtype(category: str) -> DType:
-    """The dtype that JAX now gives to weak arrays of a category."""
+    """The dtype of weak arrays of a category in JAX, under its flags as they are now."""
     rules = JAX_X64 if is_x64() else JAX_X32
     return _BOOL if category == "bool" else rules.decide(None, (as_operand(weak_name(category)),)).dtype
 
 
-def _as_decided(result: Any, decided: ResultType) -> Any:
+def _cast_result(result: Any, decided: ResultType) -> Any:
     """The result with the dtype and the weak flag of the decision."""
     aval = jax.typeof(result)
     if (aval.dtype, aval.weak_type) == (decided.dtype, decided.weak):
@@ -396,14 +396,14 @@ def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], 
         plan: the plan.
     """
 
-    def guarded(*operands: Any) -> Raw:
+    def compute_under_flags(*operands: Any) -> Raw:
         if is_x64():
             return prepared(*operands)
         if not holds_64_bits():
             raise _needs_x64_error(plan)
         return explicit(*operands)
 
-    return guarded
+    return compute_under_flags
 
 
 def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) -> Callable[..., Raw]:
@@ -412,12 +412,12 @@ def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) 
     Since JAX 0.12 XLA ends the process when it compiles some operations of these formats; before, it raised an error.
     """
 
-    def traced(*operands: Any) -> Raw:
+    def compute_traced(*operands: Any) -> Raw:
         if any(isinstance(each, Tracer) for each in operands):
             return run(*operands)
         raise RuntimeDtypeError(_not_computed(lacking), decision=plan.decision)
 
-    return traced
+    return compute_traced
 
 
 @cache

@@ -109,24 +109,24 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
     make = (lambda value: kind(float(value) if value.__class__ is int else value)) if is_foreign else kind
     low, high, modulus = row.min, row.max, 2**row.bits
 
-    def wrapped(value: Any) -> Any:
+    def wrap_around(value: Any) -> Any:
         try:
             return make(value)
         except OverflowError:
             return np.asarray(value % modulus, np.uint64).astype(dtype)[()]
 
-    def quiet(value: Any) -> Any:
+    def make_quietly(value: Any) -> Any:
         with np.errstate(over="ignore"):
             return make(value)
 
-    def ranged(value: Any) -> Any:
-        return make(value) if low <= value <= high else quiet(value)
+    def make_in_range(value: Any) -> Any:
+        return make(value) if low <= value <= high else make_quietly(value)
 
     if row.category == "integer":
-        return wrapped
+        return wrap_around
     if not silent or not row.is_inexact:
         return make
-    return quiet if row.category == "complex" else ranged
+    return make_quietly if row.category == "complex" else make_in_range
 
 
 def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = True) -> Callable[[Scalar], Any]:

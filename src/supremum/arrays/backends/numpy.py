@@ -27,15 +27,15 @@ class NumpyBackend(Backend):
 
     def function(self, name: str) -> Callable[..., Any]:
         """As in the base class, or one that does the same in less time."""
-        return _FASTER.get(name) or _undispatched(super().function(name))
+        return _FASTER.get(name) or _without_dispatch(super().function(name))
 
-    def keyed(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
+    def with_key(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """As in the base class, in fewer steps for arrays of a known dtype."""
         if raw.__class__ is np.ndarray and (key := self._known.get((raw.dtype, weak, raw.ndim == 0, None))):
             return raw, key
-        return super().keyed(raw, weak)
+        return super().with_key(raw, weak)
 
-    def _seen(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
+    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
         return raw.dtype, weak, raw.ndim == 0, None
 
     def plain(self, raw: Raw) -> np.ndarray[Any, Any]:
@@ -66,7 +66,7 @@ class NumpyBackend(Backend):
         except TypeError as error:
             raise kernels.missing_kernel(self, plan) from error
         if _is_foreign_complex(found) and as_format(target).category != "complex":
-            # NumPy's real and imag do not know the complex formats of ml_dtypes.
+            # NumPy's real and imag do not support the complex formats of ml_dtypes.
             function = kernels.compose(function, [partial(_cast, _WIDE_COMPLEX.dtype)])
             found = _WIDE_COMPLEX.component.dtype
         # NumPy makes scalars of 0-d arrays.
@@ -111,7 +111,7 @@ class NumpyBackend(Backend):
         return "cpu"
 
 
-def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+def _without_dispatch(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy that does not look for an `__array_function__` in its arguments, which plain arrays lack."""
     return inspect.unwrap(function) if isinstance(function, type(np.concatenate)) else function
 
@@ -139,13 +139,13 @@ def _permute_dims(x: Raw, axes: Any) -> Raw:
 
 # Methods whose arguments have the names of the standard.
 _ALIKE = ("argmax", "argmin", "clip", "mean", "repeat", "squeeze", "take")
-# Functions that do the same as those of array-api-compat and do not look at their arguments.
+# Functions that do the same as array-api-compat's without a look at their arguments.
 _FASTER: dict[str, Callable[..., Any]] = {
     **{name: partial(ufunc.reduce, axis=None) for name, ufunc in _REDUCED.items()},
     **{name: getattr(np.ndarray, name) for name in _ALIKE},
     "permute_dims": _permute_dims,
     "reshape": _reshape,
-    "unique_values": partial(_undispatched(np.unique), equal_nan=False),  # `np.unique_values` does not sort
+    "unique_values": partial(_without_dispatch(np.unique), equal_nan=False),  # `np.unique_values` does not sort
     "matrix_transpose": attrgetter("mT"),
     "cumulative_sum": _cumulative_sum,
 }
@@ -189,7 +189,7 @@ def _is_foreign_complex(dtype: DType) -> bool:
 
 
 _BOOL, _WIDE_COMPLEX = as_format("bool").dtype, as_format("complex64")
-# A conversion passes through the first of these whose category is that of either format.
+# A conversion passes through the first of these categories that one of the two formats has.
 _BETWEEN = {"complex": _WIDE_COMPLEX.dtype, "float": as_format("float32").dtype, "integer": as_format("int8").dtype}
 
 

@@ -169,20 +169,20 @@ def _numbers(plan: Plan) -> list[Callable[[Any], Any] | None]:
         row = as_format(dtype)
         is_rounded_here = row.category == "float" and (row.bits < _FLOAT32_BITS or not kernels.has_usual_steps(plan))
         cast = kernels.caster_of_number(plan, i)
-        numbers[i] = kernels.compose(float, [cast]) if is_rounded_here else _taken(row.component)
+        numbers[i] = kernels.compose(float, [cast]) if is_rounded_here else _int_in_range(row.component)
     return numbers
 
 
-def _taken(row: Format) -> Callable[[Any], Any]:
+def _int_in_range(row: Format) -> Callable[[Any], Any]:
     """A converter of ints that PyTorch would refuse next to floats, or round differently; it leaves other numbers."""
     low, high, cast = row.min, row.max, kernels.caster_of(row.dtype)
 
-    def taken(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if value.__class__ is complex or (-_LARGEST_INT <= value <= _LARGEST_INT and low <= value <= high):
             return value
         return float(cast(value))
 
-    return taken
+    return convert
 
 
 _LARGEST_INT = 2 ** (as_format("float64").mantissa + 1)  # PyTorch rounds larger ints once, other libraries twice

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from supremum.argument_checks import chosen, flag, whole_number
-from supremum.arrays.operand_keys import NUMBERS
+from supremum.arrays.wrapped import NUMBERS
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 
@@ -59,7 +59,7 @@ def vstack(xp: Any, arrays: Sequence[Any], /) -> Any:
 
 
 def with_dimensions(xp: Any, x: Any, count: int) -> Any:
-    """An array with at least a number of dimensions; of three, the last one is that of channels, as in NumPy.
+    """An array with at least `count` dimensions; the third one is for channels and comes last, as in NumPy.
 
     Args:
         xp: the namespace.
@@ -99,7 +99,7 @@ def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8,
 
 
 def allclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether all elements are equal within tolerances, as a 0-d array; the arguments are those of `isclose`.
+    """Whether all elements are equal within tolerances, as a 0-d array, with the arguments of `isclose`.
 
     Args:
         xp: the namespace.
@@ -170,7 +170,7 @@ def _pairs(name: str, value: Any, count: int) -> list[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         given: dict[int, Any] = {normalize_axis_index(axis, count): each for axis, each in value.items()}
         return [_pairs(name, given.get(axis, 0), 1)[0] for axis in range(count)]
-    if not isinstance(value, (list, tuple, np.ndarray)):
+    if not isinstance(value, (list, tuple)) and np.ndim(value) == 0:
         return [(value, value)] * count
     parts: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)
     if len(parts) == 1 and isinstance(parts[0], (list, tuple)):
@@ -312,7 +312,7 @@ def _derivative(xp: Any, array: Any, step: Any, axis: int, order: int) -> Any:
     def part(start: int | None, stop: int | None) -> Any:
         return array[(slice(None),) * axis + (slice(start, stop),)]
 
-    def weighted(parts: Sequence[Any], weights: Sequence[Any]) -> Any:
+    def weighted_sum(parts: Sequence[Any], weights: Sequence[Any]) -> Any:
         return sum((weight * each for weight, each in zip(weights[1:], parts[1:], strict=True)), weights[0] * parts[0])
 
     if np.ndim(step) == 0:
@@ -325,13 +325,13 @@ def _derivative(xp: Any, array: Any, step: Any, axis: int, order: int) -> Any:
         before = after = xp.reshape(points[1:] - points[:-1], (-1,) + (1,) * (array.ndim - axis - 1))
         h, g = before[:-1], after[1:]
         parts = part(None, -2), part(1, -1), part(2, None)
-        middle = weighted(parts, (-g / (h * (h + g)), (g - h) / (h * g), h / (g * (h + g))))
+        middle = weighted_sum(parts, (-g / (h * (h + g)), (g - h) / (h * g), h / (g * (h + g))))
         before, after = before[:2], after[-2:]
     firsts, lasts = (part(0, 1), part(1, 2), part(2, 3)), (part(-1, None), part(-2, -1), part(-3, -2))
     h, g = (before, before) if np.ndim(step) == 0 else (before[0], before[-1])
-    first = (firsts[1] - firsts[0]) / h if order == 1 else weighted(firsts, _at_end(h, g))
+    first = (firsts[1] - firsts[0]) / h if order == 1 else weighted_sum(firsts, _at_end(h, g))
     h, g = (after, after) if np.ndim(step) == 0 else (after[-1], after[0])
-    last = (lasts[0] - lasts[1]) / h if order == 1 else -weighted(lasts, _at_end(h, g))
+    last = (lasts[0] - lasts[1]) / h if order == 1 else -weighted_sum(lasts, _at_end(h, g))
     return xp.concat([first, middle, last], axis=axis)
 
 

@@ -1,4 +1,4 @@
-"""Functions of the standard that make arrays of numbers. The default dtype is that of the rules.
+"""Functions of the standard that make arrays of numbers. The rules decide the default dtype.
 
 The first parameter of each function is the library of the namespace.
 """
@@ -12,36 +12,16 @@ from typing import Any
 from array_api_compat import to_device
 
 from supremum.argument_checks import flag
-from supremum.arrays import conversion
-from supremum.arrays.assignment import accepted_value
+from supremum.arrays.assignment import value_to_store
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.calls import Function
-from supremum.arrays.operand_keys import NUMBERS, library_of
-from supremum.arrays.undecided import Undecided, native
-from supremum.arrays.wrapped import new_array, unwrapped
-from supremum.formats import CATEGORIES, DType, argument_dtype
-from supremum.operands import as_operand
+from supremum.arrays.conversion import convert, default_dtype
+from supremum.arrays.pass_through_function import PassThroughFunction, native
+from supremum.arrays.wrapped import NUMBERS, as_option, library_of, new_array, unwrapped
+from supremum.formats import CATEGORIES, argument_dtype
+from supremum.operands import TYPE_OF_CATEGORY
 from supremum.promotion import explain
 from supremum.rules import get_rules
-
-
-def default_dtype(backend: Backend, category: str) -> DType:
-    """The default dtype of a category of Python numbers under the rules in force.
-
-    Args:
-        backend: the library of the array.
-        category: `"bool"`, `"integer"`, `"float"` or `"complex"`.
-
-    >>> import supremum
-    >>> from supremum.arrays.backends import backend_named
-    >>> with supremum.use_rules("torch"):
-    ...     [
-    ...         default_dtype(backend_named("numpy"), category)
-    ...         for category in ("float", "integer")
-    ...     ]
-    [dtype('float32'), dtype('int64')]
-    """
-    return conversion.default_in(backend, category)[0]
 
 
 def _float_dtype(backend: Backend, dtype: Any) -> Any:
@@ -53,21 +33,22 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     """The library's name of a dtype; for None, of the common dtype of arrays among numbers, or else of the default."""
     if dtype is not None:
         return native(backend, dtype)
-    operands = [as_operand(number) for number in numbers]
-    if all(type(number) in NUMBERS for number in numbers):
-        category = max((lowest, *(each.category for each in operands)), key=CATEGORIES.index)
-        return native(backend, default_dtype(backend, category))
+    types = {*map(type, numbers)}
+    if types <= NUMBERS:
+        categories = [category for category, kind in TYPE_OF_CATEGORY.items() if kind in types]
+        return backend.native_dtype(default_dtype(backend, max(lowest, *categories, key=CATEGORIES.index)))
     operation = "divide" if lowest == "float" else None
-    return native(backend, explain(*operands, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
+    return native(backend, explain(*numbers, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _made(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
+def _make_array(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
     """The array that a library's function makes, on a device if one is given."""
+    given = {option: as_option(value) for option, value in options.items()}
     on = {} if device is None else {"device": device}
-    return new_array(*backend.keyed(backend.function(name)(*args, **options, **on)))
+    return new_array(*backend.with_key(backend.function(name)(*args, **given, **on)))
 
 
-def _filled(name: str) -> Callable[..., Any]:
+def _array_filler(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
     def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -82,33 +63,23 @@ def _filled(name: str) -> Callable[..., Any]:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        return _made(backend, name, shape, dtype=_float_dtype(backend, dtype), device=device)
+        return _make_array(backend, name, shape, dtype=_float_dtype(backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
 
 
-def asarray_in(backend: Backend) -> Callable[..., Any]:
-    """`asarray` of a namespace.
+def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
-        backend: the library of the namespace.
+        backend: the library.
+        obj: an array of any library, an `Array`, a Python number, or nested lists of them.
+        dtype: the dtype; None to keep it.
+        device: the device, in the library's notation.
+        copy: True always copies, False never, None only if necessary.
     """
-
-    # The arguments are written out: to pass them on with * and ** costs as much as an addition.
-    def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-        """The same as `supremum.arrays.asarray`, in the library of the namespace.
-
-        Args:
-            obj: an array of any library, an `Array`, a Python number, or nested lists of them.
-            dtype: the dtype; None to keep it.
-            device: the device, in the library's notation.
-            copy: True always copies, False never, None only if necessary.
-        """
-        return conversion.asarray(obj, dtype, library=backend, device=device, copy=copy)
-
-    asarray.__qualname__ = asarray.__name__
-    return asarray
+    return convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
 def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -125,9 +96,9 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value = conversion.convert(fill_value, dtype, library=backend, device=device)
+    value = convert(fill_value, dtype, library=backend, device=device)
     given = native(backend, value.dtype)
-    return _made(backend, "full", shape, value.unwrap(), dtype=given, device=device)
+    return _make_array(backend, "full", shape, value.unwrap(), dtype=given, device=device)
 
 
 def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -137,21 +108,21 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
         backend: the library.
         x: the other array.
         fill_value: a number or a 0-d array, which the rules convert to its dtype.
-        dtype: the dtype; None for that of `x`.
+        dtype: the dtype; None for the dtype of `x`.
         device: the device, in the library's notation.
 
     Raises:
         InPlaceError: if the rules do not store `fill_value` in the dtype of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = conversion.convert(x, library=backend)
+    like = convert(x, library=backend)
     if dtype is not None:
         on = like.device if device is None else device
         return full(backend, like.shape, fill_value, dtype=dtype, device=on)
-    value = accepted_value(like, fill_value)
+    value = value_to_store(like, fill_value)
     raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
     return new_array(
-        *backend.keyed(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+        *backend.with_key(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
     )
 
 
@@ -174,7 +145,7 @@ def arange(
     numbers = (start, step) if stop is None else (start, stop, step)
     given = _dtype_of_numbers(backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return _made(backend, "arange", *map(unwrapped, (*ends, step)), dtype=given, device=device)
+    return _make_array(backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(
@@ -204,7 +175,7 @@ def linspace(
     """
     given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return _made(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
+    return _make_array(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
 
 
 def eye(
@@ -223,7 +194,7 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return _made(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
+    return _make_array(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
 
 
 def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -242,7 +213,7 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     given = unwrapped(x)
     if library_of(given) is not None:
         native(backend, given.dtype)  # JAX would silently narrow 64 bits
-    return new_array(*backend.keyed(backend.xp.from_dlpack(given, **options)))
+    return new_array(*backend.with_key(backend.xp.from_dlpack(given, **options)))
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -264,7 +235,7 @@ def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
 
-ASTYPE = Undecided("astype", astype, _cast)
+ASTYPE = PassThroughFunction("astype", astype, _cast)
 
 
 def _frequencies(name: str) -> Callable[..., Any]:
@@ -280,7 +251,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
             dtype: the dtype; None for the rules' default float.
             device: the device, in the library's notation.
         """
-        return _made(backend, f"fft.{name}", n, d=d, dtype=_float_dtype(backend, dtype), device=device)
+        return _make_array(backend, f"fft.{name}", n, d=d, dtype=_float_dtype(backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -288,8 +259,8 @@ def _frequencies(name: str) -> Callable[..., Any]:
 
 CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
     "astype": ASTYPE,
-    **{name: _filled(name) for name in ("zeros", "ones", "empty")},
-    **{each.__name__: each for each in (arange, eye, from_dlpack, full, full_like, linspace)},
+    **{name: _array_filler(name) for name in ("zeros", "ones", "empty")},
+    **{each.__name__: each for each in (arange, asarray, eye, from_dlpack, full, full_like, linspace)},
 }
 """The functions of the namespace itself, by name."""
 CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}

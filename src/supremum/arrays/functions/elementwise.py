@@ -9,20 +9,12 @@ from typing import Any
 
 from supremum.argument_checks import chosen, flag, real_number
 from supremum.arrays.backends import Backend, Plan, Raw
-from supremum.arrays.decided import Arguments, Decided
 from supremum.arrays.functions.examples import EXAMPLES
 from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
+from supremum.arrays.promoting_function import Arguments, PromotingFunction, one_operand, two_operands
 from supremum.errors import OperandError, shown
 from supremum.operations import ELEMENTWISE, Operation
-
-
-def _one(x: Any, /) -> Arguments:
-    return (x,), {}
-
-
-def _two(x1: Any, x2: Any, /) -> Arguments:
-    return (x1, x2), {}
 
 
 def _loss_arguments(name: str) -> Callable[..., Arguments]:
@@ -62,7 +54,7 @@ def _example(name: str) -> str:
     """
 
 
-def _function(row: Operation) -> Decided:
+def _function(row: Operation) -> PromotingFunction:
     """The function of a row."""
     if row.name in PROMOTING_FUNCTIONS:
         return PROMOTING_FUNCTIONS[row.name]
@@ -78,12 +70,12 @@ def _function(row: Operation) -> Decided:
         LibraryError: for operands from two libraries.
     {_example(row.name)}"""
     if row.name not in LOSSES:
-        return Decided(row.name, _one if row.arity == 1 else _two, doc=doc)
+        return PromotingFunction(row.name, one_operand if row.arity == 1 else two_operands, doc=doc)
     build = _loss(row.name)
-    return Decided(row.name, _loss_arguments(row.name), build, doc=doc, trial=build)
+    return PromotingFunction(row.name, _loss_arguments(row.name), build, doc=doc)
 
 
-ELEMENTWISE_OPERATIONS: dict[str, Decided] = {name: _function(row) for name, row in ELEMENTWISE.items()}
+ELEMENTWISE_OPERATIONS: dict[str, PromotingFunction] = {name: _function(row) for name, row in ELEMENTWISE.items()}
 """All elementwise operations by name; operators and `supremum.ops` share their prepared functions."""
 
 
@@ -96,7 +88,7 @@ def operator_named(name: str) -> Callable[[Any, Any], Any]:
     return (ELEMENTWISE_OPERATIONS.get(name) or PROMOTING_FUNCTIONS[name]).operator
 
 
-FUNCTIONS: dict[str, Decided] = {"clip": PROMOTING_FUNCTIONS["clip"]} | {
+FUNCTIONS: dict[str, PromotingFunction] = {"clip": PROMOTING_FUNCTIONS["clip"]} | {
     name: function
     for function in ELEMENTWISE_OPERATIONS.values()
     for name in (function.name, *function.operation.aliases)

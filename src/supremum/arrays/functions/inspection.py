@@ -11,9 +11,9 @@ from typing import Any
 
 from supremum import promotion
 from supremum.arrays.backends import Backend
+from supremum.arrays.conversion import default_dtype
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.functions.creation import default_dtype
-from supremum.arrays.operand_keys import library_of
+from supremum.arrays.wrapped import library_of
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, DType, Format, Kind, argument_dtype, as_format
 from supremum.rules import get_rules

@@ -22,17 +22,17 @@ def huber_loss(backend: Backend, a: Raw, b: Raw, *, delta: float, reduction: str
     xp = backend.xp
     difference = xp.abs(a - b)
     near = 0.5 * difference * difference
-    return _reduced(backend, xp.where(difference <= delta, near, delta * (difference - 0.5 * delta)), reduction)
+    return _reduce_loss(backend, xp.where(difference <= delta, near, delta * (difference - 0.5 * delta)), reduction)
 
 
 def l1_loss(backend: Backend, a: Raw, b: Raw, *, reduction: str) -> Raw:
     """The absolute difference."""
-    return _reduced(backend, backend.xp.abs(a - b), reduction)
+    return _reduce_loss(backend, backend.xp.abs(a - b), reduction)
 
 
 def mse_loss(backend: Backend, a: Raw, b: Raw, *, reduction: str) -> Raw:
     """The squared difference."""
-    return _reduced(backend, backend.xp.square(a - b), reduction)
+    return _reduce_loss(backend, backend.xp.square(a - b), reduction)
 
 
 def poisson_nll_loss(
@@ -46,10 +46,10 @@ def poisson_nll_loss(
         counts = xp.where(b > 1, b, xp.ones_like(b))
         stirling = counts * xp.log(counts) - counts + 0.5 * xp.log(2 * xp.pi * counts)
         loss = loss + xp.where(b > 1, stirling, xp.zeros_like(b))
-    return _reduced(backend, loss, reduction)
+    return _reduce_loss(backend, loss, reduction)
 
 
-def _reduced(backend: Backend, loss: Raw, reduction: str) -> Raw:
+def _reduce_loss(backend: Backend, loss: Raw, reduction: str) -> Raw:
     if reduction == "none":
         return loss
     if as_format(backend.dtype_of(loss)).bits < _ACCUMULATED.bits:

@@ -1,6 +1,6 @@
 """Functions of the standard that promote several arrays and are not elementwise.
 
-Each returns the operands of a call and its options; see `Decided`.
+Each returns the operands of a call and its options; see `PromotingFunction`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from supremum.argument_checks import whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import PreparedCall
-from supremum.arrays.decided import Arguments, Decided, by_name
-from supremum.arrays.operand_keys import as_key, not_an_operand
-from supremum.arrays.undecided import Undecided
+from supremum.arrays.pass_through_function import PassThroughFunction
+from supremum.arrays.promoting_function import Arguments, PromotingFunction, by_name
+from supremum.arrays.wrapped import as_key, not_an_operand
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.operands import as_operand
@@ -93,25 +93,25 @@ def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return backend.function("where")
 
 
-class _Where(Decided):
+class _Where(PromotingFunction):
     """`where`, which for a condition alone returns the positions at which it is true, as libraries do."""
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         if len(args) == 1 and not options:
-            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).find(asked, args, options)
-        return super().prepare(asked, args, options)
+            return (_NONZERO if self.backend is None else _NONZERO.within(self.backend)).find(rules_like, args, options)
+        return super().prepare(rules_like, args, options)
 
 
 def _positions(x: Any, /) -> None:
     """The arguments of `nonzero`."""
 
 
-_NONZERO = Undecided("nonzero", _positions)
+_NONZERO = PassThroughFunction("nonzero", _positions)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Arguments:  # noqa: A002 (the standard's names)
-    """Elements limited to a range.
+    """Limit elements to a range.
 
     Args:
         x: an array or a number.
@@ -146,15 +146,15 @@ def _is_ignored(x: Any, name: str, bound: Any) -> bool:
 def _limits(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     names = plan.options["bounds"]
     if len(names) == 2 and backend is NUMPY and as_format(plan.compute[0]).is_builtin:
-        return NUMPY.function("clip")  # it does not know the formats of ml_dtypes
+        return NUMPY.function("clip")  # it does not support the formats of ml_dtypes
     functions = [backend.function(name) for name in names]
 
-    def limited(x: Raw, *bounds: Raw) -> Raw:
+    def limit(x: Raw, *bounds: Raw) -> Raw:
         for function, bound in zip(functions, bounds, strict=True):
             x = function(x, bound)
         return x if functions else backend.xp.asarray(x, copy=True)
 
-    return limited
+    return limit
 
 
 def matmul(x1: Any, x2: Any, /) -> Arguments:
@@ -293,7 +293,7 @@ def _differences(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     function, (axis, n, names) = backend.function("diff"), plan.options.values()
 
     def differences(x: Raw, *ends: Raw) -> Raw:
-        # There are no elements left after as many times as there are elements; libraries go on.
+        # No element is left after as many differences as there are elements; libraries would go on.
         times = min(n, sum(each.shape[axis] for each in (x, *ends)))
         return function(x, axis=axis, n=times, **dict(zip(names, ends, strict=True)))
 
@@ -301,25 +301,27 @@ def _differences(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 
 
 _PRODUCTS = {
-    "matmul": Decided("matmul", matmul, by_name("matmul"), takes_numbers=False),
-    "tensordot": Decided("tensordot", tensordot, by_name("tensordot")),
-    "vecdot": Decided("vecdot", vecdot, by_name("vecdot")),
+    "matmul": PromotingFunction("matmul", matmul, by_name("matmul"), takes_numbers=False),
+    "tensordot": PromotingFunction("tensordot", tensordot, by_name("tensordot")),
+    "vecdot": PromotingFunction("vecdot", vecdot, by_name("vecdot")),
 }
-PROMOTING_FUNCTIONS: dict[str, Decided] = {
-    "clip": Decided("clip", clip, _limits),
-    "concat": Decided("concat", concat, _of_list("concat")),
-    "diff": Decided("diff", diff, _differences),
-    "isin": Decided("equal", isin, by_name("isin"), name="isin"),
-    "searchsorted": Decided(None, searchsorted, _search, name="searchsorted", promoted=slice(2), gives_indices=True),
-    "stack": Decided("stack", stack, _of_list("stack")),
+PROMOTING_FUNCTIONS: dict[str, PromotingFunction] = {
+    "clip": PromotingFunction("clip", clip, _limits),
+    "concat": PromotingFunction("concat", concat, _of_list("concat")),
+    "diff": PromotingFunction("diff", diff, _differences),
+    "isin": PromotingFunction("equal", isin, by_name("isin"), name="isin"),
+    "searchsorted": PromotingFunction(
+        None, searchsorted, _search, name="searchsorted", promoted=slice(2), gives_indices=True
+    ),
+    "stack": PromotingFunction("stack", stack, _of_list("stack")),
     "where": _Where("where", where, _choice, promoted=slice(1, None)),
     **_PRODUCTS,
 }
 """The functions of the namespace itself, by name."""
-PROMOTING_LINALG_FUNCTIONS: dict[str, Decided] = {
-    "cross": Decided("cross", cross, by_name("linalg.cross")),
-    "outer": Decided("outer", outer, by_name("linalg.outer")),
-    "solve": Decided("solve", solve, by_name("linalg.solve")),
+PROMOTING_LINALG_FUNCTIONS: dict[str, PromotingFunction] = {
+    "cross": PromotingFunction("cross", cross, by_name("linalg.cross")),
+    "outer": PromotingFunction("outer", outer, by_name("linalg.outer")),
+    "solve": PromotingFunction("solve", solve, by_name("linalg.solve")),
     **_PRODUCTS,
 }
 """The functions of its `linalg`."""

@@ -1,4 +1,4 @@
-"""Reductions. Each function returns the operand of a call and its checked options; see `Decided`."""
+"""Reductions. Each function returns the operand of a call and its checked options; see `PromotingFunction`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
 from supremum.arrays.backends.base import Build
-from supremum.arrays.decided import Arguments, Reduction
+from supremum.arrays.promoting_function import Arguments, Reduction
 from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
 from supremum.formats import argument_dtype
 
@@ -25,20 +25,22 @@ def _dtype(value: Any) -> Any:
     return None if value is None else argument_dtype(value)
 
 
-def _summing(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Arguments:
+def _sum_arguments(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Arguments:
     return (x,), {"axis": _axis(axis), "dtype": _dtype(dtype), "keepdims": flag("keepdims", keepdims)}
 
 
-def _cumulating(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Arguments:
+def _cumulative_arguments(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Arguments:
     initial = flag("include_initial", include_initial)
     return (x,), {"axis": _axis(axis), "dtype": _dtype(dtype), "include_initial": initial}
 
 
-def _reducing(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Arguments:
+def _reduction_arguments(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Arguments:
     return (x,), {"axis": _axis(axis), "keepdims": flag("keepdims", keepdims)}
 
 
-def _varying(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Arguments:
+def _variance_arguments(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Arguments:
     divisor = real_number("correction", correction)
     return (x,), {"axis": _axis(axis), "correction": divisor, "keepdims": flag("keepdims", keepdims)}
 
@@ -60,26 +62,28 @@ def _reduction(
         PromotionError: if the rules refuse.
         RuntimeDtypeError: if the library does not compute it in the dtype that the rules decide.
     """
-    return Reduction(operation, arguments, doc, build, name)
+    return Reduction(operation, arguments, build, name=name, doc=doc)
 
 
 _DTYPE: Final = "dtype: the dtype of the result; None for the dtype that the rules decide."
 _DIVISOR: Final = "correction: subtracted from the number of elements in the divisor."
 _ALL = (
-    _reduction("sum", _summing, "The sum", _DTYPE),
-    _reduction("prod", _summing, "The product", _DTYPE),
-    _reduction("cumulative_sum", _cumulating, "The cumulative sums", _DTYPE),
-    _reduction("cumulative_prod", _cumulating, "The cumulative products", _DTYPE),
-    _reduction("mean", _summing, "The mean", _DTYPE),
-    _reduction("var", _varying, "The variance", _DIVISOR),
-    _reduction("std", _varying, "The standard deviation", _DIVISOR),
-    _reduction("any", _reducing, "Whether any element is true"),
-    _reduction("all", _reducing, "Whether all elements are true"),
-    _reduction("min", _reducing, "The smallest element"),
-    _reduction("max", _reducing, "The largest element"),
-    _reduction("mean", _reducing, "The median", build=median, name="median"),
-    _reduction("sum", _summing, "The sum of the elements that are not NaN", _DTYPE, sum_without_nan, "nansum"),
-    _reduction("mean", _summing, "The mean of the elements that are not NaN", _DTYPE, mean_without_nan, "nanmean"),
+    _reduction("sum", _sum_arguments, "The sum", _DTYPE),
+    _reduction("prod", _sum_arguments, "The product", _DTYPE),
+    _reduction("cumulative_sum", _cumulative_arguments, "The cumulative sums", _DTYPE),
+    _reduction("cumulative_prod", _cumulative_arguments, "The cumulative products", _DTYPE),
+    _reduction("mean", _sum_arguments, "The mean", _DTYPE),
+    _reduction("var", _variance_arguments, "The variance", _DIVISOR),
+    _reduction("std", _variance_arguments, "The standard deviation", _DIVISOR),
+    _reduction("any", _reduction_arguments, "Whether any element is true"),
+    _reduction("all", _reduction_arguments, "Whether all elements are true"),
+    _reduction("min", _reduction_arguments, "The smallest element"),
+    _reduction("max", _reduction_arguments, "The largest element"),
+    _reduction("mean", _reduction_arguments, "The median", build=median, name="median"),
+    _reduction("sum", _sum_arguments, "The sum of the elements that are not NaN", _DTYPE, sum_without_nan, "nansum"),
+    _reduction(
+        "mean", _sum_arguments, "The mean of the elements that are not NaN", _DTYPE, mean_without_nan, "nanmean"
+    ),
 )
 REDUCTION_FUNCTIONS: dict[str, Reduction] = {function.name: function for function in _ALL}
 """The reductions of the namespace, by name."""

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from supremum.argument_checks import chosen, flag, whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
-from supremum.arrays.decided import Arguments, Decided
 from supremum.arrays.functions.compositions import as_inexact
+from supremum.arrays.pass_through_function import PassThroughFunction
+from supremum.arrays.promoting_function import Arguments, PromotingFunction
 from supremum.arrays.reduction_kernels import in_rows
-from supremum.arrays.undecided import Undecided
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
 
@@ -119,7 +121,7 @@ def _places(
 
 
 def _between(xp: Any, low: Any, high: Any, weight: Any) -> Any:
-    """Values between others, computed from the nearer one, so that a weight of 1 gives the upper one."""
+    """Values between others, computed from the nearer one, so that a weight of 1 returns the upper one."""
     start, end = as_inexact(xp, low), as_inexact(xp, high)
     step = end - start
     if isinstance(weight, float):
@@ -156,10 +158,10 @@ def bincount(xp: Any, x: Any, /, weights: Any = None, *, minlength: int = 0) -> 
     if array.size and int(xp.min(array)) < 0:
         raise ArgumentError("bincount needs integers that are not negative; use xp.unique(x, return_counts=True)")
     length = int(xp.max(array)) + 1 if array.size else 0
-    return _counted(xp, array, weights, max(whole_number("minlength", minlength, 0, _LARGEST), length))
+    return _count_bins(xp, array, weights, max(whole_number("minlength", minlength, 0, _LARGEST), length))
 
 
-def _counted(xp: Any, places: Any, weights: Any, length: int) -> Any:
+def _count_bins(xp: Any, places: Any, weights: Any, length: int) -> Any:
     """The counts, or the sums of weights, of the integers below a length."""
     if weights is None:
         return _COUNTS.call(places, length=length)
@@ -169,11 +171,11 @@ def _counted(xp: Any, places: Any, weights: Any, length: int) -> Any:
     return _SUMS.call(places, given, length=length)
 
 
-def _counting(x: Any, /, *, length: int) -> None:
+def _count_arguments(x: Any, /, *, length: int) -> None:
     """The arguments of the function that counts."""
 
 
-def _weighing(x: Any, weights: Any, /, *, length: int) -> Arguments:
+def _weight_arguments(x: Any, weights: Any, /, *, length: int) -> Arguments:
     return (x, weights), {"length": length}
 
 
@@ -191,8 +193,8 @@ def _sums_of_bins(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return lambda x, weights: function(x, weights=xp.real(weights)) + 1j * function(x, weights=xp.imag(weights))
 
 
-_COUNTS = Undecided("bincount", _counting, _bins)
-_SUMS = Decided("sum", _weighing, _sums_of_bins, name="bincount", promoted=slice(1, 2), trial=_sums_of_bins)
+_COUNTS = PassThroughFunction("bincount", _count_arguments, _bins)
+_SUMS = PromotingFunction("sum", _weight_arguments, _sums_of_bins, name="bincount", promoted=slice(1, 2))
 
 
 def histogram(
@@ -211,7 +213,7 @@ def histogram(
         xp: the namespace.
         x: an array of real numbers.
         bins: the number of intervals of equal width, or their edges.
-        range: the lowest and the highest edge; None for those of the elements.
+        range: the lowest and the highest edge; None for the smallest and the largest element.
         density: whether to divide the counts by their sum and the widths.
         weights: an array of the same shape, whose sums replace the counts; the rules decide them like `sum`.
 
@@ -237,7 +239,7 @@ def histogram(
     weighed = None if weights is None else xp.asarray(weights)
     if weighed is not None and weighed.shape != array.shape:
         raise ArgumentError(f"the weights must have the shape {array.shape} of the values, got {weighed.shape}")
-    counts = _counted(xp, above, None if weighed is None else xp.reshape(weighed, (-1,)), count + 1)[:count]
+    counts = _count_bins(xp, above, None if weighed is None else xp.reshape(weighed, (-1,)), count + 1)[:count]
     if density:
         return counts / (edges[1:] - edges[:-1]) / xp.sum(counts), edges
     return counts, edges
@@ -249,14 +251,14 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
         raise ArgumentError(
             f"bins must be a number or edges, got {shown(bins)}; use np.histogram_bin_edges(np.asarray(x), {bins!r})"
         )
-    if not isinstance(bins, int):
+    if np.ndim(bins):
         edges = xp.asarray(bins)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ArgumentError(f"the edges must be a vector of at least two, got shape {edges.shape}")
         if not edges.backend.is_traced(edges.unwrap()) and bool(xp.any(edges[1:] < edges[:-1])):
             raise ArgumentError("the edges must ascend")
         return edges
-    whole_number("bins", bins, 1, _LARGEST)
+    count = whole_number("bins", bins, 1, _LARGEST)
     low, high = limits if limits is not None else (xp.min(flat), xp.max(flat)) if flat.size else (0, 1)
     low, high = (xp.asarray(each, dtype=flat.dtype) for each in (low, high))
     if not flat.backend.is_traced(flat.unwrap()):
@@ -266,7 +268,7 @@ def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
             raise ArgumentError(f"the range must ascend, got {low} to {high}")
     is_point, half = low == high, xp.asarray(0.5, dtype=flat.dtype)
     low, high = xp.where(is_point, low - half, low), xp.where(is_point, high + half, high)
-    return xp.linspace(low, high, bins + 1, dtype=flat.dtype)
+    return xp.linspace(low, high, count + 1, dtype=flat.dtype)
 
 
 STATISTICS: dict[str, Callable[..., Any]] = {

@@ -11,9 +11,9 @@ from supremum.argument_checks import chosen, whole_number
 from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.numpy import NUMPY, builtin_dtype
 from supremum.arrays.calls import Prepared, PreparedCall
-from supremum.arrays.decided import Arguments, Decided
 from supremum.arrays.functions.creation import ASTYPE
-from supremum.arrays.operand_keys import joint_backend, library_of
+from supremum.arrays.promoting_function import Arguments, PromotingFunction
+from supremum.arrays.wrapped import joint_backend, library_of
 from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.promotion import explain
@@ -53,29 +53,29 @@ def _einsum(backend: Backend, plan: Plan) -> Callable[..., Raw]:
 
 
 def _in_builtin(backend: Backend, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
-    """A function of NumPy that does not know the formats of ml_dtypes, computed in a wider one and rounded once."""
+    """A function of NumPy that lacks the formats of ml_dtypes, computed in a wider format and rounded once."""
     wide = builtin_dtype(plan.compute[0])
     if backend is not NUMPY or wide == plan.compute[0]:
         return function
     return lambda *args: function(*(each if isinstance(each, str) else NUMPY.astype(each, wide) for each in args))
 
 
-class _Einsum(Decided):
+class _Einsum(PromotingFunction):
     """`einsum`: of two operands as the rules decide, and of more in turn."""
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """As in the base class."""
         subscripts, *operands = _with_subscripts(args)
         if len(operands) < 3:
-            return super().prepare(asked, (subscripts, *operands), options)
-        return Prepared(partial(self._product, subscripts, operands), lasts=False), ()
+            return super().prepare(rules_like, (subscripts, *operands), options)
+        return Prepared(partial(self._product, subscripts, operands)), ()
 
     def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
         """As in the base class."""
         return super().operands_of(_with_subscripts(args), options)
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
-        """As in the base class; refusals of more than two operands name those of a product already."""
+        """As in the base class; a refusal of more than two operands already names the operands of a product."""
         if not isinstance(error, PromotionError) or len(_with_subscripts(args)) < 4:
             super().fail(args, options, error)
 
@@ -209,9 +209,9 @@ def _by_windows(xp: Any, mode: str, x1: Raw, x2: Raw) -> Raw:
     return full[start : start + {"full": count + width - 1, "same": count, "valid": count - width + 1}[mode]]
 
 
-SUMS_OF_PRODUCTS: dict[str, Decided] = {
+SUMS_OF_PRODUCTS: dict[str, PromotingFunction] = {
     "einsum": _Einsum("tensordot", einsum, _einsum, name="einsum"),
-    "dot": Decided("tensordot", dot, _dot, name="dot"),
-    "convolve": Decided("tensordot", convolve, _convolve, name="convolve"),
+    "dot": PromotingFunction("tensordot", dot, _dot, name="dot"),
+    "convolve": PromotingFunction("tensordot", convolve, _convolve, name="convolve"),
 }
 """The functions by name."""

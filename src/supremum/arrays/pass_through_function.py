@@ -14,8 +14,7 @@ from supremum.arrays.backends.numpy import narrowed
 from supremum.arrays.calls import Function, Prepared, PreparedCall, library_in
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.operand_keys import check_library, library_of
-from supremum.arrays.wrapped import WrappedArray, new_array, unwrapped
+from supremum.arrays.wrapped import WrappedArray, check_library, library_of, new_array, unwrapped
 from supremum.errors import OperandError, listed, shown
 from supremum.fix import letter
 from supremum.formats import argument_dtype, as_format
@@ -33,7 +32,7 @@ def native(backend: Backend, dtype: Any) -> Any:
     return None if dtype is None else backend.native_dtype(argument_dtype(dtype))
 
 
-class Undecided(Function):
+class PassThroughFunction(Function):
     """A function of a library that promotes nothing.
 
     Args:
@@ -53,7 +52,7 @@ class Undecided(Function):
         self._build, self._standard = build, standard
         super().__init__(name, arguments, doc)
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Convert arrays to one library, and prepare.
 
         Raises:
@@ -61,16 +60,18 @@ class Undecided(Function):
             OperandError: for arrays of several dtypes, if the function is not in the standard.
         """
         library = self.backend or library_in((args, *options.values()))
+        if self.name not in TAKING_POSITIONS:
+            options = {name: _static_option(value) for name, value in options.items()}
         given: list[Any] = []
         arrays: list[WrappedArray] = []
-        place = partial(_mapped, partial(_placed, library, self.name, given, arrays))
+        place = partial(_map_nested, partial(_place_array, library, self.name, given, arrays))
         places = [*map(place, args)], {name: place(value) for name, value in options.items()}
         if any(array is not value for array, value in zip(arrays, given, strict=True)):
-            return self.find(asked, *_filled(arrays, *places))
-        prepared = self._prepared_in(library, *places, [array.key for array in arrays])
+            return self.find(rules_like, *_fill_places(arrays, *places))
+        prepared = self._prepare_in(library, *places, [array.key for array in arrays])
         return prepared, [array.unwrap() for array in arrays]
 
-    def _prepared_in(
+    def _prepare_in(
         self, library: Backend, args: Sequence[Any], options: Mapping[str, Any], keys: Sequence[Key]
     ) -> Prepared:
         """A function of the arrays of a call.
@@ -89,16 +90,26 @@ class Undecided(Function):
             if not self._standard:
                 _check_of_one_dtype(self.name, keys)
             function = library.function(self.name)
-            to_native = partial(_mapped, lambda value: native(library, value) if isinstance(value, np.dtype) else value)
+            to_native = partial(
+                _map_nested, lambda value: native(library, value) if isinstance(value, np.dtype) else value
+            )
             given = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
             function = partial(_call_for_dtype, library, function) if "dtype" in options else function
             run = _with_arguments(function, count, [*map(to_native, args)], given)
         weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
         gives_list = name in GIVING_LISTS
         return Prepared(
-            library.compiled(name, run, count),
-            lambda result: _wrapped(list(result) if gives_list else result, keys, weak),
+            library.compile_function(name, run, count),
+            lambda result: _wrap_result(list(result) if gives_list else result, keys, weak),
         )
+
+
+def _static_option(value: Any) -> Any:
+    """The integer in an array without dimensions, such as an axis, which JAX and PyTorch do not take as an array."""
+    library = library_of(value)
+    if library is None or value.shape != () or library.is_traced(raw := unwrapped(value)):
+        return value
+    return value.item() if as_format(library.dtype_of(raw)).category == "integer" else value
 
 
 class _Place(int):
@@ -125,20 +136,20 @@ def _with_arguments(
         return lambda *raws: function(*raws, *rest, **options)
 
     def run(*raws: Raw) -> Any:
-        places, named = _filled(raws, args, options)
+        places, named = _fill_places(raws, args, options)
         return function(*places, **named)
 
     return run
 
 
-def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
+def _map_nested(change: Callable[[Any], Any], value: Any) -> Any:
     """A value, or the values in nested lists, after a change."""
     if isinstance(value, (list, tuple)):
-        return _rebuilt(value, [_mapped(change, part) for part in cast("Sequence[Any]", value)])
+        return _rebuild(value, [_map_nested(change, part) for part in cast("Sequence[Any]", value)])
     return change(value)
 
 
-def _placed(library: Backend, name: str, given: list[Any], arrays: list[WrappedArray], value: Any) -> Any:
+def _place_array(library: Backend, name: str, given: list[Any], arrays: list[WrappedArray], value: Any) -> Any:
     """A value, or the place of an array, which is appended to `given`, and to `arrays` converted to a library.
 
     Raises:
@@ -163,13 +174,15 @@ def _placed(library: Backend, name: str, given: list[Any], arrays: list[WrappedA
     return _Place(len(arrays) - 1)
 
 
-def _filled(arrays: Sequence[Any], args: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _fill_places(
+    arrays: Sequence[Any], args: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call with arrays in their places."""
-    fill = partial(_mapped, lambda value: arrays[value] if isinstance(value, _Place) else value)
+    fill = partial(_map_nested, lambda value: arrays[value] if isinstance(value, _Place) else value)
     return [*map(fill, args)], {name: fill(value) for name, value in options.items()}
 
 
-def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool]) -> Any:
+def _wrap_result(result: Any, keys: Sequence[Key], weak: Sequence[bool]) -> Any:
     """A result with all arrays in it wrapped; each of several is as weak as the argument in its place."""
     if isinstance(result, (list, tuple)):
         parts = cast("Sequence[Raw]", result)
@@ -178,16 +191,18 @@ def _wrapped(result: Any, keys: Sequence[Key], weak: Sequence[bool]) -> Any:
         wrapped: list[Any] = []
         for i, (part, field) in enumerate(zip(parts, fields, strict=True)):
             where = slice(i, i + 1) if of_each else slice(None)
-            wrapped.append(_wrapped(part, keys[where], weak[where] if field == "values" else ()))
-        return _rebuilt(result, wrapped)
+            wrapped.append(_wrap_result(part, keys[where], weak[where] if field == "values" else ()))
+        return _rebuild(result, wrapped)
     backend = backend_of(result)
     if backend is None:
         return result
-    raw, key = backend.keyed(result)
-    return new_array(*(backend.keyed(raw, weak=True) if any(weak[:1]) and key.dtype == keys[0].dtype else (raw, key)))
+    raw, key = backend.with_key(result)
+    return new_array(
+        *(backend.with_key(raw, weak=True) if any(weak[:1]) and key.dtype == keys[0].dtype else (raw, key))
+    )
 
 
-def _rebuilt(like: Any, parts: list[Any]) -> Any:
+def _rebuild(like: Any, parts: list[Any]) -> Any:
     return getattr(like, "_make", type(like))(parts)  # named tuples have `_make`
 
 

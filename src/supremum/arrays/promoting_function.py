@@ -11,24 +11,24 @@ from typing import Any, NamedTuple, TypeAlias
 from supremum.arrays.backends import Backend, Key, Plan, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
-from supremum.arrays.calls import Function, Prepared, PreparedCall, caller, prepared_under, read
+from supremum.arrays.calls import Function, Prepared, PreparedCall, callable_of, prepared_calls, read
 from supremum.arrays.conversion import convert
 from supremum.arrays.errors import RuntimeDtypeError
-from supremum.arrays.fix_trials import Trial, in_library, no_fix, retyped
-from supremum.arrays.operand_keys import (
+from supremum.arrays.fix_trials import Trial, in_library, no_fix, with_operands
+from supremum.arrays.wrapped import (
     NUMBERS,
     as_key,
+    as_option,
     check_library,
     common_backend,
     holds_value,
-    is_array,
     is_operand,
+    library_of,
+    new_array,
     not_an_operand,
     operands_of,
     with_value,
 )
-from supremum.arrays.reduction_kernels import reduction
-from supremum.arrays.wrapped import new_array
 from supremum.decisions import Decision, PromotionError, ResultType, Verdict
 from supremum.formats import as_format
 from supremum.number_conversion import Steps
@@ -38,6 +38,16 @@ from supremum.rules import FOLLOWING, SCOPE, RuleSet, RulesLike, Watcher, get_ru
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
+
+
+def one_operand(x: Any, /) -> Arguments:
+    """The arguments of a function of one operand."""
+    return (x,), {}
+
+
+def two_operands(x1: Any, x2: Any, /) -> Arguments:
+    """The arguments of a function of two operands."""
+    return (x1, x2), {}
 
 
 class Case(NamedTuple):
@@ -59,17 +69,16 @@ class Case(NamedTuple):
         return self._replace(keys=keys, operands=operands_of(keys, raws))
 
 
-class Decided(Function):
+class PromotingFunction(Function):
     """A function of operands that the rules promote.
 
     Args:
         operation: the name of the operation that decides; None for a decision without an operation.
         arguments: returns the operands of a call and its checked options.
         build: makes the function of the converted operands; None for an elementwise function of the library.
-        name: of the function, if it is not that of the operation.
+        name: of the function, if it differs from the operation's name.
         doc: as for `Function`.
         promoted: the operands that the rules promote; the others keep their dtypes.
-        trial: makes the function that tries fixes out; None for one that calls the library's function of the name.
         gives_indices: whether the result has the library's dtype of indices.
         takes_numbers: whether Python numbers can be operands.
 
@@ -86,7 +95,6 @@ class Decided(Function):
         name: str = "",
         doc: str = "",
         promoted: slice = slice(None),
-        trial: Build | None = None,
         gives_indices: bool = False,
         takes_numbers: bool = True,
     ) -> None:
@@ -96,12 +104,13 @@ class Decided(Function):
         self.operation: Operation = replace(row, name=name, family=own) if name else row
         self.operands = sys.maxsize if takes_numbers else 0
         self._deciding, self._build = row, build
-        self._trial = trial or (build and in_library(row.name))
+        is_whole = row.family in (Family.WHOLE, Family.QUESTION)
+        self._trial = in_library(row.name) if build and is_whole else build
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
-        self.operator: Callable[..., Any] = caller(self, is_operand if takes_numbers else is_array)
+        self.operator: Callable[..., Any] = callable_of(self, is_operand if takes_numbers else library_of)
 
-    def prepare(self, asked: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
+    def prepare(self, rules_like: RulesLike, args: Sequence[Any], options: Mapping[str, Any]) -> PreparedCall:
         """Decide, and prepare.
 
         Raises:
@@ -110,24 +119,26 @@ class Decided(Function):
             OperandError: for operands that are neither arrays of numbers nor Python numbers.
         """
         operands, given = self.arguments(*args, **options)
-        raws, keys = self._keyed(asked, operands)
+        given = {name: as_option(value) for name, value in given.items()}
+        raws, keys = self._keyed(rules_like, operands)
         library = self.backend
         if library is not None:
-            raws, keys = self._keyed(asked, _adopted(library, self.name, operands, keys))
-        kept, known = prepared_under(asked), (*read(self, (), given, asked)[0], *keys)
+            raws, keys = self._keyed(rules_like, _adopt(library, self.name, operands, keys))
+        kept, known = prepared_calls(rules_like), (*read(self, (), given, rules_like)[0], *keys)
         prepared = kept.get(known)
         if prepared is None:
             case = Case(keys, operands_of(keys, raws), given)
-            prepared = kept[known] = self._prepare_under(asked, case)
+            prepared = kept[known] = self._prepare_under(rules_like, case)
         if library not in (None, common_backend(keys, self.name)):  # it computes from Python numbers alone
-            prepared = Prepared(_converting(library, prepared.run))
+            run = prepared.run
+            prepared = Prepared(lambda *raws: convert(run(raws), library=library))
         return prepared, raws
 
-    def _keyed(self, asked: RulesLike, operands: Sequence[Any]) -> tuple[list[Raw], tuple[Key, ...]]:
+    def _keyed(self, rules_like: RulesLike, operands: Sequence[Any]) -> tuple[list[Raw], tuple[Key, ...]]:
         raws: list[Raw] = []
         keys: list[Key] = []
         for operand in operands:
-            found = as_key(operand, asked)
+            found = as_key(operand, rules_like)
             if found is None:
                 raise not_an_operand(operand, self.name, len(keys))
             raws.append(found[0])
@@ -139,27 +150,27 @@ class Decided(Function):
         if not isinstance(error, (PromotionError, RuntimeDtypeError)):
             super().fail(args, options, error)
         elif error.decision is not None:
-            error.decision = retyped(error.decision, self.operands_of(args, options))
+            error.decision = with_operands(error.decision, self.operands_of(args, options))
 
     def operands_of(self, args: Sequence[Any], options: Mapping[str, Any]) -> Sequence[Any]:
         """The operands of a call about which rules decide."""
         return self.arguments(*args, **options)[0][self._promoted]
 
-    def _prepare_under(self, asked: RulesLike, case: Case) -> Prepared:
+    def _prepare_under(self, rules_like: RulesLike, case: Case) -> Prepared:
         """The prepared function under the rules in force, which may depend on values and on JAX's flags."""
         in_jax = common_backend(case.keys, self.name).in_jax
-        rules = get_rules(asked, in_jax=in_jax)
+        rules = get_rules(rules_like, in_jax=in_jax)
         if rules.reads_values and any(map(holds_value, case.keys)):
-            return _following(
+            return _ask_at_each_call(
                 lambda raws: (*(rules.key_of(key.operand) for key in case.valued(raws).keys),),
                 lambda raws: self.prepare_for(rules, case.valued(raws)),
             )
-        if in_jax and isinstance(asked, str) and asked in FOLLOWING:
-            verdicts = {name: self.decide(get_rules(name), case).verdict for name in FOLLOWING[asked]}
+        if in_jax and isinstance(rules_like, str) and rules_like in FOLLOWING:
+            verdicts = {name: self.decide(get_rules(name), case).verdict for name in FOLLOWING[rules_like]}
             flags = question({name: (verdict.result, verdict.compute) for name, verdict in verdicts.items()})
             if flags is not None:  # they make a difference
                 ask = flags.ask  # looked up here, not at every call
-                return _following(lambda _: ask(), lambda _: self.prepare_for(get_rules(asked), case))
+                return _ask_at_each_call(lambda _: ask(), lambda _: self.prepare_for(get_rules(rules_like), case))
         return self.prepare_for(rules, case)
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
@@ -188,12 +199,12 @@ class Decided(Function):
             raise
         watcher = SCOPE.get().watcher
         if watcher is not None:
-            function = _watched(watcher, plan, function)
-        explain = partial(backend.explained, plan)
+            function = _watch(watcher, plan, function)
+        explain = partial(backend.clarify_error, plan)
         if plan.build is None:  # the result of an elementwise function has a key that is known
             return Prepared(function, partial(new_array, key=backend.key_of_result(plan)), explain)
         weak = plan.result.weak and not plan.gives_indices
-        return Prepared(function, lambda raw: new_array(*backend.keyed(raw, weak)), explain)
+        return Prepared(function, lambda raw: new_array(*backend.with_key(raw, weak)), explain)
 
     def _steps(self, rules: RuleSet, case: Case) -> Plan:
         keys, promoted = case.keys, self._promoted
@@ -221,24 +232,11 @@ def by_name(name: str, **defaults: Any) -> Build:
     return build
 
 
-class Reduction(Decided):
-    """A reduction, which may have an option for the dtype of its result.
-
-    Args:
-        operation: the name of the operation.
-        arguments: as for `Decided`.
-        doc: as for `Function`.
-        build: as for `Decided`.
-        name: as for `Decided`.
-    """
-
-    def __init__(
-        self, operation: str, arguments: Callable[..., Arguments], doc: str, build: Build = reduction, name: str = ""
-    ) -> None:
-        super().__init__(operation, arguments, build, name=name, doc=doc, trial=build)
+class Reduction(PromotingFunction):
+    """A reduction, which may have an option for the dtype of its result."""
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
-        """The decision of a rule set; of only the dtype to accumulate in, if the user asks for a dtype."""
+        """The decision of a rule set; if the user asks for a dtype, only the dtype to accumulate in is decided."""
         dtype = case.options.get("dtype")
         if dtype is None:
             return super().decide(rules, case)
@@ -247,14 +245,14 @@ class Reduction(Decided):
         computes = decision.verdict.compute[0] if decision and as_format(dtype).is_inexact else dtype
         if not as_format(computes).holds(as_format(dtype)):
             computes = dtype
-        asked = f"the result is {dtype}, as asked for"
-        verdict = Verdict(ResultType(dtype), (computes,), (asked, *decision.reason))
+        why = f"the result is {dtype}, as asked for"
+        verdict = Verdict(ResultType(dtype), (computes,), (why, *decision.reason))
         # Casts of the operand do not help: the library lacks the dtype that was asked for.
         return replace(decision, operands=case.operands, verdict=verdict, find_fix=no_fix)
 
 
-def _following(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
-    """A function that asks a question at every call, and prepares another function for each answer."""
+def _ask_at_each_call(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
+    """Ask a question at every call, and run the function that is prepared for the answer."""
     found: dict[Hashable, Prepared] = {}
 
     def follow(*raws: Raw) -> Any:
@@ -266,8 +264,8 @@ def _following(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequenc
     return Prepared(follow)
 
 
-def _adopted(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[Key]) -> Sequence[Any]:
-    """Operands of a namespace of which at least one is an array of its library.
+def _adopt(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[Key]) -> Sequence[Any]:
+    """Convert operands so that at least one is an array of the namespace's library.
 
     Of Python numbers alone the first becomes a weak array of that library, under rules that have weak arrays.
 
@@ -285,11 +283,7 @@ def _adopted(backend: Backend, name: str, operands: Sequence[Any], keys: Sequenc
     return [convert(each, library=backend) if i == first else each for i, each in enumerate(operands)]
 
 
-def _converting(library: Backend, run: Callable[[Sequence[Raw]], Any]) -> Callable[..., Any]:
-    return lambda *raws: convert(run(raws), library=library)
-
-
-def _watched(watcher: Watcher, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
+def _watch(watcher: Watcher, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
     """A prepared function that notifies a watcher at every call."""
 
     def run(*raws: Raw) -> Raw:
