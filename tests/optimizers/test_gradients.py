@@ -66,11 +66,7 @@ def gradient_of_dtype(dtype):
 @pytest.mark.parametrize(
     ("pairs", "error", "message"),
     [
-        (
-            gradient_of_dtype("float16"),
-            TypeError,
-            r"must be float32, got float16: use gradient.astype\('float32'",
-        ),
+        (gradient_of_dtype("float16"), TypeError, r"must be float32, got float16: use gradient.astype\('float32'"),
         (gradient_of_dtype("int32"), TypeError, "must be float32, got int32"),
         (lambda v: [(jnp.ones(3), v)], ValueError, r"must have shape \(2,\), got \(3,\)"),
         (lambda v: [(jnp.ones(2), v), (jnp.ones(2), v)], ValueError, "must have one gradient, got two: add them up"),

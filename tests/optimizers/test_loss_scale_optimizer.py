@@ -9,14 +9,7 @@ import pytest
 from optimizers.problems import GRADIENTS, SCALE, START, assert_equal, leaves_of, pairs_of, values_of, variables_of
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale, ScaledOptimizerState
-from supremum.optimizers import (
-    SGD,
-    Adam,
-    LossScaleOptimizer,
-    Optimizer,
-    OptimizerWrapper,
-    StatefulLossScale,
-)
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, OptimizerWrapper, StatefulLossScale
 
 START_SCALE = float(SCALE.initial_loss_scale)
 
@@ -89,17 +82,6 @@ def test_a_fixed_scale_is_never_updated_and_never_skips(method):
     assert performed_steps(method, settings=fixed) == expected
     if method in ("minimize", "apply_gradients"):
         assert performed_steps(method, np.inf, fixed) == {**expected, "w": -np.inf}
-
-
-def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_condition():
-    found = {}
-    for name, settings in {"fixed": 8, "dynamic": "dynamic"}.items():
-        optimizer = LossScaleOptimizer(SGD(0.5), settings)
-        values = {"w": jnp.ones(2)}
-        assert optimizer.skips is (name == "dynamic")
-        found[name] = str(jax.make_jaxpr(optimizer.update)(values, optimizer.init(values), values))
-    assert ("cond" in found["fixed"], "is_finite" in found["fixed"]) == (False, False)
-    assert ("cond" in found["dynamic"], "is_finite" in found["dynamic"]) == (True, True)
 
 
 def test_the_rfc_examples_work():

@@ -12,15 +12,8 @@ from supremum.errors import ArgumentError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, narrow_weights
 from supremum.mixed_precision.weight_storage.rounding import with_rest
 from supremum.optimizers import SGD, Adagrad, Adam, AdamW, Lion, LossScaleOptimizer, Optimizer, RMSprop
-from supremum.training import (
-    Batch,
-    DataParallel,
-    FullyShardedDataParallel,
-    Sequential,
-    as_loss,
-    init_state,
-    train_step,
-)
+from supremum.training import Batch, DataParallel, FullyShardedDataParallel, Sequential, as_loss, init_state, train_step
+from training.blobs import values
 
 RANDOM = np.random.default_rng(0)
 GRADIENTS = [{key: np.float32(RANDOM.normal(size=value.shape)) for key, value in START.items()} for _ in range(6)]
@@ -185,10 +178,6 @@ def fitted(weights, epochs=2, distribution=None):
     model.compile(Adam(1e-3, weights=weights), "sparse_categorical_crossentropy", distribution=distribution, seed=1)
     model.fit(X, Y, batch_size=16, epochs=epochs, verbose=0, shuffle=False)
     return model
-
-
-def values(model):
-    return {path: np.asarray(variable.read_stored()) for path, variable in model.variables.items()}
 
 
 @pytest.mark.slow

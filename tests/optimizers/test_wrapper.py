@@ -7,14 +7,7 @@ import pytest
 
 from optimizers.problems import GRADIENTS, SCALE, assert_equal, pairs_of, values_of, variables_of
 from supremum import nn
-from supremum.optimizers import (
-    SGD,
-    Adam,
-    LossScaleOptimizer,
-    Optimizer,
-    OptimizerWrapper,
-    optimizers_within,
-)
+from supremum.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, OptimizerWrapper, optimizers_within
 from supremum.optimizers.hyperparameters import HyperparameterAttribute
 from supremum.optimizers.settings import Setting
 
@@ -134,8 +127,9 @@ def test_wrappers_are_optimizers_and_accept_optax_transformations(wrap):
         optimizer.inner_optimizer = SGD()
     transformed = wrap(optax.sgd(0.5))
     assert type(innermost(transformed)) is Optimizer
-    for invalid in (None, 3, "sgd"):
-        with pytest.raises(TypeError):
+    assert type(innermost(wrap("sgd"))) is SGD
+    for invalid, error in ((None, TypeError), (3, TypeError), ("sgdd", ValueError)):
+        with pytest.raises(error):
             wrap(invalid)
 
 

@@ -1,9 +1,5 @@
 """A checkpoint folder holds a complete checkpoint whenever its writer is killed."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -149,82 +145,6 @@ def test_saving_an_earlier_step_than_the_latest_raises(tmp_path):
     with pytest.raises(ArgumentError, match=r"step-000110.* holds a later step than 10, .*load_latest"):
         folder.save(state(10))
     assert steps(folder) == [100, 110]
-
-
-# Every state follows from its step, and takes many milliseconds to write. Each child continues where the last one was
-# killed; the parent checks every file after every kill.
-SCRIPT = """
-import json, os, random, signal, sys, time
-from pathlib import Path
-import numpy as np
-from supremum.training.checkpoints import CheckpointFolder
-from supremum.training.checkpoints import Checkpoint
-
-folder, kills = CheckpointFolder(sys.argv[1], keep=2), int(sys.argv[2])
-random.seed(0)
-noise = np.random.default_rng(0).integers(0, 2**32, 60_000, np.uint32)
-
-def state(step):
-    return Checkpoint({"w": noise + np.uint32(step)}, {"mu": noise * np.uint32(step)}, step=step, extra={"step": step})
-
-def write_for_ever():
-    found = folder.load_latest()
-    step = 0 if found is None else found.step
-    os.write(ready, b"!")
-    while True:
-        step += 1
-        folder.save(state(step))
-
-def check(path):
-    found = Checkpoint.load(path)
-    expected = state(found.step)
-    assert path == folder.path_of(found.step) and found.extra == expected.extra
-    assert np.array_equal(found.model["w"], expected.model["w"])
-    assert np.array_equal(found.optimizer["mu"], expected.optimizer["mu"])
-    return found.step
-
-start = time.perf_counter()
-folder.save(state(1))
-usual = time.perf_counter() - start
-started, ready = os.pipe()
-latest, caught, most = 1, 0, 0
-for _ in range(kills):
-    child = os.fork()
-    if not child:
-        try:
-            write_for_ever()
-        finally:
-            os._exit(1)
-    os.read(started, 1)
-    time.sleep(random.uniform(0, 2.5 * usual))
-    os.kill(child, signal.SIGKILL)
-    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    steps = [check(path) for path in folder.paths()]
-    assert max(steps) >= latest
-    latest = max(steps)
-    leftovers = list(Path(sys.argv[1]).glob(".*"))
-    caught += any(file.stat().st_size for file in leftovers)
-    most = max(most, len(leftovers))
-folder.save(state(latest + 1))
-names = sorted(os.listdir(sys.argv[1]))
-print(json.dumps({"latest": latest, "caught": caught, "most": most, "files": names}))
-"""
-
-
-@pytest.mark.slow
-def test_killed_writers_leave_only_complete_files(tmp_path):
-    folder = tmp_path / "run"
-    result = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder), "200"], capture_output=True, text=True, timeout=900
-    )
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
-    latest = report["latest"]
-    assert report["files"] == [f"step-{step:06d}.safetensors" for step in (latest, latest + 1)]
-    assert report["caught"] >= 10  # kills in the middle of a write
-    assert report["most"] == 1  # the next writer removes the partial file of the last one
-    assert latest >= 20
-    assert CheckpointFolder(folder).load_latest().step == latest + 1
 
 
 def test_renamed_checkpoint_is_skipped_with_a_warning(tmp_path):

@@ -8,6 +8,7 @@ from optional_packages import import_or_skip
 from supremum import nn, optimizers, training
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.training import Model, Sequential
+from training.blobs import values
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(16, 4)).astype("float32")
@@ -227,10 +228,6 @@ def test_tensorboard_writes_the_history(tmp_path):
 
 
 # optimizers
-
-
-def values(model):
-    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
 
 
 def test_accumulated_gradients_make_the_step_of_the_whole_batch():

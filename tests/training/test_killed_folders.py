@@ -1,4 +1,4 @@
-"""A process killed while writing a folder leaves a complete folder or none."""
+"""A process killed while writing a checkpoint leaves a complete one or none."""
 
 import json
 import os
@@ -143,7 +143,7 @@ assert not any(name.startswith("orbax") for name in sys.modules), "orbax is impo
 import jax, orbax.checkpoint
 from supremum.training import Checkpoint, CheckpointError, MissingCheckpointError
 
-around, kills = Path(sys.argv[1]), int(sys.argv[2])
+around, kills, kind = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 path = around / "state"
 around.mkdir()
 random.seed(0)
@@ -151,13 +151,13 @@ noise = np.random.default_rng(0).integers(0, 2**32, 200_000, np.uint32)
 
 def write_for_ever(step):
     state = lambda step: Checkpoint({"w": noise + np.uint32(step)}, {"mu": noise * np.uint32(step)}, step=step)
-    state(0).save(around.with_name("warm"), format="orbax")  # JAX is started, and what is compiled is compiled
+    state(0).save(around.with_name("warm"), format=kind)  # JAX is started, and what is compiled is compiled
     start = time.monotonic()
-    state(0).save(around.with_name("warm"), format="orbax")
+    state(0).save(around.with_name("warm"), format=kind)
     os.write(ready, b"%020.12f" % (time.monotonic() - start))
     while True:
         step += 1
-        state(step).save(path, format="orbax")
+        state(step).save(path, format=kind)
 
 def look(last):
     try:
@@ -206,9 +206,10 @@ print(json.dumps({"last": last, "torn": torn}))
 """
 
 
-def test_killing_orbax_writers_never_leaves_a_torn_checkpoint(tmp_path):
+@pytest.mark.parametrize(("kind", "kills"), [("orbax", 20), ("safetensors", 100)])
+def test_killing_writers_never_leaves_a_torn_checkpoint(tmp_path, kind, kills):
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), "20"]
+    command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), str(kills), kind]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
     assert result.returncode == 0, result.stderr[-2000:]
     found = json.loads(result.stdout.splitlines()[-1])

@@ -22,36 +22,22 @@ def rank(y, x):
     return (x > np.take_along_axis(x, y[..., None], -1)).sum(-1)
 
 
+ONE_HOT, TOP_2 = np.eye(5)[CLASSES], training.TopKCategoricalAccuracy(2)
 CASES = {
     "sparse": (training.SparseCategoricalAccuracy(), CLASSES, SCORES, lambda y, x: x.argmax(-1) == y),
-    "categorical": (
-        training.CategoricalAccuracy(),
-        np.eye(5)[CLASSES],
-        SCORES,
-        lambda y, x: x.argmax(-1) == y.argmax(-1),
-    ),
+    "categorical": (training.CategoricalAccuracy(), ONE_HOT, SCORES, lambda y, x: x.argmax(-1) == y.argmax(-1)),
     "binary": (training.BinaryAccuracy(0.0), BITS, SCORES, lambda y, x: ((x > 0) == y).mean(-1)),
-    "top 2": (training.TopKCategoricalAccuracy(2), CLASSES, SCORES, lambda y, x: rank(y, x) < 2),
-    "top 2 of one-hot": (
-        training.TopKCategoricalAccuracy(2),
-        np.eye(5)[CLASSES],
-        SCORES,
-        lambda y, x: rank(y.argmax(-1), x) < 2,
-    ),
+    "top 2": (TOP_2, CLASSES, SCORES, lambda y, x: rank(y, x) < 2),
+    "top 2 of one-hot": (TOP_2, ONE_HOT, SCORES, lambda y, x: rank(y.argmax(-1), x) < 2),
     "accuracy, sparse": (training.Accuracy(), CLASSES, SCORES, lambda y, x: x.argmax(-1) == y),
-    "accuracy, one-hot": (training.Accuracy(), np.eye(5)[CLASSES], SCORES, lambda y, x: x.argmax(-1) == y.argmax(-1)),
-    "accuracy, binary": (
-        training.Accuracy(),
-        BITS[..., :1],
-        SCORES[..., :1],
-        lambda y, x: ((x > 0.5) == y)[..., 0],
-    ),
+    "accuracy, one-hot": (training.Accuracy(), ONE_HOT, SCORES, lambda y, x: x.argmax(-1) == y.argmax(-1)),
+    "accuracy, binary": (training.Accuracy(), BITS[..., :1], SCORES[..., :1], lambda y, x: ((x > 0.5) == y)[..., 0]),
     "accuracy, flat": (training.Accuracy(), BITS[..., 0], SCORES[..., 0], lambda y, x: (x > 0.5) == y),
     "accuracy, classes": (training.Accuracy(), CLASSES, CLASSES % 3, lambda y, x: y == x),
     "mse": (MeanSquaredError(), SCORES[::-1], SCORES, lambda y, x: ((y - x) ** 2).mean(-1)),
     "mae": (MeanAbsoluteError(), SCORES[::-1], SCORES, lambda y, x: np.abs(y - x).mean(-1)),
     "function": (as_metric(lambda y, x: jnp.max(x, -1)), CLASSES, SCORES, lambda y, x: x.max(-1)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

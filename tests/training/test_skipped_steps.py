@@ -10,14 +10,7 @@ from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, LossScaleOptimizer
-from supremum.training import (
-    Callback,
-    CSVLogger,
-    EarlyStopping,
-    ModelCheckpoint,
-    Sequential,
-    TrainingWarning,
-)
+from supremum.training import Callback, CSVLogger, EarlyStopping, ModelCheckpoint, Sequential, TrainingWarning
 from supremum.training.default_loss_scale import SkippedSteps
 
 INF, NAN = np.inf, np.nan

@@ -86,6 +86,7 @@ def test_a_skipped_step_changes_only_the_scale_and_the_mean_loss(bad, jitted):
 def test_only_a_dynamic_scale_compiles_a_finite_check_and_a_conditional():
     model, counts = network(), {}
     for name, scale in SCALES.items():
+        assert scale is None or LossScaleOptimizer(SGD(), scale).skips is (name == "dynamic")
         step, state = step_and_state(model, SGD(0.1), scale)
         text = str(jax.make_jaxpr(step)(state, *blobs()))
         counts[name] = (text.count("cond["), text.count("is_finite"))

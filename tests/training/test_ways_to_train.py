@@ -12,13 +12,7 @@ import xla
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import (
-    CheckpointError,
-    MismatchError,
-    ModelCheckpoint,
-    Sequential,
-    SparseCategoricalCrossentropy,
-)
+from supremum.training import CheckpointError, MismatchError, ModelCheckpoint, Sequential, SparseCategoricalCrossentropy
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -46,16 +40,17 @@ def optimizer_for(policy, inner):
 
 
 def by_fit(policy, optimizer):
-    model = initialized_network(policy)
-    model.compile(optimizer, LOSS)
-    model.fit(X, Y, batch_size=SIZE, epochs=EPOCHS, shuffle=False, verbose=0)
-    return model
+    return fitted(policy, optimizer, X, Y, batch_size=SIZE, epochs=EPOCHS, shuffle=False)
 
 
 def by_fit_of_batches(policy, optimizer):
+    return fitted(policy, optimizer, batches())
+
+
+def fitted(policy, optimizer, *data, **options):
     model = initialized_network(policy)
     model.compile(optimizer, LOSS)
-    model.fit(batches(), verbose=0)
+    model.fit(*data, verbose=0, **options)
     return model
 
 
@@ -67,27 +62,46 @@ def by_train_on_batch(policy, optimizer):
     return model
 
 
+def loss_of(model):
+    return lambda x, y: LOSS(y, model(x, training=True))
+
+
 def by_minimize(policy, optimizer):
     model = initialized_network(policy)
-
-    def loss(x, y):
-        return LOSS(y, model(x, training=True))
-
-    for x, y in batches():
-        optimizer.minimize(loss, model.trainable_variables, x, y)
+    loss = loss_of(model)
+    for batch in batches():
+        optimizer.minimize(loss, model.trainable_variables, *batch)
     return model
 
 
 def by_gradients(policy, optimizer):
     model = initialized_network(policy)
-
-    def loss(x, y):
-        return LOSS(y, model(x, training=True))
-
-    variables = model.trainable_variables
-    for x, y in batches():
-        gradients = optimizer.get_gradients(loss, variables, x, y)
+    loss, variables = loss_of(model), model.trainable_variables
+    for batch in batches():
+        gradients = optimizer.get_gradients(loss, variables, *batch)
         optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
+    return model
+
+
+def by_pure_step(policy, optimizer):
+    """Call `value_and_grad` and `update` in a jitted function, as `fit` does."""
+    model = initialized_network(policy)
+    optimizer.build(model.trainable_variables)
+    trainable, other = nn.split_variables(model)
+
+    def pure_loss(trainable, other, x, y):
+        outputs, after = nn.functional_call(model, trainable | other, x, training=True)
+        return LOSS(y, outputs), {path: after[path] for path in other}
+
+    @jax.jit
+    def step(state, trainable, other, x, y):
+        (_, after), gradients = optimizer.value_and_grad(pure_loss, has_aux=True)(state, trainable, other, x, y)
+        return optimizer.update(gradients, state, trainable, after=after, before=other)
+
+    for batch in batches():
+        updated = step(optimizer.state, trainable, other, *batch)
+        optimizer.state, trainable, other = updated.state, updated.values, updated.alongside
+    nn.load_variables(model, trainable | other)
     return model
 
 
@@ -97,7 +111,7 @@ def by_gradients(policy, optimizer):
 )
 def test_every_way_to_train_gives_the_same_bits(name):
     results, policy = {}, POLICIES[name]
-    for way in (by_fit, by_fit_of_batches, by_train_on_batch, by_minimize, by_gradients):
+    for way in (by_fit, by_fit_of_batches, by_train_on_batch, by_minimize, by_gradients, by_pure_step):
         optimizer = optimizer_for(policy, Adam(0.02))
         model = way(policy, optimizer)
         results[way.__name__] = values(model), {name: np.asarray(each) for name, each in optimizer.variables.items()}

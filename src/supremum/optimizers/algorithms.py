@@ -93,8 +93,8 @@ def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
     adam = optax.scale_by_adam(b1=b1, b2=b2, eps=eps)
 
     def init(params: Any) -> AmsgradState:
-        made: Any = adam.init(params)
-        return AmsgradState(made.count, made.mu, made.nu, jax.tree.map(jnp.zeros_like, made.nu))
+        first: Any = adam.init(params)
+        return AmsgradState(first.count, first.mu, first.nu, jax.tree.map(jnp.zeros_like, first.nu))
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:
         after: Any = adam.update(updates, optax.ScaleByAdamState(state.count, state.mu, state.nu), params)[1]

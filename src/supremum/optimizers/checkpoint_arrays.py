@@ -29,8 +29,8 @@ def named(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, ja
     """
     # jit returns dicts with their keys sorted; the names here keep their order.
     numbers = {name: state.hyperparameters[name] for name in hyperparameters if name in state.hyperparameters}
-    found = {"iterations": state.iterations, **numbers, **transformations.by_name(state.slots)}
-    return dict(zip(found, copied(list(found.values())), strict=True))
+    arrays = {"iterations": state.iterations, **numbers, **transformations.by_name(state.slots)}
+    return dict(zip(arrays, copied(list(arrays.values())), strict=True))
 
 
 def without_scale(saved: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def by_name(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
         raise OperandError(
             f"set_weights needs a list of arrays, got {type(weights).__name__}: for a dict use load_variables"
         )
-    found = list(weights)
-    if len(found) != len(current):
-        raise ArgumentError(f"set_weights needs {len(current)} arrays, for {listed(current)}, got {len(found)} arrays")
-    return dict(zip(current, found, strict=True))
+    arrays = list(weights)
+    if len(arrays) != len(current):
+        raise ArgumentError(f"set_weights needs {len(current)} arrays, for {listed(current)}, got {len(arrays)} arrays")
+    return dict(zip(current, arrays, strict=True))

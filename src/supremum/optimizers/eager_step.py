@@ -11,11 +11,11 @@ import jax
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision import is_array
+from supremum.mixed_precision import all_finite, is_array
 from supremum.nn import Variable, next_random_key, overlay, random_key
 from supremum.optimizers.gradients import Variables, check_function, checked_pairs
 from supremum.optimizers.settings import hashable
-from supremum.optimizers.state import Update
+from supremum.optimizers.state import Update, value_of
 from supremum.scoped_values import BlockValue
 from supremum.user_frame import warn_user
 
@@ -61,10 +61,10 @@ class RecordedValues(dict[Variable, jax.Array]):
         self.written: dict[Variable, None] = {}
 
     def __contains__(self, variable: object) -> bool:
-        found = super().__contains__(variable)
-        if not found and isinstance(variable, Variable):
+        has_value = super().__contains__(variable)
+        if not has_value and isinstance(variable, Variable):
             self.missing[variable] = None
-        return found
+        return has_value
 
     def __setitem__(self, variable: Variable, value: jax.Array) -> None:
         if variable not in self:
@@ -138,14 +138,16 @@ class LossProgram:
         before = {place: others[place] for place in after}
         if self._applies:
             return loss, self._optimizer.update(gradients, state, values, after=after, before=before)
-        return loss, gradients, self._optimizer.kept_alongside(gradients, after, before)
+        return loss, gradients, _after_step(self._optimizer, gradients, after, before)
 
     def _backward(self, state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
-        aggregate = None
-        if self._devices is not None and self._applies:
-            # Sum the scaled gradients of the devices.
+        def aggregate(gradients: dict[str, Any]) -> dict[str, Any]:
+            """Sum the scaled gradients of the devices."""
+            if self._devices is None or not self._applies:
+                return gradients
             shapes = {key: value.shape for key, value in values.items()}
-            aggregate = self._devices.aggregate(self._optimizer.reduce_dtype(None), shapes)
+            return self._devices.aggregate(gradients, self._optimizer.reduce_dtype(None), shapes)
+
         differentiate = self._optimizer.value_and_grad(self._loss_of, has_aux=True, aggregate=aggregate)
         (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
         return loss, after, (), gradients
@@ -155,7 +157,7 @@ class LossProgram:
         trained = {self._optimizer.built_for[key]: value for key, value in values.items()}
         recorded = RecordedValues({**trained, **dict(zip(self._others, others, strict=True))})
         with overlay(recorded), nullcontext() if key is None else random_key(key):
-            loss = self._loss_fn(*args)
+            loss = value_of(self._loss_fn(*args))
         if recorded.missing:
             self._others.update({variable: None for variable in recorded.missing if variable not in trained})
             raise _MissingVariablesError
@@ -220,9 +222,11 @@ class Stepper:
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
         devices = _devices.value if aggregates else None
-        given = checked_pairs(pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,))
-        trained = self._trained(list(given))
-        gradients = dict(zip(trained, given.values(), strict=True))
+        by_variable = checked_pairs(
+            pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,)
+        )
+        trained = self._trained(list(by_variable))
+        gradients = dict(zip(trained, by_variable.values(), strict=True))
         self._updated(gradients, trained, aggregates, devices)
 
     def _updated(self, gradients: Any, trained: dict[str, Variable], aggregates: bool, devices: Any) -> None:
@@ -245,8 +249,8 @@ class Stepper:
         key_of = {variable: key for key, variable in self._optimizer.built_for.items()}
         if isinstance(variables, Variable):
             return {key_of[variables]: variables}
-        given = variables.values() if isinstance(variables, Mapping) else variables
-        return {key_of[variable]: variable for variable in given}
+        several = variables.values() if isinstance(variables, Mapping) else variables
+        return {key_of[variable]: variable for variable in several}
 
     def _program(self, loss_fn: Any, args: tuple[Any, ...], *, applies: bool) -> LossProgram:
         for leaf in jax.tree.leaves(args):
@@ -282,7 +286,7 @@ class Stepper:
         def loss_of(values: dict[str, Any]) -> Any:
             recorded = RecordedValues({trained[key]: value for key, value in values.items()})
             with overlay(recorded):
-                loss = loss_fn()
+                loss = value_of(loss_fn())
             recorded.check_not_written(trained.values())
             written[:] = recorded.written
             return loss, [recorded[variable] for variable in written]
@@ -291,8 +295,7 @@ class Stepper:
         (loss, after), gradients = differentiate(self._optimizer.state, _values(trained))
         _check_concrete(loss)
         before = [variable.read_stored() for variable in written]
-        kept = self._optimizer.kept_alongside(gradients, after, before) if written else []
-        for variable, value in zip(written, kept, strict=True):
+        for variable, value in zip(written, _after_step(self._optimizer, gradients, after, before), strict=True):
             variable.assign(value)
         return loss, gradients
 
@@ -301,6 +304,13 @@ class Stepper:
         for key, variable in trained.items():
             variable.assign(update.values[key])
         self._optimizer.state = update.state
+
+
+def _after_step(optimizer: Any, gradients: Any, after: Any, before: Any) -> Any:
+    """Return the values that a loss function assigned, or the old ones if the step would be skipped."""
+    if not optimizer.skips or not jax.tree.leaves(after):
+        return after
+    return jax.lax.cond(all_finite(gradients), lambda: after, lambda: before)
 
 
 def _values(trained: dict[str, Variable]) -> dict[str, jax.Array]:

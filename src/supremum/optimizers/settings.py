@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.argument_checks import is_iterable, real_within, whole_number
+from supremum.argument_checks import is_iterable, whole_number
 from supremum.errors import OperandError, shown
 from supremum.mixed_precision import storage_of_moments, storage_of_weights
 from supremum.nn.functional import MOST
@@ -20,7 +20,7 @@ class Setting:
         check: a function of the name and a value that returns the value to store, or raises.
     """
 
-    def __init__(self, check: Callable[[str, Any], Any]) -> None:
+    def __init__(self, check: Callable[..., Any]) -> None:
         self._check = check
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -35,10 +35,10 @@ class Setting:
 
 def checked_transformers(name: str, functions: Any) -> tuple[Any, ...]:
     """Return functions of gradients as a tuple, which later changes of the given list do not change."""
-    found = tuple(functions) if is_iterable(functions) else (None,)
-    if not all(map(callable, found)):
+    several = tuple(functions) if is_iterable(functions) else (None,)
+    if not all(map(callable, several)):
         raise OperandError(f"{name} must be a list of functions of (gradient, variable) pairs, got {shown(functions)}")
-    return found
+    return several
 
 
 def checked_aggregator(name: str, function: Any) -> Any:
@@ -46,11 +46,6 @@ def checked_aggregator(name: str, function: Any) -> Any:
     if function is not None and not callable(function):
         raise OperandError(f"{name} must be a function of (gradient, variable) pairs, got {shown(function)}")
     return function
-
-
-def checked_share(name: str, number: Any) -> float:
-    """Return a number from 0 to 1."""
-    return real_within(name, number, 0, 1)
 
 
 def checked_count(name: str, number: Any) -> int | None:

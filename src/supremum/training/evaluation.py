@@ -84,25 +84,25 @@ class Evaluator:
         """
         self.initialize(data)
         callbacks.call("on_test_begin")
-        gathered = KeptCarry((self.nothing_gathered(), self._next_key()))
+        carry = KeptCarry((self.nothing_gathered(), self._next_key()))
         batches = 0
 
         def begin(*_: Any) -> None:
             callbacks.call("on_test_batch_begin", batches)
 
-        for _ in self._evaluation.over(data, gathered, self._values(), begin, None):
-            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(gathered.value[0]))
+        for _ in self._evaluation.over(data, carry, self._values(), begin, None):
+            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(carry.value[0]))
             batches += 1
         if not batches:
             raise ArgumentError("the data has no batches to evaluate")
-        found = self.fetched(gathered.value[0])
-        callbacks.call("on_test_end", found)
-        return found
+        numbers = self.fetched(carry.value[0])
+        callbacks.call("on_test_end", numbers)
+        return numbers
 
     def without_names(self, numbers: Mapping[str, float]) -> float | list[float]:
         """Return the loss and the metrics as a list, or the loss alone if it is the only number."""
-        found = [numbers[name] for name in ("loss", *self.metrics)]
-        return found if len(found) > 1 else found[0]
+        values = [numbers[name] for name in ("loss", *self.metrics)]
+        return values if len(values) > 1 else values[0]
 
     def predict(self, data: Data, callbacks: CallbackList) -> Any:
         """Compute the outputs for all batches, concatenated, as NumPy arrays.
@@ -113,19 +113,19 @@ class Evaluator:
         """
         self.initialize(data)
         callbacks.call("on_predict_begin")
-        made: list[Any] = []
+        dispatches: list[Any] = []
 
         def begin(*_: Any) -> None:
-            callbacks.call("on_predict_batch_begin", len(made))
+            callbacks.call("on_predict_batch_begin", len(dispatches))
 
         for _, outputs in self._prediction.over(data, KeptCarry(self._next_key()), self._values(), begin, None):
-            made.append(outputs)
-            callbacks.call("on_predict_batch_end", len(made) - 1)
-        if not made:
+            dispatches.append(outputs)
+            callbacks.call("on_predict_batch_end", len(dispatches) - 1)
+        if not dispatches:
             raise ArgumentError("the data has no batches to predict")
         callbacks.call("on_predict_end")
         # Each dispatch stacked its outputs along a new axis.
-        parts = [jax.tree.map(itemgetter(0), each) for each in jax.device_get(made)]
+        parts = [jax.tree.map(itemgetter(0), each) for each in jax.device_get(dispatches)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _next_key(self) -> jax.Array:
@@ -144,22 +144,22 @@ class Evaluator:
         return trainable | other
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
-        gathered, rest = carry
-        rest, key = _split_key(rest)
+        means, key_data = carry
+        key_data, key = _split_key(key_data)
         batch = without_left_out(batch)
         losses, outputs, _ = loss_of_batch(self.model, self.loss, values, batch, key, training=False)
-        return (updated_means(self.metrics, gathered, batch, outputs, losses), rest), None
+        return (updated_means(self.metrics, means, batch, outputs, losses), key_data), None
 
     def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
-        rest, key = _split_key(carry)
+        key_data, key = _split_key(carry)
         outputs = functional_call(self.model, values, batch.x, training=False, random_key=key)[0]
         # Every process needs all outputs.
-        return rest, outputs if self.distribution is None else self.distribution.everywhere(outputs)
+        return key_data, outputs if self.distribution is None else self.distribution.everywhere(outputs)
 
-    def fetched(self, gathered: Any) -> dict[str, float]:
+    def fetched(self, means: Any) -> dict[str, float]:
         """Fetch the loss and the metrics from the states in `gathered`, by name."""
-        found = jax.device_get(self._results(gathered))
-        return dict(zip(("loss", *self.metrics), map(float, found), strict=True))
+        results = jax.device_get(self._results(means))
+        return dict(zip(("loss", *self.metrics), map(float, results), strict=True))
 
 
 @jax.jit

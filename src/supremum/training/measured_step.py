@@ -68,13 +68,13 @@ class StepMeasurement:
 
     def _measured(self, state: TrainState, batch: Batch, key: Hashable) -> tuple[NamedTallies, dict[str, Any], Any]:
         del key  # only a part of the cache key
-        seen: list[dict[str, Any]] = []
-        backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, seen.append)
+        scaled_gradients: list[dict[str, Any]] = []
+        backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, scaled_gradients.append)
         scaling = scaling_of(state.optimizer)
 
         def gradients_of(*given: Any) -> dict[str, Any]:
             _, _, _, unscaled = backward(*given)
-            scaled = seen.pop()
+            scaled = scaled_gradients.pop()
             return {path: (each,) if scaling is None else (each, unscaled[path]) for path, each in scaled.items()}
 
         def counted(*given: Any) -> tuple[tuple[()], tuple[()], NamedTallies, dict[str, Any]]:

@@ -117,14 +117,16 @@ class Model(nn.Network):
             instance("distribution", distribution, DataParallel, "DataParallel() or FullyShardedDataParallel()")
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        if found := [name for name in ("train_step", "test_step", "predict_step") if hasattr(self, name)]:
+        unused = [name for name in ("train_step", "test_step", "predict_step") if hasattr(self, name)]
+        if unused:
             raise ArgumentError(
-                f"{type(self).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
-                "training), or write the loop yourself with training.init_state and training.train_step"
+                f"{type(self).__name__}.{unused[0]} is never called: override "
+                "compute_loss(x, y, y_pred, sample_weight, training), or write the loop yourself with "
+                "training.init_state and training.train_step"
             )
         self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
-        measured = compiled_metrics(metrics, self._compiled_loss.names, self.output_names)
-        evaluator = Evaluator(self, self._loss_of, measured, seed, distribution)
+        all_metrics = compiled_metrics(metrics, self._compiled_loss.names, self.output_names)
+        evaluator = Evaluator(self, self._loss_of, all_metrics, seed, distribution)
         self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
         self._evaluator = evaluator
 
@@ -276,8 +278,8 @@ class Model(nn.Network):
         evaluator = self.compiled().evaluator
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
         with pass_progress("evaluate", verbose, data.steps) as bars:
-            found = evaluator.evaluate(data, self._callbacks(callbacks, bars))
-        return found if flag("return_dict", return_dict) else evaluator.without_names(found)
+            numbers = evaluator.evaluate(data, self._callbacks(callbacks, bars))
+        return numbers if flag("return_dict", return_dict) else evaluator.without_names(numbers)
 
     def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
         called = CallbackList([*as_callbacks(callbacks), *progress])
@@ -341,8 +343,8 @@ class Model(nn.Network):
         """
         trainer = self.compiled()
         with trainer.alone("train_on_batch"):
-            found = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
-        return found if flag("return_dict", return_dict) else trainer.evaluator.without_names(found)
+            numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
+        return numbers if flag("return_dict", return_dict) else trainer.evaluator.without_names(numbers)
 
     @overload
     def test_on_batch(
@@ -369,8 +371,8 @@ class Model(nn.Network):
             As for `evaluate`.
         """
         evaluator = self.compiled().evaluator
-        found = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
-        return found if flag("return_dict", return_dict) else evaluator.without_names(found)
+        numbers = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
+        return numbers if flag("return_dict", return_dict) else evaluator.without_names(numbers)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays.

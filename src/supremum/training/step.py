@@ -233,7 +233,7 @@ def step_of(
     def step(state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
         key = key_of_step(state)
         losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
-        mean, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
+        mean, states = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
         updated = optimizer.update(
             gradients, state.optimizer, state.trainable, after=other, before=state.other, seed=seed
         )
@@ -241,7 +241,7 @@ def step_of(
         scale = jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
         log = state.log.add(losses[0], scale, updated.skipped)
         after = TrainState(
-            updated.values, updated.alongside, updated.state, mean, gathered, log, state.key, state.count + 1
+            updated.values, updated.alongside, updated.state, mean, states, log, state.key, state.count + 1
         )
         return after if distribution is None else _moved_state(after, distribution.held)
 
@@ -272,37 +272,31 @@ def backward_of(
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
         batch = without_left_out(batch)
-        shapes = {path: variable.shape for path, variable in model.variables.items()}
+        shapes: dict[str, tuple[int, ...]] = {}
         if distribution is not None:
+            shapes = {path: variable.shape for path, variable in model.variables.items()}
             distribution.check_layout(shapes)
         reduce_dtype = optimizer.reduce_dtype(model.dtype_policy.reduce_dtype)
 
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
-            laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
-            losses, outputs, values = loss_of_batch(model, loss, laid | other, batch, key, training=True)
+            values_here = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
+            losses, outputs, values = loss_of_batch(model, loss, values_here | other, batch, key, training=True)
             # Dividing here keeps float16 gradients as large as on one device, and makes their sum the mean.
             part = losses[0] if distribution is None else losses[0] / distribution.replicas
             return part, (losses, {path: values[path] for path in other}, outputs)
 
-        aggregate = None if distribution is None else distribution.aggregate(reduce_dtype, shapes)
-        if see is not None:
-            aggregate = _seen(see, aggregate)
+        def aggregate(gradients: dict[str, Any]) -> dict[str, Any]:
+            if distribution is not None:
+                gradients = distribution.aggregate(gradients, reduce_dtype, shapes)
+            if see is not None:
+                see(gradients)
+            return gradients
+
         differentiate = optimizer.value_and_grad(loss_of, has_aux=True, aggregate=aggregate)
         (_, (losses, after, outputs)), gradients = differentiate(state, trainable, other)
         return losses, after, outputs, gradients
 
     return backward
-
-
-def _seen(
-    see: Callable[[dict[str, Any]], None], aggregate: Callable[[Any], Any] | None
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def aggregated(gradients: dict[str, Any]) -> dict[str, Any]:
-        found = gradients if aggregate is None else aggregate(gradients)
-        see(found)
-        return found
-
-    return aggregated
 
 
 def placed(distribution: DataParallel, state: TrainState) -> TrainState:

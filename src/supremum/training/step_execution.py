@@ -98,8 +98,8 @@ class Execution:
         """Return the next carry, the kept results of the steps, stacked, and the position after them in a selection."""
         after = sent.position + count if isinstance(sent, Selection) else None
         if count == 1:
-            carry, kept = self._step(carry, constant, _first_batch(sent))
-            return carry, jax.tree.map(itemgetter(None), kept), after
+            carry, results = self._step(carry, constant, _first_batch(sent))
+            return carry, jax.tree.map(itemgetter(None), results), after
         items: Any = sent
         if isinstance(sent, Selection):
             items = sent.position + jnp.arange(count)
@@ -109,8 +109,8 @@ class Execution:
         def one(carry: Any, item: Any) -> tuple[Any, Any]:
             return self._step(carry, constant, _batch_at(sent, item) if isinstance(sent, Selection) else item)
 
-        carry, kept = jax.lax.scan(one, carry, items)
-        return carry, kept, after
+        carry, results = jax.lax.scan(one, carry, items)
+        return carry, results, after
 
     def over(
         self,
@@ -139,9 +139,9 @@ class Execution:
                 if isinstance(part, Selection) and start:
                     sent = part._replace(position=position)
                 version = self._version(begin(count, partial(_first_batch, sent)))
-                _, kept, position = carry.step(self._run, constant, sent, count, version)
+                _, results, position = carry.step(self._run, constant, sent, count, version)
             done += count
-            yield count, kept
+            yield count, results
 
     def _dispatches(
         self, parts: Iterable[Batch | Selection | Rows]

@@ -226,16 +226,16 @@ class Trainer:
         with self.loading("load_state"):
             self.prepare()
             named = self._model.variables
-            found = load_resumable(path, named, self.optimizer.variables, self._key)
-            values, _ = fitted_values(self._model, found.model, source=str(path))
+            checkpoint = load_resumable(path, named, self.optimizer.variables, self._key)
+            values, _ = fitted_values(self._model, checkpoint.model, source=str(path))
 
             def load_all() -> None:
-                load_optimizer(self.optimizer, found.optimizer)
+                load_optimizer(self.optimizer, checkpoint.optimizer)
                 for name, value in values.items():
                     named[name].assign(value)
-                self._key = jnp.array(jax.random.key_data(found.rng))
-                self.count = jnp.array(found.step, jnp.int32)
-                self.epoch, self.evaluator.seed = found.extra["epoch"], found.extra["seed"]
+                self._key = jnp.array(jax.random.key_data(checkpoint.rng))
+                self.count = jnp.array(checkpoint.step, jnp.int32)
+                self.epoch, self.evaluator.seed = checkpoint.extra["epoch"], checkpoint.extra["seed"]
                 self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
 
             _change_whole(load_all)
@@ -284,9 +284,9 @@ class Trainer:
             logs |= run.validate(epoch)
             history.add(epoch, logs)
             self.epoch = epoch + 1
-            known = set(logs)
+            names = set(logs)
             callbacks.call("on_epoch_end", epoch, logs)
-            history.add_to_last({name: value for name, value in logs.items() if name not in known})
+            history.add_to_last({name: value for name, value in logs.items() if name not in names})
         self._end_loans()
         _change_whole(self.optimizer.finalize_variable_values)
 
@@ -351,7 +351,7 @@ class Trainer:
         """Train for an epoch, and return the rows of its step log in parts."""
         callbacks = run.callbacks
         parts_of_log: list[Any] = []
-        taken = fetched = 0
+        steps_taken = fetched = 0
         self._gathered = self.evaluator.nothing_gathered()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
@@ -361,21 +361,21 @@ class Trainer:
         first = int(self.count) if monitors else 0
 
         def begin(steps: int, first_batch: Callable[[], Batch]) -> Hashable:
-            callbacks.call("on_train_batch_begin", taken)
+            callbacks.call("on_train_batch_begin", steps_taken)
             key = self.optimizer.trace_key
             if monitors:
-                self._look(monitors, first + taken, steps, first_batch, key)
+                self._look(monitors, first + steps_taken, steps, first_batch, key)
             return key
 
         for steps, _ in self._training.over(run.data, self._carry, None, begin, shuffler):
-            taken += steps
-            if taken - fetched + self._training.steps_per_execution > len(self._log.rows):
+            steps_taken += steps
+            if steps_taken - fetched + self._training.steps_per_execution > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
-                fetched = taken
-            callbacks.call_after_batch("on_train_batch_end", taken - 1, self._logs)
+                fetched = steps_taken
+            callbacks.call_after_batch("on_train_batch_end", steps_taken - 1, self._logs)
             if run.should_stop():
                 break
-        if not taken:
+        if not steps_taken:
             raise ArgumentError(
                 f"the data has no batches left in epoch {epoch}; an iterator gives its batches only once, so use a "
                 "list or a DataLoader, or set steps_per_epoch"

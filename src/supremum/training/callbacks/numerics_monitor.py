@@ -146,16 +146,16 @@ class NumericsMonitor(Callback):
         what = _what_is_wrong(self.model) if explain is not None else None
         if what is None or explain is None:
             return
-        found = explain()
-        if found is None:
+        explanation = explain()
+        if explanation is None:
             warn_user(
                 f"NumericsMonitor: training ended with {what}, but the last step from finite weights makes no inf or "
                 "NaN when it is repeated; look for inf and NaN in x and y",
                 TrainingWarning,
             )
             return
-        self.births = found.births
-        warn_user(_explained(what, found.step, found.births), TrainingWarning)
+        self.births = explanation.births
+        warn_user(_explained(what, explanation.step, explanation.births), TrainingWarning)
 
     def __repr__(self) -> str:
         return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self._formats]})"
@@ -181,11 +181,11 @@ def _explained(what: str, step: int, births: Births) -> str:
     birth = next((each for each in births if each.reached_output), births[0])
     passes = "backward" if birth.backward else "forward"
     layer = f" of {shown(birth.scope)}" if birth.scope else ""
-    made = "a NaN" if birth.kind == "nan" else "an infinity"
+    value = "a NaN" if birth.kind == "nan" else "an infinity"
     cause = f", {birth.cause}" if birth.cause else ""
     fix = f". To fix it, {birth.fix}" if birth.fix else ""
     return (
-        f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {made} in the "
+        f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {value} in the "
         f"{passes} pass{layer}, at {birth.where}, {birth.expression or birth.primitive}{cause}{fix}. "
         "monitor.births has all of them"
     )

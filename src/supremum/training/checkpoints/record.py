@@ -58,17 +58,17 @@ def describe(name: Any, value: Any, by_orbax: bool) -> tuple[Row, Any]:
             raise OperandError(f"{shown(name)} is a key of {key}, which has no name; save jax.random.key_data({name})")
         value = jax.random.key_data(value)
     try:
-        held = as_format(value.dtype)
+        row = as_format(value.dtype)
     except UnknownDtypeError as error:
         what = f"{shown(name)} must be an array of numbers, got dtype {value.dtype}"
         raise OperandError(f"{what}; leave it out") from error
     shape = value.shape
     if not by_orbax:
         # NumPy's own dtype of the format has this machine's byte order.
-        value = _without_spare_bits(np.asarray(value, held.dtype, order="C"))
-    if not _is_native(held, by_orbax):
-        value = _by_part(value, (*shape, held.dtype.itemsize), lambda part: part[..., None].view(_BYTES))
-    return {"format": held.name, "shape": list(shape), "key": key, "checksum": checksum(value)}, value
+        value = _without_spare_bits(np.asarray(value, row.dtype, order="C"))
+    if not _is_native(row, by_orbax):
+        value = _by_part(value, (*shape, row.dtype.itemsize), lambda part: part[..., None].view(_BYTES))
+    return {"format": row.name, "shape": list(shape), "key": key, "checksum": checksum(value)}, value
 
 
 def restore(path: Path, name: str, row: Row, array: Any) -> Any:
@@ -84,15 +84,15 @@ def restore(path: Path, name: str, row: Row, array: Any) -> Any:
         CheckpointError: for an array that differs from its record, bytes that are not a number of the format, and data
             that are not a valid key.
     """
-    held, shape = as_format(row["format"]), tuple(row["shape"])
-    if (array.dtype, array.shape) not in ((held.dtype, shape), (_BYTES, (*shape, held.dtype.itemsize))):
+    stored, shape = as_format(row["format"]), tuple(row["shape"])
+    if (array.dtype, array.shape) not in ((stored.dtype, shape), (_BYTES, (*shape, stored.dtype.itemsize))):
         raise damaged(path, f"{shown(name)} is stored as {described(array)}, which differs from its record")
     if checksum(array) != row["checksum"]:
         raise damaged(path, f"the bytes of {shown(name)} do not match their checksum")
     if array.shape != shape:
-        array = _by_part(array, shape, lambda part: part.view(held.dtype)[..., 0])
-    if held.bits < 8 and isinstance(array, np.ndarray) and array.tobytes() != _without_spare_bits(array).tobytes():
-        raise damaged(path, f"{shown(name)} has bytes that are not valid {held}")
+        array = _by_part(array, shape, lambda part: part.view(stored.dtype)[..., 0])
+    if stored.bits < 8 and isinstance(array, np.ndarray) and array.tobytes() != _without_spare_bits(array).tobytes():
+        raise damaged(path, f"{shown(name)} has bytes that are not valid {stored}")
     if row["key"] is None:
         return array
     try:

@@ -236,12 +236,12 @@ class DataParallel:
         """
         if not self._is_per_process:
             return
-        told = multihost_utils.process_allgather(np.int32(-1 if steps is None else steps)).tolist()
-        if len(set(told)) > 1:
-            each = ", ".join("unknown" if count < 0 else str(count) for count in told)
+        counts = multihost_utils.process_allgather(np.int32(-1 if steps is None else steps)).tolist()
+        if len(set(counts)) > 1:
+            each = ", ".join("unknown" if count < 0 else str(count) for count in counts)
             raise ArgumentError(
                 f"the processes have {each} batches an epoch, but must have the same number; set "
-                f"steps_per_epoch={max(1, min(told))}, or data of one length"
+                f"steps_per_epoch={max(1, min(counts))}, or data of one length"
             )
 
     @property
@@ -278,22 +278,21 @@ class DataParallel:
 
     # Computation
 
-    def aggregate(self, reduce_dtype: DType | None, shapes: Mapping[str, tuple[int, ...]]) -> Callable[[Any], Any]:
-        """Return a function that sums gradients over the replicas, to be called in one of them.
+    def aggregate(
+        self, gradients: Mapping[str, Any], reduce_dtype: DType | None, shapes: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Any]:
+        """Sum gradients over the replicas, in one of them.
 
         Args:
+            gradients: the gradients by key; the backward pass has already summed those of variables that are split over
+                the replicas.
             reduce_dtype: the dtype that gradients are sent in; None for at least float32.
-            shapes: the shapes of the variables, by key; the backward pass has already summed the gradients of variables
-                that are split over the replicas.
+            shapes: the shapes of the variables, by key.
         """
-
-        def aggregated(gradients: Mapping[str, Any]) -> dict[str, Any]:
-            if self.replicas == 1:  # nothing to send
-                return dict(gradients)
-            whole = {key: each for key, each in gradients.items() if self.cut_axis(shapes[key], key) is None}
-            return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
-
-        return aggregated
+        if self.replicas == 1:  # nothing to send
+            return dict(gradients)
+        whole = {key: each for key, each in gradients.items() if self.cut_axis(shapes[key], key) is None}
+        return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
 
     def laid(
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
@@ -374,12 +373,12 @@ class DataParallel:
                 return P(self.axis_name) if is_cut and np.ndim(leaf) else P()
 
             cut = self._specs_of_replicas(trainable)
-            made = self._in_replicas(
+            results = self._in_replicas(
                 local,
                 (self._specs_of_replicas(optimizer), cut, P(), jax.tree.map(spec_of_batch, batch), P()),
                 (P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
             )(optimizer, trainable, other, batch, key)
-            value, after, outputs, gradients = made
+            value, after, outputs, gradients = results
             return value, after, jax.tree.map(_concatenated if is_cut else itemgetter(0), outputs), gradients
 
         return distributed
@@ -413,26 +412,26 @@ class DataParallel:
         return across(self)
 
     def __repr__(self) -> str:
-        given = {"data_axes": self.axis_name, "layout": self._layout} if self.mesh.devices.ndim > 1 else {}
-        told = ", ".join(f"{name}={value!r}" for name, value in {**given, "batches": self.batches}.items())
-        return f"{type(self).__name__}({self._given!r}, {told})"
+        axes = {"data_axes": self.axis_name, "layout": self._layout} if self.mesh.devices.ndim > 1 else {}
+        options = ", ".join(f"{name}={value!r}" for name, value in {**axes, "batches": self.batches}.items())
+        return f"{type(self).__name__}({self._given!r}, {options})"
 
 
-def _checked_data_axes(given: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
-    if given is None:
+def _checked_data_axes(axes: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
+    if axes is None:
         if len(names) > 1:
             raise ArgumentError(
                 f"the mesh has the axes {listed(names)}; say which of them batches are split over: "
                 f"data_axes={names[0]!r}"
             )
         return names
-    if not isinstance(given, str):
-        iterable("data_axes", given, "names of mesh axes")
-    data_axes = (given,) if isinstance(given, str) else tuple(given)
+    if not isinstance(axes, str):
+        iterable("data_axes", axes, "names of mesh axes")
+    data_axes = (axes,) if isinstance(axes, str) else tuple(axes)
     for name in data_axes:
         chosen("mesh axis", name, names)
     if not data_axes or len(set(data_axes)) < len(data_axes):
-        raise ArgumentError(f"data_axes must be one axis of the mesh or several different ones, got {shown(given)}")
+        raise ArgumentError(f"data_axes must be one axis of the mesh or several different ones, got {shown(axes)}")
     return data_axes
 
 

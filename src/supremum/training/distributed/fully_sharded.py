@@ -64,25 +64,25 @@ class FullyShardedDataParallel(DataParallel):
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
     ) -> dict[str, Any]:
         """Replace this replica's parts of variables by `Shard`s, which are gathered when they are read."""
-        made: dict[str, Any] = dict(values)
+        shards: dict[str, Any] = dict(values)
         for key, value in values.items():
             axis = self.cut_axis(shapes[key], key)
             if axis is not None:
                 over_model_axes = _over_model_axes(super().spec(shapes[key], key))
                 gather = _gather_function(self.axis_name, axis, reduce_dtype, over_model_axes)
-                made[key] = Shard(value, shapes[key], gather)
-        return made
+                shards[key] = Shard(value, shapes[key], gather)
+        return shards
 
     def spec(self, shape: tuple[int, ...], path: str = "") -> P:
         """The partition of a variable or of a slot of an optimizer."""
-        laid = super().spec(shape, path)
-        parts = [*tuple(laid), *(None,) * (len(shape) - len(laid))]
+        own = super().spec(shape, path)
+        parts = [*tuple(own), *(None,) * (len(shape) - len(own))]
         lengths = [
             length if part is None and length % self.replicas == 0 else 0
             for length, part in zip(shape, parts, strict=True)
         ]
         if self.replicas == 1 or not max(lengths, default=0) or np.prod(shape) < self.smallest:
-            return laid
+            return own
         parts[lengths.index(max(lengths))] = self.axis_name
         return without_trailing_none(parts)
 

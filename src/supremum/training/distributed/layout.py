@@ -39,8 +39,8 @@ class Layout:
 
     def __init__(self, partitions: Mapping[str, P | Sequence[Any]], sizes: Mapping[str, int]) -> None:
         self._sizes = dict(sizes)
-        given = mapping("layout", partitions, "{'.*/kernel': PartitionSpec(None, 'model')}")
-        self._specs = {_pattern(key): self._partition(key, value) for key, value in given.items()}
+        by_pattern = mapping("layout", partitions, "{'.*/kernel': PartitionSpec(None, 'model')}")
+        self._specs = {_pattern(key): self._partition(key, value) for key, value in by_pattern.items()}
 
     def _partition(self, pattern: str, value: Any) -> P:
         if not isinstance(value, (P, tuple, list)):

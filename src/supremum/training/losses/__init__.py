@@ -4,14 +4,7 @@ Losses that layers add are in `nn`.
 """
 
 from supremum.public_names import public_names
-from supremum.training.losses.compiled_loss import (
-    LOSSES,
-    CompiledLoss,
-    FunctionLoss,
-    as_loss,
-    entries,
-    recorded_terms,
-)
+from supremum.training.losses.compiled_loss import LOSSES, CompiledLoss, FunctionLoss, as_loss, entries, recorded_terms
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,

@@ -143,12 +143,12 @@ class CompiledLoss:
         self._losses = entries(losses, output_names)
         if output_names and losses is not None and list(self._losses) == [""]:
             self._losses = dict.fromkeys(output_names, losses)
-        given = {} if weights is None else entries(weights, output_names)
-        unknown = sorted(str(name) for name in given.keys() - self._losses.keys())
+        by_name = {} if weights is None else entries(weights, output_names)
+        unknown = sorted(str(name) for name in by_name.keys() - self._losses.keys())
         if unknown:
             raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, unknown))}, which have no loss")
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
-        self._weights = {name: given.get(name, 1.0) for name in self._losses}
+        self._weights = {name: by_name.get(name, 1.0) for name in self._losses}
 
     @property
     def names(self) -> list[str]:
@@ -173,27 +173,27 @@ class CompiledLoss:
         if all(function is None for function in self._functions.values()):
             return jnp.zeros((), jnp.float32)
         labels, outputs = self._matched("labels", y_true), self._matched("outputs", y_pred)
-        recorded = _terms.get()
+        record = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
                 with noting_where(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
-                if recorded is not None:
-                    recorded[f"{name}_loss"] = term
+                if record is not None:
+                    record[f"{name}_loss"] = term
                 # Do not multiply by 1, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
     def _matched(self, what: str, tree: Any) -> dict[Any, Any]:
-        found = entries(tree, self._output_names)
+        by_name = entries(tree, self._output_names)
         needed = [name for name, function in self._functions.items() if function is not None]
-        if any(name not in found or found[name] is None for name in needed):
+        if any(name not in by_name or by_name[name] is None for name in needed):
             raise ArgumentError(
-                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(found)}; "
+                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(by_name)}; "
                 "use the same structure"
             )
-        return found
+        return by_name
 
 
 def entries(tree: Any, output_names: Sequence[str] | None = None) -> dict[Any, Any]:

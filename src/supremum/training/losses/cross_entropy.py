@@ -10,20 +10,12 @@ from typing import Any, ClassVar, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.argument_checks import flag
-from supremum.errors import ArgumentError, shown
+from supremum.argument_checks import flag, real_within, whole_number
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
-from supremum.nn.functional import as_axes, log_softmax
-from supremum.training.data import (
-    aligned_pair,
-    array_pair,
-    at_labels,
-    check_has_axes,
-    class_numbers,
-    same_shaped_pair,
-)
+from supremum.nn.functional import MOST, as_axes, log_softmax
+from supremum.training.data import aligned_pair, array_pair, at_labels, check_has_axes, class_numbers, same_shaped_pair
 from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, finite_where_left_out
 from supremum.training.losses.regression import mean_of_each, weight_times
 from supremum.user_frame import warn_user
@@ -60,8 +52,8 @@ def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.A
     ... )
     Array([0.5, nan, nan], dtype=float32)
     """
-    found, is_class = at_labels(log_probabilities, y_true)
-    return jnp.where(is_class, -found, jnp.full_like(found, jnp.nan))
+    at_label, is_class = at_labels(log_probabilities, y_true)
+    return jnp.where(is_class, -at_label, jnp.full_like(at_label, jnp.nan))
 
 
 def binary_cross_entropy(y_true: jax.Array, y_pred: jax.Array, *, from_logits: bool, eps: float) -> jax.Array:
@@ -120,8 +112,8 @@ class Crossentropy(Loss):
 
     def logits_or_probabilities(self, y_pred: jax.Array) -> tuple[jax.Array, bool]:
         """Return logits if given or known, else probabilities, in the loss's dtype, and whether they are logits."""
-        found = None if self.from_logits else self._found_logits(y_pred)
-        return (y_pred.astype(self.dtype), self.from_logits) if found is None else (found.astype(self.dtype), True)
+        logits = None if self.from_logits else self._found_logits(y_pred)
+        return (y_pred.astype(self.dtype), self.from_logits) if logits is None else (logits.astype(self.dtype), True)
 
     def log_probabilities(self, y_pred: jax.Array, axis: int) -> jax.Array:
         """Compute the logarithms of probabilities, in at least float32.
@@ -186,7 +178,7 @@ class CategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.label_smoothing: float = _smoothing(label_smoothing)
+        self.label_smoothing: float = real_within("label_smoothing", label_smoothing, 0, 1)
         self.axis = axis
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:
@@ -229,11 +221,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, ignore_class: int | None = None, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(
-                f"ignore_class must be a label, a whole number, got {shown(ignore_class)}: give ignore_class=-1"
-            )
-        self.ignore_class = ignore_class
+        self.ignore_class = None if ignore_class is None else whole_number("ignore_class", ignore_class, -MOST, MOST)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Compute the loss of each label, shape (...)."""
@@ -277,7 +265,7 @@ class BinaryCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.label_smoothing: float = _smoothing(label_smoothing)
+        self.label_smoothing: float = real_within("label_smoothing", label_smoothing, 0, 1)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
@@ -288,9 +276,3 @@ class BinaryCrossentropy(Crossentropy):
             y_true = y_true * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
         losses = binary_cross_entropy(y_true, values, from_logits=are_logits, eps=as_format(self.dtype).eps)
         return mean_of_each(losses)
-
-
-def _smoothing(value: float) -> float:
-    if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"label_smoothing must be from 0 to 1, got {shown(value)}: give label_smoothing=0.1")
-    return value

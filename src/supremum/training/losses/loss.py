@@ -205,13 +205,13 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     ((4, 1), (4,))
     """
     weights = _without_last_one(weights, len(shape))
-    given = weights.shape
-    if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
+    axes = weights.shape
+    if len(axes) > len(shape) or any(a not in (1, b) for a, b in zip(axes, shape, strict=False)):
         raise ArgumentError(
-            f"sample_weight has shape {given}, but the values that it weights have shape {shape}; give one of shape "
+            f"sample_weight has shape {axes}, but the values that it weights have shape {shape}; give one of shape "
             f"{shape[:1]}"
         )
-    return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
+    return weights.reshape(*axes, *(1 for _ in shape[len(axes) :]))
 
 
 def _without_last_one(weights: Any, ndim: int) -> Any:
@@ -293,16 +293,16 @@ def finite_where_left_out(
             return leaf
         # A plain loss function gets NumPy arrays as NumPy arrays, in their dtype.
         xp: Any = np if isinstance(leaf, np.ndarray) and not isinstance(weights, Tracer) else jnp
-        spread = xp.asarray(weights)
+        factor = xp.asarray(weights)
         for axis in sorted(axes(leaf.ndim)) if axes else ():
-            spread = xp.expand_dims(spread, axis) if axis <= spread.ndim else spread
-        spread = _without_last_one(spread, leaf.ndim)
-        if spread.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(spread.shape, leaf.shape, strict=False)):
+            factor = xp.expand_dims(factor, axis) if axis <= factor.ndim else factor
+        factor = _without_last_one(factor, leaf.ndim)
+        if factor.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(factor.shape, leaf.shape, strict=False)):
             return leaf
-        spread = spread.reshape(*spread.shape, *(1 for _ in leaf.shape[spread.ndim :]))
-        made = xp.where((spread != 0) | xp.isfinite(leaf), leaf, xp.asarray(value, leaf.dtype))
+        factor = factor.reshape(*factor.shape, *(1 for _ in leaf.shape[factor.ndim :]))
+        finite = xp.where((factor != 0) | xp.isfinite(leaf), leaf, xp.asarray(value, leaf.dtype))
         origin = origin_of(leaf)
-        return made if origin is None else record(made, origin._replace(logits=replaced(origin.logits)))
+        return finite if origin is None else record(finite, origin._replace(logits=replaced(origin.logits)))
 
     return jax.tree.map(replaced, tree)
 

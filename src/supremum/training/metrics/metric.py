@@ -256,8 +256,8 @@ class Mean(MeanMetric):
             values: numbers of any shape.
             sample_weight: weights for the first axes of the values; None for 1.
         """
-        given = one_array(self.name, "values", as_inputs(values, None, "values"))
-        return accumulated(state, given, sample_weight)
+        array = one_array(self.name, "values", as_inputs(values, None, "values"))
+        return accumulated(state, array, sample_weight)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Not used: `update` gets the values."""
@@ -302,8 +302,8 @@ class FunctionMetric(MeanMetric):
         """The result of the function."""
         what = f"the result of {self.name}"
         with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
-            found = self.function(y_true, y_pred)
-        return one_array(self.name, what, as_inputs(found, None, what))
+            value = self.function(y_true, y_pred)
+        return one_array(self.name, what, as_inputs(value, None, what))
 
 
 def widened(x: jax.Array) -> jax.Array:
