@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum.training import Checkpoint, CheckpointFolder, MissingCheckpointError, load_arrays, save_arrays
+from supremum.training import MissingCheckpointError, load_arrays, save_arrays
 from supremum.training.checkpoints import stored_arrays
 from training.bits import file_names
 
@@ -109,27 +109,6 @@ def test_a_kill_before_the_old_arrays_are_removed_leaves_the_new_checkpoint(tmp_
     save(path, 3)
     assert len(file_names(path)) == 2
     assert file_names(tmp_path) == ["state"]
-
-
-def test_a_checkpoint_folder_removes_the_leftovers_of_killed_writers_and_no_other_folders(tmp_path):
-    folder = CheckpointFolder(tmp_path, keep=1, format="orbax")
-    others = [".other.partial-folder", ".step-000001.orbax.partial-folders"]
-    for name in [*others, ".step-000001.orbax.partial-folder"]:
-        (tmp_path / name / "arrays").mkdir(parents=True)
-    for step in (1, 2):
-        folder.save(Checkpoint({"w": jnp.full(3, step)}, step=step))
-    assert sorted(file_names(tmp_path)) == [*others, "step-000002.orbax"]
-
-
-def test_a_checkpoint_folder_removes_links_and_not_their_targets(tmp_path):
-    folder = CheckpointFolder(tmp_path / "run", keep=1, format="orbax")
-    save_state = Checkpoint({"w": jnp.ones(3)}, step=1).save
-    save_state(tmp_path / "kept", format="orbax")
-    folder.folder.mkdir()
-    folder.path_of(1).symlink_to(tmp_path / "kept")
-    folder.save(Checkpoint({"w": jnp.ones(3)}, step=2))
-    assert file_names(folder.folder) == ["step-000002.orbax"]
-    assert Checkpoint.load(tmp_path / "kept").step == 1
 
 
 # Every state is computed from its step. Each writer starts where the previous one was killed, and a separate process

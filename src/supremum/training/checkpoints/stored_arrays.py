@@ -159,19 +159,6 @@ def load_section(
     return restored, record["metadata"]
 
 
-def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read only the metadata of what `save_arrays` wrote, which is fast.
-
-    Args:
-        path: the file or folder.
-
-    Raises:
-        CheckpointError: as for `load_arrays`, except for damage to the arrays themselves.
-    """
-    with _opened(as_path(path)) as (_, record):
-        return record["metadata"]
-
-
 def check_savable(path: Path, format: str) -> None:  # noqa: A002
     """Raise early what `save_arrays` would raise for a path; nothing is created, changed or removed.
 
@@ -192,23 +179,6 @@ def check_savable(path: Path, format: str) -> None:  # noqa: A002
         check_writable(path)
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a folder; readers never see part of it. A kill leaves what `partial_folder` returns.
-
-    Args:
-        path: the file or folder; if there is none, nothing happens.
-    """
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path.rename(partial_folder(path)), ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def partial_folder(folder: Path) -> Path:
-    """Return the path next to a folder where it is written and removed."""
-    return folder.with_name(f".{folder.name}.partial-folder")
-
-
 def _save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
     """Write arrays to a file; if several processes share some, the first process writes it, and all wait for it."""
     for name, value in arrays.items():
@@ -225,7 +195,7 @@ def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str,
     """Write arrays to a folder next to the final path, then move it there. Every process must make the call."""
     orbax = _orbax()
     folder = Path(os.path.realpath(folder))
-    partial = partial_folder(folder)
+    partial = folder.with_name(f".{folder.name}.partial-folder")
     with _writing(folder):
         _check_replaceable(folder)
         split = {name for name, value in arrays.items() if _is_for_orbax(value)}
