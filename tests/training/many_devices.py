@@ -17,7 +17,7 @@ from supremum.training import (
     init_state,
     train_step,
 )
-from supremum.training.step import placed
+from supremum.training.step import place_state
 
 EXAMPLES, FEATURES, CLASSES = 72, 16, 4
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -75,7 +75,7 @@ def lowered(policy, distribution, optimizer=None):
     nn.initialize(model, X[:1])
     optimizer = optimizer or (LossScaleOptimizer(SGD(0.1)) if Policy(policy).loss_scale else SGD(0.1))
     step = train_step(model, LOSS, optimizer, distribution=distribution)
-    state = placed(distribution, init_state(model, optimizer))
+    state = place_state(distribution, init_state(model, optimizer))
     return jax.jit(step).lower(state, distribution.batch(Batch(X[:32], Y[:32])))
 
 

@@ -25,7 +25,7 @@ from supremum.training import (
 )
 from supremum.training.callbacks import progress
 from supremum.training.callbacks.callback import BatchLogs
-from supremum.training.callbacks.progress import told
+from supremum.training.callbacks.progress import log_text
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -273,7 +273,7 @@ class TestProgress:
         assert re.fullmatch(r"epoch 1/1 \S+ +54321/100000 \S+ loss 0.2500  accuracy 0.5", line)
 
     def test_numbers_are_formatted_in_one_line(self):
-        assert told({"loss": 1e-7, "n": float("nan"), "m": float("inf"), "k": 12345.678, "z": 0.0}) == (
+        assert log_text({"loss": 1e-7, "n": float("nan"), "m": float("inf"), "k": 12345.678, "z": 0.0}) == (
             "loss 1.000e-07  n nan  m inf  k 1.235e+04  z 0"
         )
 

@@ -14,7 +14,7 @@ from supremum.mixed_precision import DynamicLossScale
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
 from supremum.training import Batch, DataParallel, FullyShardedDataParallel, Sequential, init_state, train_step
 from supremum.training.distributed.layout import Layout
-from supremum.training.step import placed
+from supremum.training.step import place_state
 from training.many_devices import (
     CLASSES,
     FEATURES,
@@ -46,7 +46,7 @@ def test_the_pure_step_runs_without_jit(kind):
     model, optimizer, distribution = network("mixed_float16"), LossScaleOptimizer(SGD(0.1)), KINDS[kind]()
     nn.initialize(model, X[:1])
     step = train_step(model, LOSS, optimizer, distribution=distribution)
-    state, batch = placed(distribution, init_state(model, optimizer)), distribution.batch(Batch(X[:32], Y[:32]))
+    state, batch = place_state(distribution, init_state(model, optimizer)), distribution.batch(Batch(X[:32], Y[:32]))
     eager, jitted = (run(state, batch).trainable for run in (step, jax.jit(step)))
     close(eager, jitted, 1e-3)
     assert shard_shapes(eager) == shard_shapes(jitted) == shard_shapes(state.trainable)

@@ -28,7 +28,7 @@ def across(devices: Any) -> AbstractContextManager[None]:
 
     Args:
         devices: several devices, each with a part of a batch. They have the attributes `replicas` and `axis_name` and
-            the methods `placed`, `batch`, `aggregate`, `on_each_device` and `mean_of_apart` of `training.DataParallel`.
+            the methods `place`, `batch`, `aggregate`, `on_each_device` and `over_replicas` of `training.DataParallel`.
     """
     return _devices.holding(devices)
 
@@ -117,7 +117,7 @@ class LossProgram:
             others = [variable.read_stored() for variable in self._others]
             state, trace_key = self._optimizer.state, self._optimizer.trace_key
             if self._devices is not None:
-                state, values, others = self._devices.placed((state, values, others))
+                state, values, others = self._devices.place((state, values, others))
             try:
                 return self._jitted(state, values, others, key, args, trace_key=trace_key)
             except _MissingVariablesError:
@@ -233,14 +233,14 @@ class Stepper:
         """Take a step and store the result."""
         state, values = self._optimizer.state, _values(trained)
         if devices is not None:
-            state, values = devices.placed((state, values))
+            state, values = devices.place((state, values))
         fixed = (aggregates, devices, self._optimizer.trace_key)
         self._store(self._update(gradients, state, values, fixed=fixed), trained)
 
     def _pure_update(self, gradients: Any, state: Any, values: Any, *, fixed: Any) -> Update:
         aggregates, devices, _ = fixed  # with the trace key: the update is traced again when it changes
         if devices is not None:
-            mean = devices.mean_of_apart(partial(self._optimizer.all_reduce, axis_name=devices.axis_name))
+            mean = devices.over_replicas(partial(self._optimizer.all_reduce, axis_name=devices.axis_name))
             gradients = mean(gradients, state)
         return self._optimizer.update(gradients, state, values, aggregate_gradients=aggregates)
 

@@ -54,7 +54,7 @@ class Evaluator:
         self._evaluation = Execution(self._evaluated, 1, distribution=self.distribution)
         self._prediction = Execution(self._predicted, 1, distribution=self.distribution)
         # Jitted per evaluator, because a cache of the class would keep the evaluator and its model alive.
-        self.nothing_gathered: Callable[[], Any] = jax.jit(partial(initial_means, self.metrics))
+        self.initial_means: Callable[[], Any] = jax.jit(partial(initial_means, self.metrics))
         self._results: Callable[[Any], Any] = jax.jit(partial(results_of_means, self.metrics))
         self._passes = 0
 
@@ -84,22 +84,22 @@ class Evaluator:
         """
         self.initialize(data)
         callbacks.call("on_test_begin")
-        carry = KeptCarry((self.nothing_gathered(), self._next_key()))
+        carry = KeptCarry((self.initial_means(), self._next_key()))
         batches = 0
 
         def begin(*_: Any) -> None:
             callbacks.call("on_test_batch_begin", batches)
 
         for _ in self._evaluation.over(data, carry, self._values(), begin, None):
-            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(carry.value[0]))
+            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetch(carry.value[0]))
             batches += 1
         if not batches:
             raise ArgumentError("the data has no batches to evaluate")
-        numbers = self.fetched(carry.value[0])
+        numbers = self.fetch(carry.value[0])
         callbacks.call("on_test_end", numbers)
         return numbers
 
-    def without_names(self, numbers: Mapping[str, float]) -> float | list[float]:
+    def as_list(self, numbers: Mapping[str, float]) -> float | list[float]:
         """Return the loss and the metrics as a list, or the loss alone if it is the only number."""
         values = [numbers[name] for name in ("loss", *self.metrics)]
         return values if len(values) > 1 else values[0]
@@ -140,7 +140,7 @@ class Evaluator:
         trainable, other = split_variables(self.model)
         if self.distribution is not None:
             self.distribution.check_layout({path: each.shape for path, each in self.model.variables.items()})
-            trainable, other = self.distribution.placed(trainable), self.distribution.placed(other, whole=True)
+            trainable, other = self.distribution.place(trainable), self.distribution.place(other, whole=True)
         return trainable | other
 
     def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
@@ -154,9 +154,9 @@ class Evaluator:
         key_data, key = _split_key(carry)
         outputs = functional_call(self.model, values, batch.x, training=False, random_key=key)[0]
         # Every process needs all outputs.
-        return key_data, outputs if self.distribution is None else self.distribution.everywhere(outputs)
+        return key_data, outputs if self.distribution is None else self.distribution.replicate(outputs)
 
-    def fetched(self, means: Any) -> dict[str, float]:
+    def fetch(self, means: Any) -> dict[str, float]:
         """Fetch the loss and the metrics from the states in `gathered`, by name."""
         results = jax.device_get(self._results(means))
         return dict(zip(("loss", *self.metrics), map(float, results), strict=True))

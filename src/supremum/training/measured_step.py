@@ -88,7 +88,7 @@ class StepMeasurement:
         run = counted if self._distribution is None else self._distribution.on_each_device(counted)
         *_, activations, gradients = run(state.optimizer, state.trainable, state.other, batch, key_of_step(state))
         if self._distribution is not None:
-            activations = self._distribution.everywhere(activations)
+            activations = self._distribution.replicate(activations)
         return activations, gradients, None if scaling is None else (scaling.loss_scale, scaling.num_skipped_steps)
 
 

@@ -229,7 +229,7 @@ class Model(nn.Network):
             return {f"val_{name}": value for name, value in trainer.evaluator.evaluate(validation, called).items()}
 
         run = TrainingRun(data, range(initial_epoch, epochs), shuffle, called, validate, lambda: self.stop_training)
-        with trainer.alone("fit"):
+        with trainer.exclusive("fit"):
             called.call("set_model", self)
             trainer.prepare(data)
             self.stop_training = False
@@ -279,7 +279,7 @@ class Model(nn.Network):
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
         with pass_progress("evaluate", verbose, data.steps) as bars:
             numbers = evaluator.evaluate(data, self._callbacks(callbacks, bars))
-        return numbers if flag("return_dict", return_dict) else evaluator.without_names(numbers)
+        return numbers if flag("return_dict", return_dict) else evaluator.as_list(numbers)
 
     def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
         called = CallbackList([*as_callbacks(callbacks), *progress])
@@ -342,9 +342,9 @@ class Model(nn.Network):
             scale, if there is one, and whether the step was skipped.
         """
         trainer = self.compiled()
-        with trainer.alone("train_on_batch"):
+        with trainer.exclusive("train_on_batch"):
             numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
-        return numbers if flag("return_dict", return_dict) else trainer.evaluator.without_names(numbers)
+        return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
 
     @overload
     def test_on_batch(
@@ -372,7 +372,7 @@ class Model(nn.Network):
         """
         evaluator = self.compiled().evaluator
         numbers = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
-        return numbers if flag("return_dict", return_dict) else evaluator.without_names(numbers)
+        return numbers if flag("return_dict", return_dict) else evaluator.as_list(numbers)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays.

@@ -243,7 +243,7 @@ def step_of(
         after = TrainState(
             updated.values, updated.alongside, updated.state, mean, states, log, state.key, state.count + 1
         )
-        return after if distribution is None else _moved_state(after, distribution.held)
+        return after if distribution is None else _move_state(after, distribution.constrain)
 
     return step
 
@@ -279,8 +279,9 @@ def backward_of(
         reduce_dtype = optimizer.reduce_dtype(model.dtype_policy.reduce_dtype)
 
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
-            values_here = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
-            losses, outputs, values = loss_of_batch(model, loss, values_here | other, batch, key, training=True)
+            if distribution is not None:
+                trainable = distribution.replica_values(trainable, shapes, reduce_dtype)
+            losses, outputs, values = loss_of_batch(model, loss, trainable | other, batch, key, training=True)
             # Dividing here keeps float16 gradients as large as on one device, and makes their sum the mean.
             part = losses[0] if distribution is None else losses[0] / distribution.replicas
             return part, (losses, {path: values[path] for path in other}, outputs)
@@ -299,17 +300,17 @@ def backward_of(
     return backward
 
 
-def placed(distribution: DataParallel, state: TrainState) -> TrainState:
+def place_state(distribution: DataParallel, state: TrainState) -> TrainState:
     """Place a state on the devices of a distribution.
 
     Args:
         distribution: the devices.
         state: the state, which must be the same on all processes.
     """
-    return _moved_state(state, distribution.placed)
+    return _move_state(state, distribution.place)
 
 
-def _moved_state(state: TrainState, move: Callable[..., Any]) -> TrainState:
+def _move_state(state: TrainState, move: Callable[..., Any]) -> TrainState:
     """Apply a function to the parts of a state that replicas may share, and with `whole=True` to the rest."""
     named = {field.name: getattr(state, field.name) for field in fields(state)}
     apart = {name: named.pop(name) for name in ("trainable", "optimizer")}

@@ -26,7 +26,7 @@ from supremum.training.donated_carry import DonatedCarry
 from supremum.training.evaluation import Evaluator
 from supremum.training.last_finite import LastFinite
 from supremum.training.measured_step import StepMeasurement
-from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
+from supremum.training.step import CAPACITY, StepLog, TrainState, place_state, scaling_of, step_of
 from supremum.training.step_execution import Execution
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
@@ -90,7 +90,7 @@ class Trainer:
         self._training, self._measurement = self._compiled_step(self.optimizer)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
-        self._gathered = self.evaluator.nothing_gathered()
+        self._means = self.evaluator.initial_means()
         self._loans: tuple[Donation, Donation] | None = None
         self._last_finite: LastFinite | None = None
         # This lock is held while the model changes; that of the carry only while values are read or moved.
@@ -118,7 +118,7 @@ class Trainer:
         return training, StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
 
     @contextmanager
-    def alone(self, doing: str) -> Generator[None]:
+    def exclusive(self, doing: str) -> Generator[None]:
         """Keep other threads from changing the model while a block runs.
 
         Args:
@@ -151,7 +151,7 @@ class Trainer:
         Raises:
             ModelInUseError: while another thread changes the model; a `RuntimeError`.
         """
-        with self.alone(doing):
+        with self.exclusive(doing):
             self._end_loans()
             yield
 
@@ -189,11 +189,11 @@ class Trainer:
         distribution.check_layout({path: variable.shape for path, variable in variables.items()})
         trainable, other = split_variables(self._model)
         values = trainable | other
-        placed_values = distribution.placed(trainable) | distribution.placed(other, whole=True)
+        placed_values = distribution.place(trainable) | distribution.place(other, whole=True)
         for path, variable in variables.items():
             if placed_values[path] is not values[path]:
                 variable.assign(placed_values[path])
-        self.optimizer.state = distribution.placed(self.optimizer.state)
+        self.optimizer.state = distribution.place(self.optimizer.state)
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write everything needed to resume training, as `Model.save_state` does.
@@ -202,7 +202,7 @@ class Trainer:
             path: the file or folder.
             format: as for `save_arrays`.
         """
-        with self.alone("save_state"):
+        with self.exclusive("save_state"):
             self.prepare()
             Checkpoint(
                 model=self._model.variables,
@@ -236,7 +236,7 @@ class Trainer:
                 self._key = jnp.array(jax.random.key_data(checkpoint.rng))
                 self.count = jnp.array(checkpoint.step, jnp.int32)
                 self.epoch, self.evaluator.seed = checkpoint.extra["epoch"], checkpoint.extra["seed"]
-                self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
+                self._log, self._means = self._empty_log(), self.evaluator.initial_means()
 
             _change_whole(load_all)
             return self.epoch
@@ -327,7 +327,7 @@ class Trainer:
         return self._logs()
 
     def _state(self) -> TrainState:
-        loss, metrics = self._gathered
+        loss, metrics = self._means
         if self._loans is None:
             trained = self._model.trainable_variables
             others = {path: each for path, each in self._model.variables.items() if path not in trained}
@@ -336,7 +336,7 @@ class Trainer:
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
-        return state if self.distribution is None else placed(self.distribution, state)
+        return state if self.distribution is None else place_state(self.distribution, state)
 
     def _keep(self, state: TrainState) -> None:
         assert self._loans is not None
@@ -344,7 +344,7 @@ class Trainer:
         trainable.give(state.trainable)
         other.give(state.other)
         self.optimizer.state = state.optimizer
-        self._gathered = state.loss, state.metrics
+        self._means = state.loss, state.metrics
         self._log, self._key, self.count = state.log, state.key, state.count
 
     def _train_epoch(self, run: TrainingRun, epoch: int) -> list[Any]:
@@ -352,7 +352,7 @@ class Trainer:
         callbacks = run.callbacks
         parts_of_log: list[Any] = []
         steps_taken = fetched = 0
-        self._gathered = self.evaluator.nothing_gathered()
+        self._means = self.evaluator.initial_means()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         # The seed and the epoch determine the order of examples, so resumed training repeats it.
@@ -411,7 +411,7 @@ class Trainer:
 
     def _logs(self) -> dict[str, float]:
         """Return the loss, the metrics and the loss scale of the epoch so far."""
-        logs = self.evaluator.fetched(self._gathered)
+        logs = self.evaluator.fetch(self._means)
         scaling = scaling_of(self.optimizer.state)
         if scaling is not None:
             logs["loss_scale"] = float(scaling.loss_scale)

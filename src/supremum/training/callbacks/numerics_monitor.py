@@ -14,7 +14,7 @@ from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
 from supremum.nn.functional import MOST, positive_int
 from supremum.numerics import FORMATS, Births, Measured, Measurements, NumericsHistory, as_formats
-from supremum.optimizers import LossScaleOptimizer, optimizers_within
+from supremum.optimizers import LossScaleOptimizer, Optimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
@@ -165,16 +165,21 @@ def _what_is_wrong(model: Any) -> str | None:
     """What training ended with that is not finite, in words; None if all is well."""
     trainable, other = split_variables(model)
     weights = trainable | other
-    bad = [] if bool(all_finite(weights)) else [path for path, value in weights.items() if not bool(all_finite(value))]
-    if bad:
-        return f"inf or NaN in {listed(bad)}"
-    scaled = (each for each in optimizers_within(model.optimizer) if isinstance(each, LossScaleOptimizer))
-    for scale in (each.loss_scale for each in scaled if each.skips):
-        is_at_floor = float(scale.state.loss_scale) <= scale.settings.bounds[0]
-        if is_at_floor and int(scale.state.num_skipped_steps) and not int(scale.state.num_good_steps):
-            return "skipped steps at the floor of the loss scale"
+    if not bool(all_finite(weights)):
+        return f"inf or NaN in {listed(path for path, value in weights.items() if not bool(all_finite(value)))}"
+    if any(map(_is_stuck, optimizers_within(model.optimizer))):
+        return "skipped steps at the floor of the loss scale"
     losses = [] if model.history is None else model.history.loss[-1:]
     return f"a loss of {losses[0]}" if losses and not math.isfinite(losses[0]) else None
+
+
+def _is_stuck(optimizer: Optimizer) -> bool:
+    """Whether an optimizer skips all steps, with its loss scale at the floor."""
+    if not isinstance(optimizer, LossScaleOptimizer) or not optimizer.skips:
+        return False
+    scale, state = optimizer.loss_scale, optimizer.loss_scale.state
+    is_at_floor = float(state.loss_scale) <= scale.settings.bounds[0]
+    return is_at_floor and int(state.num_skipped_steps) > 0 and int(state.num_good_steps) == 0
 
 
 def _explained(what: str, step: int, births: Births) -> str:

@@ -174,30 +174,43 @@ def fitted_values(
         MismatchError: for values that do not fit.
     """
     named = built_variables(layer)
+    report = _compare(named, values)
+    problems = _problems(named, values, report, flag("strict", strict), cast)
+    if problems:
+        hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
+        raise _mismatch(f"{source} does not fit {shown(layer)}, which was not changed", problems, hint)
+    return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
+
+
+def _compare(named: Mapping[str, Variable], values: Mapping[str, Any]) -> LoadReport:
     common = [path for path in named if path in values]
     misshapen = tuple(path for path in common if np.shape(values[path]) != named[path].shape)
-    report = LoadReport(
+    return LoadReport(
         loaded=tuple(path for path in common if path not in misshapen),
         missing=tuple(path for path in named if path not in values),
         unexpected=tuple(path for path in values if path not in named),
         misshapen=misshapen,
     )
+
+
+def _problems(
+    named: Mapping[str, Variable], values: Mapping[str, Any], report: LoadReport, strict: bool, cast: bool
+) -> tuple[str, ...]:
+    """Describe the values that do not fit, one line for each path."""
     problems = {path: _dtype_problem(named[path], values[path], cast) for path in report.loaded}
-    if not report.is_complete and (flag("strict", strict) or not report.loaded):
-        problems |= {path: _difference(named[path], values[path]) for path in misshapen}
+    if not report.is_complete and (strict or not report.loaded):
+        others = report.missing or named
+        problems |= {path: _difference(named[path], values[path]) for path in report.misshapen}
         problems |= {path: f"is missing{_near(path, report.unexpected)}" for path in report.missing}
-        problems |= {
-            path: f"is not a variable of the layer{_near(path, report.missing or named)}" for path in report.unexpected
-        }
-    lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
-    if lines:
-        more = f"\n  ... and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-        hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
-        what = f"{source} does not fit {shown(layer)}, which was not changed"
-        error = MismatchError(f"{what}:\n  " + "\n  ".join(lines[:_MOST_LINES]) + more + hint)
-        error.problems = lines
-        raise error
-    return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
+        problems |= {path: f"is not a variable of the layer{_near(path, others)}" for path in report.unexpected}
+    return tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
+
+
+def _mismatch(what: str, problems: tuple[str, ...], hint: str) -> MismatchError:
+    more = f"\n  ... and {len(problems) - _MOST_LINES} more" if len(problems) > _MOST_LINES else ""
+    error = MismatchError(f"{what}:\n  " + "\n  ".join(problems[:_MOST_LINES]) + more + hint)
+    error.problems = problems
+    return error
 
 
 def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:

@@ -141,7 +141,7 @@ class DataParallel:
 
         return jax.tree_util.tree_map_with_path(spec, tree)
 
-    def placed(self, tree: Any, *, whole: bool = False) -> Any:
+    def place(self, tree: Any, *, whole: bool = False) -> Any:
         """Put arrays on their devices; arrays that are there already are returned as they are.
 
         Args:
@@ -159,8 +159,8 @@ class DataParallel:
 
         return jax.tree.map(put, tree, self.specs(tree, whole=whole))
 
-    def held(self, tree: Any, *, whole: bool = False) -> Any:
-        """Constrain traced arrays to the placement that `placed` gives them.
+    def constrain(self, tree: Any, *, whole: bool = False) -> Any:
+        """Constrain traced arrays to the placement that `place` gives them.
 
         Args:
             tree: a tree of arrays.
@@ -169,7 +169,7 @@ class DataParallel:
         shardings = jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree, whole=whole))
         return lax.with_sharding_constraint(tree, shardings)
 
-    def everywhere(self, tree: Any) -> Any:
+    def replicate(self, tree: Any) -> Any:
         """Constrain traced arrays to be whole on every device.
 
         Args:
@@ -249,10 +249,10 @@ class DataParallel:
         return self.batches == "per_process" and jax.process_count() > 1
 
     def _cut(self, examples: int, axis: int) -> NamedSharding:
-        is_cut = self.divides(examples)
+        is_cut = self.can_split(examples)
         return NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name) if is_cut else P())
 
-    def divides(self, examples: int) -> bool:
+    def can_split(self, examples: int) -> bool:
         """Whether a batch can be split into equal parts; if not, every replica computes the whole batch.
 
         Args:
@@ -291,10 +291,10 @@ class DataParallel:
         """
         if self.replicas == 1:  # nothing to send
             return dict(gradients)
-        whole = {key: each for key, each in gradients.items() if self.cut_axis(shapes[key], key) is None}
+        whole = {key: each for key, each in gradients.items() if self.split_axis(shapes[key], key) is None}
         return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
 
-    def laid(
+    def replica_values(
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
     ) -> dict[str, Any]:
         """Return the values that replace the variables' values in a replica.
@@ -307,7 +307,7 @@ class DataParallel:
         del shapes, reduce_dtype  # for overrides
         return dict(values)
 
-    def cut_axis(self, shape: tuple[int, ...], path: str) -> int | None:
+    def split_axis(self, shape: tuple[int, ...], path: str) -> int | None:
         """Return the axis of a variable that is split over the replicas; None if every replica has all of it.
 
         Args:
@@ -357,7 +357,7 @@ class DataParallel:
         """
 
         def distributed(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
-            is_cut = self.divides(examples_in(batch))
+            is_cut = self.can_split(examples_in(batch))
 
             def local(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
                 if key is not None and is_cut and self.replicas > 1:  # each part has different random numbers
@@ -383,7 +383,7 @@ class DataParallel:
 
         return distributed
 
-    def mean_of_apart(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def over_replicas(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """Turn a function of one replica's gradients into a function of the stacked gradients of all replicas.
 
         Args:

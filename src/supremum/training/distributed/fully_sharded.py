@@ -60,13 +60,13 @@ class FullyShardedDataParallel(DataParallel):
         """
         raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
 
-    def laid(
+    def replica_values(
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
     ) -> dict[str, Any]:
         """Replace this replica's parts of variables by `Shard`s, which are gathered when they are read."""
         shards: dict[str, Any] = dict(values)
         for key, value in values.items():
-            axis = self.cut_axis(shapes[key], key)
+            axis = self.split_axis(shapes[key], key)
             if axis is not None:
                 over_model_axes = _over_model_axes(super().spec(shapes[key], key))
                 gather = _gather_function(self.axis_name, axis, reduce_dtype, over_model_axes)

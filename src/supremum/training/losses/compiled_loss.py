@@ -16,7 +16,7 @@ from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses import cross_entropy, regression
 from supremum.training.losses.loss import Loss, finite_pair, reduced, weighted
-from supremum.training.user_functions import looked_up, noting_where
+from supremum.training.user_functions import note_place, resolve
 
 _terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
 
@@ -107,7 +107,7 @@ def as_loss(loss: Any) -> Any:
     supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
 'MeanSquaredError' or 'mean_absolute_error'?
     """
-    return looked_up("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
+    return resolve("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
 
 
 @contextmanager
@@ -177,7 +177,7 @@ class CompiledLoss:
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
-                with noting_where(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
+                with note_place(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
                 if record is not None:
                     record[f"{name}_loss"] = term

@@ -15,7 +15,7 @@ from supremum.training.metrics.accuracy import (
     TopKCategoricalAccuracy,
 )
 from supremum.training.metrics.metric import FunctionMetric, Mean, MeanAbsoluteError, MeanSquaredError, Metric
-from supremum.training.user_functions import looked_up
+from supremum.training.user_functions import resolve
 
 _NAMED: dict[str, Callable[[], Metric]] = {
     "accuracy": Accuracy,
@@ -45,7 +45,7 @@ def as_metric(metric: Any) -> Metric:
     >>> as_metric("mse")
     MeanSquaredError(name='mse')
     """
-    instance = looked_up("metric", metric, (Metric,), _NAMED, _of_function)
+    instance = resolve("metric", metric, (Metric,), _NAMED, _of_function)
     if isinstance(metric, str):
         instance.name = metric
     return instance

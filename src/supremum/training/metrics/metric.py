@@ -19,7 +19,7 @@ from supremum.formats import as_format, at_least_float32
 from supremum.nn import snake_case
 from supremum.training.data import aligned_pair, as_inputs, as_weights, one_array
 from supremum.training.losses import absolute_errors, spread_weights, squared_errors, weighted
-from supremum.training.user_functions import noting_where
+from supremum.training.user_functions import note_place
 
 
 class Sum(NamedTuple):
@@ -301,7 +301,7 @@ class FunctionMetric(MeanMetric):
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The result of the function."""
         what = f"the result of {self.name}"
-        with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
+        with note_place(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
             value = self.function(y_true, y_pred)
         return one_array(self.name, what, as_inputs(value, None, what))
 
