@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from supremum.mixed_precision import DynamicLossScale, FixedLossScale
-from supremum.optimizers import SGD, LossScaleOptimizer, StatefulLossScale
+from supremum.optimizers import StatefulLossScale
 
 NARROW = DynamicLossScale(8.0, increment_period=2, multiplier=4.0, minimum=2.0, maximum=64.0, hysteresis=3)
 
@@ -75,13 +75,6 @@ def test_a_copy_has_the_same_state_and_changes_separately():
     assert (float(scale()), float(copy())) == (32, 4)
     buffers = {leaf.unsafe_buffer_pointer() for each in (scale, scale.copy()) for leaf in each.state}
     assert len(buffers) == 10
-
-
-def test_optimizers_share_a_loss_scale_but_not_settings():
-    shared = StatefulLossScale(NARROW)
-    one, other = LossScaleOptimizer(SGD(), shared), LossScaleOptimizer(SGD(), shared)
-    assert one.loss_scale is other.loss_scale is shared
-    assert LossScaleOptimizer(SGD(), NARROW).loss_scale is not LossScaleOptimizer(SGD(), NARROW).loss_scale
 
 
 @pytest.mark.parametrize(

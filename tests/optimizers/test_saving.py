@@ -180,6 +180,7 @@ OPTIMIZERS = [
     SGD(0.1, 0.5, True, mu_dtype="bfloat16", weight_decay=0.25, clipnorm=2.0),
     SGD(schedule, gradient_transformers=[transformer], gradient_aggregator=transformer),
     Adam(0.2, 0.3, 0.4, 0.5, mu_dtype="float16", nu_dtype="bfloat16", clipvalue=3.0),
+    Adam(amsgrad=True, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=3, gradient_accumulation_steps=2),
     AdamW(0.2, 0.7, beta_1=0.3, global_clipnorm=4.0),
     RMSprop(0.2, 0.3, 0.4, 0.5, True),
     Adagrad(0.2, 0.3, 0.4, nu_dtype="float16"),

@@ -75,6 +75,8 @@ def test_setting_nesterov_as_in_the_rfc_takes_effect_during_training(scaled):
     inner_opt.nesterov = True
     assert opt.trace_key != key
     opt.apply_gradients(pairs_of(variables, GRADIENTS[1]))
+    inner_opt.nesterov = False
+    assert opt.trace_key == key
     a, b = (GRADIENTS[n]["dense/bias"] for n in range(2))
     np.testing.assert_allclose(
         values_of(variables)["dense/bias"], before["dense/bias"] - 0.5 * (b + 0.5 * (b + 0.5 * a)), rtol=1e-5

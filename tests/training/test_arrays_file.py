@@ -227,21 +227,6 @@ def test_full_disk_keeps_the_old_file(path):
     save_arrays(path, {"a": np.ones(1000)})
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_failed_system_call_keeps_the_old_file(path, monkeypatch, call):
-    save_arrays(path, {"a": np.ones(2)})
-    before = path.read_bytes()
-
-    def fail(*args):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(*((os, "fsync", fail) if call == "fsync" else (Path, "replace", fail)))
-    with pytest.raises(CheckpointFileError, match=r"cannot be written: Input/output error$"):
-        save_arrays(path, {"a": np.ones(3)})
-    assert file_names(path.parent) == [path.name]
-    assert path.read_bytes() == before
-
-
 @contextmanager
 def unprivileged_user():
     """Drop root's privileges if the tests run as root, because root ignores file permissions."""

@@ -104,27 +104,36 @@ class TestIterables:
     def numbers(data):
         return [int(batch.y[0]) for batch in data.epoch(None)]
 
-    def test_reiterable_data_is_used_in_every_epoch(self):
-        data = IterableData(PARTS)
-        assert data.steps == 3
-        assert data.first.y[0] == 0
-        assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], [0, 1, 2]]
-
-    def test_generator_is_used_once_and_keeps_its_first_batch(self):
-        data = IterableData(part for part in PARTS)
-        assert data.steps is None
+    @pytest.mark.parametrize(
+        ("make", "steps", "epochs"),
+        [
+            (lambda: IterableData(PARTS), 3, [[0, 1, 2], [0, 1, 2]]),
+            (lambda: IterableData(part for part in PARTS), None, [[0, 1, 2], []]),
+            (lambda: IterableData(PARTS, steps=2), 2, [[0, 1], [2, 0], [1, 2]]),
+            (lambda: IterableData(PARTS, steps=3), 3, [[0, 1, 2]] * 3),
+            (lambda: IterableData(iter(PARTS), steps=2), 2, [[0, 1]]),
+            *[
+                (lambda steps=steps: IterableData(PARTS, steps=steps), steps, [[0, 1, 2][:steps]])
+                for steps in (1, 2, 3)
+            ],
+            *[
+                (lambda steps=steps: IterableData(iter(PARTS), steps=steps), steps, [[0, 1, 2][:steps]])
+                for steps in (1, 2, 3)
+            ],
+        ],
+    )
+    def test_an_epoch_continues_where_the_last_one_ended(self, make, steps, epochs):
+        data = make()
+        assert data.steps == steps
         assert data.first.y[0] == data.first.y[0] == 0
-        assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], []]
+        assert [self.numbers(data) for _ in epochs] == epochs
 
-    def test_with_steps_an_epoch_continues_where_the_last_one_ended(self):
-        assert [self.numbers(each) for each in [IterableData(PARTS, steps=2)] * 3] == [[0, 1], [2, 0], [1, 2]]
-        exact = IterableData(PARTS, steps=3)
-        assert [self.numbers(exact) for _ in range(3)] == [[0, 1, 2]] * 3
-        once = IterableData(iter(PARTS), steps=2)
-        assert self.numbers(once) == [0, 1]
+    def test_an_iterator_that_ends_within_an_epoch_warns(self):
+        data = IterableData(iter(PARTS), steps=2)
+        assert self.numbers(data) == [0, 1]
         with pytest.warns(TrainingWarning, match="2 steps were requested, but the data ran out after 1"):
-            assert self.numbers(once) == [2]
-        assert self.numbers(once) == []
+            assert self.numbers(data) == [2]
+        assert self.numbers(data) == []
 
     def test_fewer_batches_than_steps_warn_once(self):
         class Unsized:
@@ -152,12 +161,6 @@ class TestIterables:
             with pytest.warns(TrainingWarning, match=message) as caught:
                 assert [self.numbers(data) for _ in range(2)] == expected
             assert len(caught) == 1
-
-    def test_enough_batches_for_the_steps_do_not_warn(self):
-        for steps in (1, 2, 3, None):
-            for batches in (PARTS, [part for part in PARTS], (part for part in PARTS)):  # noqa: C416
-                data = IterableData(batches, steps=steps)
-                assert self.numbers(data) == [0, 1, 2][:steps]
 
     def test_steps_limit_the_batches_of_arrays(self):
         x = np.arange(10, dtype="float32")

@@ -101,19 +101,22 @@ def test_layers_of_all_kinds_train_alike_when_they_are_split(shape, dropout, kin
     assert shapes["embedding/embedding"][0] == 4
 
 
+SHAPES = {
+    "split and sharded": {"dense/kernel": (8, 8), "dense/bias": (8,), "dense_1/kernel": (8, 2), "dense_1/bias": (4,)},
+    "split": {"dense/kernel": (16, 8), "dense/bias": (8,), "dense_1/kernel": (8, 4), "dense_1/bias": (4,)},
+    "fully sharded": {"dense/kernel": (16, 4), "dense/bias": (4,), "dense_1/kernel": (4, 4), "dense_1/bias": (4,)},
+}
+
+
 class TestPlacement:
     @pytest.mark.one_in(2)
-    @both_kinds
+    @pytest.mark.parametrize("kind", SHAPES)
     def test_variables_and_optimizer_slots_stay_split_as_laid_out(self, kind):
         model = trained(KINDS[kind](), optimizer=Adam(0.01), epochs=1)
-        wanted = {"dense/kernel": (16, 8), "dense/bias": (8,), "dense_1/kernel": (8, 4), "dense_1/bias": (4,)}
-        if kind == "split and sharded":
-            wanted |= {"dense/kernel": (8, 8), "dense_1/kernel": (8, 2)}
-        assert shard_shapes(stored(model)) == wanted
+        assert shard_shapes(stored(model)) == SHAPES[kind]
         slots = shard_shapes(model.optimizer.variables)
-        assert (
-            {path: slots[f"mu/{path}"] for path in wanted} == {path: slots[f"nu/{path}"] for path in wanted} == wanted
-        )
+        for slot in ("mu", "nu"):
+            assert {path: slots[f"{slot}/{path}"] for path in SHAPES[kind]} == SHAPES[kind]
 
     @pytest.mark.slow
     def test_variables_that_are_not_trained_are_split_too(self):

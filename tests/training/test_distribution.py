@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale
-from supremum.optimizers import SGD, Adam, LossScaleOptimizer
+from supremum.optimizers import SGD, LossScaleOptimizer
 from supremum.training import (
     Callback,
     DataParallel,
@@ -183,15 +183,6 @@ class TestNormalization:
 
 
 class TestPlacement:
-    @pytest.mark.slow
-    def test_each_device_holds_a_shard_of_variables_and_optimizer_state(self):
-        model = trained(many_devices.sharded(8), optimizer=Adam(0.01))
-        kernel = model.variables["dense/kernel"].value
-        assert kernel.addressable_shards[0].data.size == kernel.size // 8
-        slots = [leaf for leaf in jax.tree.leaves(model.optimizer.state.slots) if leaf.shape == kernel.shape]
-        assert len(slots) == 2
-        assert all(leaf.addressable_shards[0].data.size == kernel.size // 8 for leaf in slots)
-
     def test_spec_splits_the_longest_axis_that_divides_evenly(self):
         distribution = many_devices.sharded(8)
         specs = {(64, 128): P(None, "data"), (8, 9): P("data"), (7, 9, 3): P(), (8,): P(), (): P(), (16,): P("data")}

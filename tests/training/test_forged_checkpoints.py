@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from supremum import nn
 from supremum.optimizers import Adam
 from supremum.training import Checkpoint, CheckpointError, Sequential, load_arrays, save_arrays
-from supremum.training.checkpoints.record import ENTRY, VERSION, checksum, signed
+from supremum.training.checkpoints.record import ENTRY, VERSION, checksum, sign
 from training.blobs import equal, values
 
 
@@ -25,7 +25,7 @@ def forge(path, change, arrays=None):
         found = {name: tensors.get_tensor(name) for name in list(tensors.keys())} | (arrays or {})
     changed = change(entry)
     entry = entry if changed is None else changed
-    save_file(found, path, {ENTRY: signed(entry if isinstance(entry, str) else json.dumps(entry))})
+    save_file(found, path, {ENTRY: sign(entry if isinstance(entry, str) else json.dumps(entry))})
 
 
 def with_row(**parts):

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 import supremum
@@ -91,28 +90,6 @@ def test_every_loss_agrees_with_its_formula_in_float64(case):
         np.testing.assert_allclose(value, wanted.mean(), rtol=3e-6, err_msg=dtype)
     (y, _), (x, _) = pairs[0]
     np.testing.assert_allclose(loss(y, x), found[0], rtol=3e-6)
-
-
-@pytest.mark.slow
-def test_cross_entropies_agree_with_optax():
-    logits, labels = jnp.asarray(NUMBERS, "float32"), jnp.asarray(LABELS, "float32")
-    classes, bits = jnp.asarray([0, 4, 2, 2]), jnp.asarray(BITS)
-    pairs = [
-        (CCE, labels, optax.softmax_cross_entropy(logits, labels)),
-        (SCE, classes, optax.softmax_cross_entropy_with_integer_labels(logits, classes)),
-        (BCE, bits, optax.sigmoid_binary_cross_entropy(logits, bits).mean(-1)),
-    ]
-    for loss_class, y, wanted in pairs:
-        np.testing.assert_allclose(
-            loss_class(from_logits=True, reduction=None)(y, logits), wanted, rtol=1e-6, atol=1e-7
-        )
-    for loss_class, wanted in (
-        (training.Huber, optax.huber_loss),
-        (training.CosineSimilarity, optax.cosine_similarity),
-    ):
-        value = wanted(logits, labels)
-        wanted = -value if loss_class is training.CosineSimilarity else value.mean(-1)
-        np.testing.assert_allclose(loss_class(reduction=None)(labels, logits), wanted, rtol=1e-5)
 
 
 def test_the_result_has_the_dtype_of_the_loss():

@@ -2,13 +2,12 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from mixed_precision.replica_groups import collectives
 from supremum.optimizers import SGD, LossScaleOptimizer
 from supremum.training import DataParallel, FullyShardedDataParallel
-from training.many_devices import CLASSES, FEATURES, KINDS, X, Y, devices, lowered, network, trained
+from training.many_devices import CLASSES, FEATURES, KINDS, devices, lowered, network
 
 
 def moved(lowered_step):
@@ -57,15 +56,6 @@ class TestCommunication:
             model.compile("sgd", "mse")
             assert model.optimizer.aggregate_in_float16 is flag
 
-    @pytest.mark.slow
-    def test_a_flag_set_during_training_retraces_the_step(self):
-        model = trained(DataParallel(devices(2)), "mixed_float16", epochs=1)
-        before = model.optimizer.trace_key
-        model.optimizer.aggregate_in_float16 = False
-        assert model.optimizer.trace_key != before
-        assert model.optimizer.reduce_dtype(np.dtype("float16")) is None
-        model.fit(X, Y, batch_size=32, verbose=0)
-
     @pytest.mark.compiled
     @pytest.mark.one_in(2)
     @pytest.mark.parametrize(("policy", "kind"), [("float32", "f32"), ("mixed_float16", "f16")])
@@ -83,13 +73,3 @@ class TestCommunication:
         text = lowered("mixed_bfloat16", FullyShardedDataParallel(devices(8), smallest=100)).as_text()
         assert re.search(r"reduce_scatter.*?: \(tensor<\S+xf32>\)", text, re.DOTALL)
         assert re.search(r"all_gather.*?: \(tensor<\S+xbf16>\)", text)
-
-    @pytest.mark.slow
-    def test_float16_gradients_send_half_the_bytes(self):
-        size = {"f16": 2, "f32": 4}
-        sent = []
-        for flag in (True, False):
-            optimizer = LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
-            arrays = moved(lowered("mixed_float16", DataParallel(devices(8)), optimizer))
-            sent.append(sum(size[kind] * elements for _, kind, elements in arrays))
-        assert sent[0] * 2 == sent[1] == 4 * sum(SIZES)

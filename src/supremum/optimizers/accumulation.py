@@ -32,7 +32,7 @@ def no_gradients(values: Mapping[str, jax.Array]) -> Accumulation:
     return Accumulation(jnp.zeros((), jnp.int32), {key: jnp.zeros_like(widen(value)) for key, value in values.items()})
 
 
-def accumulated(
+def accumulate(
     steps: int, step: Step, gradients: Mapping[str, jax.Array], state: OptimizerState, values: Mapping[str, jax.Array]
 ) -> tuple[dict[str, jax.Array], OptimizerState]:
     """Add gradients to those before; each `steps`-th time take a step with their mean.

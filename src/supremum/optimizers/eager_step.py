@@ -13,7 +13,7 @@ from jax.core import Tracer
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.mixed_precision import all_finite, is_array
 from supremum.nn import Variable, next_random_key, overlay, random_key
-from supremum.optimizers.gradients import Variables, check_function, checked_pairs
+from supremum.optimizers.gradients import Variables, check_function, check_pairs
 from supremum.optimizers.settings import hashable
 from supremum.optimizers.state import Update, value_of
 from supremum.scoped_values import BlockValue
@@ -195,41 +195,41 @@ class Stepper:
     def minimize(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> jax.Array:
         """See `Optimizer.minimize`."""
         check_function(loss_fn)
-        trained = self._trained(variables)
+        trained = self._variables_by_key(variables)
         if args:
             program = self._program(loss_fn, args, applies=True)
             loss, update = program(_values(trained), args)
             self._store(update, trained)
             program.assign(update.alongside)
             return loss
-        loss, gradients = self._differentiated(loss_fn, trained)
-        self._updated(gradients, trained, True, None)
+        loss, gradients = self._differentiate(loss_fn, trained)
+        self._update_variables(gradients, trained, True, None)
         return loss
 
     def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
         """See `Optimizer.get_gradients`."""
         check_function(loss_fn)
-        trained = self._trained(variables)
+        trained = self._variables_by_key(variables)
         if args:
             program = self._program(loss_fn, args, applies=False)
             loss, gradients, alongside = program(_values(trained), args)
             _check_concrete(loss)
             program.assign(alongside)
         else:
-            _, gradients = self._differentiated(loss_fn, trained)
+            _, gradients = self._differentiate(loss_fn, trained)
         return [gradients[key] for key in trained]
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
         devices = _devices.value if aggregates else None
-        by_variable = checked_pairs(
+        by_variable = check_pairs(
             pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,)
         )
-        trained = self._trained(list(by_variable))
+        trained = self._variables_by_key(list(by_variable))
         gradients = dict(zip(trained, by_variable.values(), strict=True))
-        self._updated(gradients, trained, aggregates, devices)
+        self._update_variables(gradients, trained, aggregates, devices)
 
-    def _updated(self, gradients: Any, trained: dict[str, Variable], aggregates: bool, devices: Any) -> None:
+    def _update_variables(self, gradients: Any, trained: dict[str, Variable], aggregates: bool, devices: Any) -> None:
         """Take a step and store the result."""
         state, values = self._optimizer.state, _values(trained)
         if devices is not None:
@@ -244,7 +244,7 @@ class Stepper:
             gradients = mean(gradients, state)
         return self._optimizer.update(gradients, state, values, aggregate_gradients=aggregates)
 
-    def _trained(self, variables: Variables) -> dict[str, Variable]:
+    def _variables_by_key(self, variables: Variables) -> dict[str, Variable]:
         self._optimizer.build(variables)
         key_of = {variable: key for key, variable in self._optimizer.built_for.items()}
         if isinstance(variables, Variable):
@@ -274,7 +274,7 @@ class Stepper:
             self._programs[key] = LossProgram(self._optimizer, loss_fn, applies, devices)
         return self._programs[key]
 
-    def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
+    def _differentiate(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
         """Differentiate without compiling, and assign what the loss function assigned: the loss and the gradients."""
         if _devices.value is not None:
             raise ArgumentError(

@@ -50,10 +50,10 @@ def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Varia
     """
     keys = dict(key_of)
     if isinstance(variables, Mapping):
-        keys.update(zip(checked_variables(variables.values()), variables, strict=True))
+        keys.update(zip(check_variables(variables.values()), variables, strict=True))
     else:
         names = set(keys.values())
-        for variable in checked_variables(variables):
+        for variable in check_variables(variables):
             if variable not in keys:
                 keys[variable] = _free_name(variable.name, names)
                 names.add(keys[variable])
@@ -66,7 +66,7 @@ def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Varia
     return keys
 
 
-def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
+def check_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
     """Check variables, and return them as a list.
 
     Raises:
@@ -122,7 +122,7 @@ def check_function(loss_fn: Any) -> None:
         raise OperandError(_NOT_A_FUNCTION.format(what=described(loss_fn)))
 
 
-def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+def check_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
     """Wrap a loss function: raise an `OperandError` unless it returns a real floating scalar."""
 
     @wraps(loss_fn)
@@ -140,7 +140,7 @@ def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., An
     return checked
 
 
-def checked_pairs(
+def check_pairs(
     pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
 ) -> dict[Variable, Any]:
     """Check (gradient, variable) pairs, and return the gradients by variable, without gradients that are None.
@@ -319,14 +319,14 @@ def clip(gradients: dict[str, jax.Array], numbers: Mapping[str, Any]) -> dict[st
     if clipvalue is not None:
         gradients = {key: jnp.clip(each, -clipvalue, clipvalue).astype(each.dtype) for key, each in gradients.items()}
     if clipnorm is not None:
-        gradients = {key: each * _shrinking([each], clipnorm).astype(each.dtype) for key, each in gradients.items()}
+        gradients = {key: each * _shrink_factor([each], clipnorm).astype(each.dtype) for key, each in gradients.items()}
     if global_clipnorm is not None:
-        factor = _shrinking(list(gradients.values()), global_clipnorm)
+        factor = _shrink_factor(list(gradients.values()), global_clipnorm)
         gradients = {key: each * factor.astype(each.dtype) for key, each in gradients.items()}
     return gradients
 
 
-def _shrinking(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
+def _shrink_factor(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
     """Return the factor, at most 1, that limits the norm of arrays."""
     # Divide by the largest element before squaring: the squares of finite gradients may overflow.
     peak = jnp.max(jnp.stack([jnp.max(jnp.abs(array), initial=0.0) for array in arrays]))

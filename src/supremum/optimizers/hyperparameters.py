@@ -103,7 +103,7 @@ class Hyperparameter(Scalar):
         """Return the number for the next step of a state."""
         if self.schedule is None:
             return state.hyperparameters[self.name]
-        return _scheduled(self.name, self.schedule, state.iterations)
+        return _scheduled_number(self.name, self.schedule, state.iterations)
 
     def set(self, value: Any) -> None:
         """Set the hyperparameter.
@@ -209,7 +209,7 @@ def _check_schedule(name: str, schedule: Schedule) -> None:
         ) from None
 
 
-def _scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
+def _scheduled_number(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
     value = value_of(schedule(step))
     if type(value) in (int, float):
         value = np.float32(value)

@@ -23,7 +23,7 @@ from supremum.mixed_precision import FixedLossScale, LossScale, LossScaleState, 
 from supremum.nn import Variable
 from supremum.optimizers.checkpoint_arrays import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import Aggregate
-from supremum.optimizers.state import Scalar, Update, copied, current_state, use_state, value_of
+from supremum.optimizers.state import Scalar, Update, copy_state, current_state, use_state, value_of
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 
 # The scale comes from the state, and `update` checks whether gradients are finite.
@@ -65,7 +65,7 @@ class StatefulLossScale:
 
     def __call__(self) -> jax.Array:
         """The factor for the next loss, a float32 scalar."""
-        return copied(self.state.loss_scale)
+        return copy_state(self.state.loss_scale)
 
     @property
     def settings(self) -> LossScale:
@@ -105,7 +105,7 @@ class StatefulLossScale:
     @property
     def num_skipped_steps(self) -> jax.Array:
         """The total number of skipped steps."""
-        return copied(self.state.num_skipped_steps)
+        return copy_state(self.state.num_skipped_steps)
 
     def _assign_scale(self, value: Any) -> None:
         number = real_number("loss_scale", value_of(value))
@@ -350,7 +350,7 @@ class LossScaleOptimizer(OptimizerWrapper):
     @property
     def variables(self) -> dict[str, jax.Array]:
         """The variables of the inner optimizer, and `"loss_scale/..."`."""
-        scaling = {SCALE_PREFIX + name: leaf for name, leaf in copied(self._loss_scale.state)._asdict().items()}
+        scaling = {SCALE_PREFIX + name: leaf for name, leaf in copy_state(self._loss_scale.state)._asdict().items()}
         return {**self.inner_optimizer.variables, **scaling}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from supremum.mixed_precision import all_reduce_gradients
 from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate, Transformer, Variables, checked_loss, register
+from supremum.optimizers.gradients import Aggregate, Transformer, Variables, check_loss, register
 from supremum.optimizers.hyperparameters import (
     NON_NEGATIVE,
     POSITIVE_OR_NONE,
@@ -32,13 +32,13 @@ from supremum.optimizers.hyperparameters import (
 from supremum.optimizers.pure_step import initial_slots, take_step
 from supremum.optimizers.settings import (
     Setting,
-    checked_aggregator,
-    checked_count,
-    checked_transformers,
-    checked_weights,
+    check_aggregator,
+    check_count,
+    check_transformers,
+    check_weights,
     hashable,
 )
-from supremum.optimizers.state import BuiltState, OptimizerState, Update, copied, current_state, use_state
+from supremum.optimizers.state import BuiltState, OptimizerState, Update, copy_state, current_state, use_state
 from supremum.optimizers.weight_averages import assign_averages
 
 
@@ -105,13 +105,13 @@ class Optimizer:
     clipnorm: HyperparameterAttribute = HyperparameterAttribute()
     clipvalue: HyperparameterAttribute = HyperparameterAttribute()
     global_clipnorm: HyperparameterAttribute = HyperparameterAttribute()
-    gradient_transformers: Setting = Setting(checked_transformers)
-    gradient_aggregator: Setting = Setting(checked_aggregator)
+    gradient_transformers: Setting = Setting(check_transformers)
+    gradient_aggregator: Setting = Setting(check_aggregator)
     use_ema: Setting = Setting(flag)
     ema_momentum: Setting = Setting(partial(real_within, smallest=0, largest=1))
-    ema_overwrite_frequency: Setting = Setting(checked_count)
-    gradient_accumulation_steps: Setting = Setting(checked_count)
-    weights: Setting = Setting(checked_weights)
+    ema_overwrite_frequency: Setting = Setting(check_count)
+    gradient_accumulation_steps: Setting = Setting(check_count)
+    weights: Setting = Setting(check_weights)
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Optimizer:
                 raise OperandError(
                     f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
                 )
-            transformation = self._settings["transformation"] = transformations.checked(transformation)
+            transformation = self._settings["transformation"] = transformations.check_transformation(transformation)
             numbers = transformations.injected_numbers(transformation, injected_hyperparameters, type(self).__name__)
             for name, number in numbers.items():
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
@@ -246,7 +246,7 @@ class Optimizer:
     @property
     def iterations(self) -> jax.Array:
         """The number of applied steps, without skipped ones."""
-        return copied(self._read_state().iterations)
+        return copy_state(self._read_state().iterations)
 
     @property
     def skips(self) -> bool:
@@ -318,7 +318,7 @@ class Optimizer:
             A pure function of the optimizer's state and the arguments of `loss_fn`, which returns the unscaled value
             and the gradients. It raises an `OperandError` for a loss that is not a real floating scalar.
         """
-        differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
+        differentiate = jax.value_and_grad(check_loss(loss_fn, has_aux), has_aux=has_aux)
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
             with use_state(self, state):
@@ -449,7 +449,7 @@ class Optimizer:
     @property
     def variables(self) -> dict[str, jax.Array]:
         """The arrays of a checkpoint by name, such as `"iterations"`, `"learning_rate"` and `"mu/dense/kernel"`."""
-        return checkpoint_arrays.named(self.state, self.hyperparameters)
+        return checkpoint_arrays.arrays_by_name(self.state, self.hyperparameters)
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Load saved `variables`, all or none.
@@ -461,7 +461,7 @@ class Optimizer:
             UnknownNameError: for an unknown name.
             ArgumentError: for a missing name, or a value with a wrong shape or dtype.
         """
-        arrays = checkpoint_arrays.checked(checkpoint_arrays.without_scale(saved), self.variables)
+        arrays = checkpoint_arrays.check_arrays(checkpoint_arrays.without_scale(saved), self.variables)
         numbers = {name: arrays.pop(name) for name in self._built.arrays.hyperparameters}
         for name, number in numbers.items():
             self._hyper[name].rule.check(name, number)
@@ -497,4 +497,4 @@ class Optimizer:
         return cls(**config)
 
     def __repr__(self) -> str:
-        return transformations.described_call(type(self).__name__, self.get_config())
+        return transformations.call_text(type(self).__name__, self.get_config())

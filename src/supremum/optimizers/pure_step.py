@@ -11,7 +11,7 @@ import jax
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import one_more
 from supremum.optimizers import transformations
-from supremum.optimizers.accumulation import accumulated, no_gradients
+from supremum.optimizers.accumulation import accumulate, no_gradients
 from supremum.optimizers.gradients import constrain, process, wide_gradients
 from supremum.optimizers.hyperparameters import Hyperparameter, numbers_of_step
 from supremum.optimizers.narrow_values import NarrowValues
@@ -83,7 +83,7 @@ def take_step(
         return stored, OptimizerState(one_more(state.iterations), state.hyperparameters, (slots, extra))
 
     gradients, count = wide_gradients(gradients, keys & values.keys()), optimizer.gradient_accumulation_steps
-    return step(gradients, state) if count is None else accumulated(count, step, gradients, state, values)
+    return step(gradients, state) if count is None else accumulate(count, step, gradients, state, values)
 
 
 def _transformation(optimizer: Any, numbers: Mapping[str, Any]) -> Any:

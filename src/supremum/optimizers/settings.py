@@ -33,7 +33,7 @@ class Setting:
         optimizer.set_setting(self._name, value, self._check)
 
 
-def checked_transformers(name: str, functions: Any) -> tuple[Any, ...]:
+def check_transformers(name: str, functions: Any) -> tuple[Any, ...]:
     """Return functions of gradients as a tuple, which later changes of the given list do not change."""
     several = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, several)):
@@ -41,26 +41,26 @@ def checked_transformers(name: str, functions: Any) -> tuple[Any, ...]:
     return several
 
 
-def checked_aggregator(name: str, function: Any) -> Any:
+def check_aggregator(name: str, function: Any) -> Any:
     """Return a function of gradients, or None."""
     if function is not None and not callable(function):
         raise OperandError(f"{name} must be a function of (gradient, variable) pairs, got {shown(function)}")
     return function
 
 
-def checked_count(name: str, number: Any) -> int | None:
+def check_count(name: str, number: Any) -> int | None:
     """Return a number of steps, or None."""
     return None if number is None else whole_number(name, number, 1, MOST)
 
 
-def checked_dtype(name: str, dtype: Any) -> str | None:
+def check_moment_dtype(name: str, dtype: Any) -> str | None:
     """Return the name of how moments are stored, or None."""
     del name
     row = None if dtype is None else storage_of_moments(dtype)
     return dtype if row is None else str(row)
 
 
-def checked_weights(name: str, weights: Any) -> str | None:
+def check_weights(name: str, weights: Any) -> str | None:
     """Return the name of how narrow weights are stored, or None."""
     del name
     if weights is not None:

@@ -25,7 +25,7 @@ def current_state(owner: object, own: S) -> S:
     return _states.get().get(owner, own)  # pyright: ignore[reportReturnType] (what `use_state` put there)
 
 
-def copied(tree: T) -> T:
+def copy_state(tree: T) -> T:
     """Copy the arrays of a state, because the next step reuses the memory of the state itself.
 
     Arrays that a failed step has deleted are returned as they are; their shapes and dtypes are still known.
@@ -129,7 +129,7 @@ class Scalar(VariableOperators):
     @property
     def value(self) -> jax.Array:
         """The current array."""
-        return copied(self._read())
+        return copy_state(self._read())
 
     def read_value(self) -> jax.Array:
         """Return the current array, as `value` does."""

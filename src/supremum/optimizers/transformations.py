@@ -36,10 +36,10 @@ def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
     """
     is_by_key = _is_by_key(keys)
 
-    def renamed(node: Any) -> Any:
+    def rename(node: Any) -> Any:
         return {names[key]: leaf for key, leaf in node.items() if key in names} if is_by_key(node) else node
 
-    return jax.tree.map(renamed, slots, is_leaf=is_by_key)
+    return jax.tree.map(rename, slots, is_leaf=is_by_key)
 
 
 def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
@@ -182,7 +182,7 @@ def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -
 # Transformations
 
 
-def checked(transformation: Any) -> Any:
+def check_transformation(transformation: Any) -> Any:
     """Check an optax transformation, and return it; convert `optax.MultiSteps`.
 
     Raises:
@@ -279,7 +279,7 @@ def take_step(
     return {key: wide[key] + updates[key] for key in gradients}, extract_numbers(slots, numbers)[0]
 
 
-def described_call(name: str, config: Mapping[str, Any]) -> str:
+def call_text(name: str, config: Mapping[str, Any]) -> str:
     """Describe an optimizer by its name and its settings that are not off.
 
     Args:

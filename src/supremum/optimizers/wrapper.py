@@ -23,7 +23,7 @@ from supremum.optimizers.serialization import as_optimizer, deserialize_optimize
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def _forwarded(method: M) -> M:
+def _forward(method: M) -> M:
     """Forward a method of `Optimizer` to the inner optimizer."""
 
     @wraps(method)
@@ -118,20 +118,20 @@ class OptimizerWrapper(Optimizer):
         """The arrays of a checkpoint, by the inner optimizer's names."""
         return self._inner.variables
 
-    set_hyperparameter = _forwarded(Optimizer.set_hyperparameter)
-    add_hyperparameter = _forwarded(Optimizer.add_hyperparameter)
-    make_transformation = _forwarded(Optimizer.make_transformation)
-    build = _forwarded(Optimizer.build)
-    init = _forwarded(Optimizer.init)
-    value_and_grad = _forwarded(Optimizer.value_and_grad)
-    all_reduce = _forwarded(Optimizer.all_reduce)
-    update = _forwarded(Optimizer.update)
-    finalize_variable_values = _forwarded(Optimizer.finalize_variable_values)
-    reduce_dtype = _forwarded(Optimizer.reduce_dtype)
-    gradient_dtypes = _forwarded(Optimizer.gradient_dtypes)
-    load_variables = _forwarded(Optimizer.load_variables)
-    get_weights = _forwarded(Optimizer.get_weights)
-    set_weights = _forwarded(Optimizer.set_weights)
+    set_hyperparameter = _forward(Optimizer.set_hyperparameter)
+    add_hyperparameter = _forward(Optimizer.add_hyperparameter)
+    make_transformation = _forward(Optimizer.make_transformation)
+    build = _forward(Optimizer.build)
+    init = _forward(Optimizer.init)
+    value_and_grad = _forward(Optimizer.value_and_grad)
+    all_reduce = _forward(Optimizer.all_reduce)
+    update = _forward(Optimizer.update)
+    finalize_variable_values = _forward(Optimizer.finalize_variable_values)
+    reduce_dtype = _forward(Optimizer.reduce_dtype)
+    gradient_dtypes = _forward(Optimizer.gradient_dtypes)
+    load_variables = _forward(Optimizer.load_variables)
+    get_weights = _forward(Optimizer.get_weights)
+    set_weights = _forward(Optimizer.set_weights)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments, with the inner optimizer as `serialize_optimizer` returns it."""

@@ -16,9 +16,9 @@ from supremum.nn import Layer, functional_call, has_weights, initialize, split_v
 from supremum.training.callbacks import CallbackList
 from supremum.training.data import Batch, Data
 from supremum.training.distributed import DataParallel
-from supremum.training.losses import without_left_out
+from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Metric
-from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, updated_means
+from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, update_means
 from supremum.training.step_execution import Execution, KeptCarry
 
 
@@ -51,8 +51,8 @@ class Evaluator:
         self._compile()
 
     def _compile(self) -> None:
-        self._evaluation = Execution(self._evaluated, 1, distribution=self.distribution)
-        self._prediction = Execution(self._predicted, 1, distribution=self.distribution)
+        self._evaluation = Execution(self._evaluate_batch, 1, distribution=self.distribution)
+        self._prediction = Execution(self._predict_batch, 1, distribution=self.distribution)
         # Jitted per evaluator, because a cache of the class would keep the evaluator and its model alive.
         self.initial_means: Callable[[], Any] = jax.jit(partial(initial_means, self.metrics))
         self._results: Callable[[Any], Any] = jax.jit(partial(results_of_means, self.metrics))
@@ -143,14 +143,14 @@ class Evaluator:
             trainable, other = self.distribution.place(trainable), self.distribution.place(other, whole=True)
         return trainable | other
 
-    def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
+    def _evaluate_batch(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
         means, key_data = carry
         key_data, key = _split_key(key_data)
-        batch = without_left_out(batch)
+        batch = replace_left_out(batch)
         losses, outputs, _ = loss_of_batch(self.model, self.loss, values, batch, key, training=False)
-        return (updated_means(self.metrics, means, batch, outputs, losses), key_data), None
+        return (update_means(self.metrics, means, batch, outputs, losses), key_data), None
 
-    def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
+    def _predict_batch(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
         key_data, key = _split_key(carry)
         outputs = functional_call(self.model, values, batch.x, training=False, random_key=key)[0]
         # Every process needs all outputs.

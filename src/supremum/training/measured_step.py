@@ -35,7 +35,7 @@ class StepMeasurement:
 
     def __init__(self, model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None) -> None:
         self._model, self._loss, self._optimizer, self._distribution = model, loss, optimizer, distribution
-        self._run = jax.jit(self._measured, static_argnums=2)
+        self._run = jax.jit(self._measure_step, static_argnums=2)
 
     def measure(
         self, state: TrainState, batch: Batch, key: Hashable, step: int, formats: tuple[Format, ...]
@@ -66,7 +66,7 @@ class StepMeasurement:
         """Floating arrays with the paths of the layers that own the variables."""
         return [(path.rpartition("/")[0] or self._model.name, value) for path, value in named if is_inexact(value)]
 
-    def _measured(self, state: TrainState, batch: Batch, key: Hashable) -> tuple[NamedTallies, dict[str, Any], Any]:
+    def _measure_step(self, state: TrainState, batch: Batch, key: Hashable) -> tuple[NamedTallies, dict[str, Any], Any]:
         del key  # only a part of the cache key
         scaled_gradients: list[dict[str, Any]] = []
         backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, scaled_gradients.append)

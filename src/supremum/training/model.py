@@ -19,8 +19,8 @@ from supremum.training.checkpoints import LoadReport, load_weights, save_weights
 from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
-from supremum.training.losses import CompiledLoss, recorded_terms
-from supremum.training.metrics import compiled_metrics
+from supremum.training.losses import CompiledLoss, record_terms
+from supremum.training.metrics import compile_metrics
 from supremum.training.trainer import Trainer, TrainingRun
 
 
@@ -125,7 +125,7 @@ class Model(nn.Network):
                 "training.init_state and training.train_step"
             )
         self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
-        all_metrics = compiled_metrics(metrics, self._compiled_loss.names, self.output_names)
+        all_metrics = compile_metrics(metrics, self._compiled_loss.names, self.output_names)
         evaluator = Evaluator(self, self._loss_of, all_metrics, seed, distribution)
         self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
         self._evaluator = evaluator
@@ -148,7 +148,7 @@ class Model(nn.Network):
         return self._compiled_loss(y, y_pred, sample_weight)
 
     def _loss_of(self, batch: Batch, y_pred: Any, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
-        with recorded_terms() as terms:
+        with record_terms() as terms:
             loss = self.compute_loss(batch.x, batch.y, y_pred, batch.sample_weight, training)
         return loss, terms
 
@@ -432,7 +432,7 @@ class Model(nn.Network):
             CheckpointError: for a file that is damaged or that supremum did not write.
             UninitializedError: if the model has no variables yet.
         """
-        with nullcontext() if self._trainer is None else self._trainer.loading("load_weights"):
+        with nullcontext() if self._trainer is None else self._trainer.take_back("load_weights"):
             return load_weights(self, path, strict=strict, cast=cast)
 
     def save_state(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002

@@ -18,7 +18,7 @@ from supremum.nn.functional import as_key
 from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel
-from supremum.training.losses import without_left_out
+from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Mean, Metric, OutputLoss
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
@@ -233,7 +233,7 @@ def step_of(
     def step(state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
         key = key_of_step(state)
         losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
-        mean, states = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
+        mean, states = update_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
         updated = optimizer.update(
             gradients, state.optimizer, state.trainable, after=other, before=state.other, seed=seed
         )
@@ -271,7 +271,7 @@ def backward_of(
     """
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
-        batch = without_left_out(batch)
+        batch = replace_left_out(batch)
         shapes: dict[str, tuple[int, ...]] = {}
         if distribution is not None:
             shapes = {path: variable.shape for path, variable in model.variables.items()}
@@ -347,7 +347,7 @@ def initial_means(metrics: Mapping[str, Metric]) -> tuple[Any, dict[str, Any]]:
     return LOSS_MEAN.init(), {name: metric.init() for name, metric in metrics.items()}
 
 
-def updated_means(
+def update_means(
     metrics: Mapping[str, Metric],
     means: tuple[Any, dict[str, Any]],
     batch: Batch,
@@ -366,12 +366,12 @@ def updated_means(
     loss, parts = losses
     examples = jax.tree.leaves(batch.x)[0].shape[0]
 
-    def updated(name: str, metric: Metric) -> Any:
+    def update(name: str, metric: Metric) -> Any:
         if isinstance(metric, OutputLoss):  # NaN if an overridden `compute_loss` does not compute it
             return metric.update(means[1][name], parts.get(name, jnp.nan), examples)
         return metric.update(means[1][name], batch.y, outputs, batch.sample_weight)
 
-    after = {name: updated(name, metric) for name, metric in metrics.items()}
+    after = {name: update(name, metric) for name, metric in metrics.items()}
     return LOSS_MEAN.update(means[0], loss, examples), after
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from supremum.argument_checks import whole_number
 from supremum.mixed_precision import keep_64_bits
 from supremum.nn.functional import MOST
-from supremum.training.data import Batch, Data, Rows, Selection, described_batch
+from supremum.training.data import Batch, Data, Rows, Selection, describe_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.donated_carry import DonatedCarry
 
@@ -182,7 +182,7 @@ def _note_batches(first: int, count: int, part: list[Batch] | Selection | Rows) 
         yield
     except Exception as error:
         data, rows = (part[0], ()) if isinstance(part, list) else (part.data, part.order.shape[1:])
-        inputs = described_batch(jax.tree.map(partial(_spec_in_batch, rows), data))
+        inputs = describe_batch(jax.tree.map(partial(_spec_in_batch, rows), data))
         batches = f"batch {first}" if count == 1 else f"one of the batches {first} to {first + count - 1}"
         error.add_note(f"in {batches} (counted from 0), of {inputs}")
         raise
@@ -201,10 +201,10 @@ def _first_batch(sent: Sent) -> Batch:
 
 @partial(jax.jit, inline=True)
 def _batch_at(selection: Selection, position: jax.Array) -> Batch:
-    return jax.tree.map(partial(_taken, selection.order[position]), selection.data)
+    return jax.tree.map(partial(_take_rows, selection.order[position]), selection.data)
 
 
-def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:
+def _take_rows(rows: jax.Array, leaf: jax.Array) -> jax.Array:
     return leaf.at[rows].get(mode="promise_in_bounds", unique_indices=True)
 
 

@@ -18,7 +18,7 @@ from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import Donation, UninitializedError, has_weights, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.callbacks import CallbackList, History, NumericsMonitor
-from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimizer, load_resumable
+from supremum.training.checkpoints import Checkpoint, fit_values, load_optimizer, load_resumable
 from supremum.training.data import Batch, Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
@@ -142,7 +142,7 @@ class Trainer:
                 self._changing.release()
 
     @contextmanager
-    def loading(self, doing: str) -> Generator[None]:
+    def take_back(self, doing: str) -> Generator[None]:
         """Take the variables back from training, for a block that assigns new values to them.
 
         Args:
@@ -223,11 +223,11 @@ class Trainer:
         Returns:
             The epoch to continue with.
         """
-        with self.loading("load_state"):
+        with self.take_back("load_state"):
             self.prepare()
             named = self._model.variables
             checkpoint = load_resumable(path, named, self.optimizer.variables, self._key)
-            values, _ = fitted_values(self._model, checkpoint.model, source=str(path))
+            values, _ = fit_values(self._model, checkpoint.model, source=str(path))
 
             def load_all() -> None:
                 load_optimizer(self.optimizer, checkpoint.optimizer)

@@ -155,7 +155,7 @@ class NumericsMonitor(Callback):
             )
             return
         self.births = explanation.births
-        warn_user(_explained(what, explanation.step, explanation.births), TrainingWarning)
+        warn_user(_explanation_text(what, explanation.step, explanation.births), TrainingWarning)
 
     def __repr__(self) -> str:
         return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self._formats]})"
@@ -182,7 +182,7 @@ def _is_stuck(optimizer: Optimizer) -> bool:
     return is_at_floor and int(state.num_skipped_steps) > 0 and int(state.num_good_steps) == 0
 
 
-def _explained(what: str, step: int, births: Births) -> str:
+def _explanation_text(what: str, step: int, births: Births) -> str:
     birth = next((each for each in births if each.reached_output), births[0])
     passes = "backward" if birth.backward else "forward"
     layer = f" of {shown(birth.scope)}" if birth.scope else ""

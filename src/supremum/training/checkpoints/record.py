@@ -22,7 +22,7 @@ from jax.experimental import multihost_utils
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shortened, shown
 from supremum.formats import Format, Kind, as_format, format_names
 from supremum.mixed_precision import described
-from supremum.training.checkpoints.errors import CheckpointError, damaged
+from supremum.training.checkpoints.errors import CheckpointError, damage_error
 
 VERSION = 1
 """The version of the record; loading rejects other versions."""
@@ -86,20 +86,20 @@ def restore(path: Path, name: str, row: Row, array: Any) -> Any:
     """
     stored, shape = as_format(row["format"]), tuple(row["shape"])
     if (array.dtype, array.shape) not in ((stored.dtype, shape), (_BYTES, (*shape, stored.dtype.itemsize))):
-        raise damaged(path, f"{shown(name)} is stored as {described(array)}, which differs from its record")
+        raise damage_error(path, f"{shown(name)} is stored as {described(array)}, which differs from its record")
     if checksum(array) != row["checksum"]:
-        raise damaged(path, f"the bytes of {shown(name)} do not match their checksum")
+        raise damage_error(path, f"the bytes of {shown(name)} do not match their checksum")
     if array.shape != shape:
         array = _by_part(array, shape, lambda part: part.view(stored.dtype)[..., 0])
     if stored.bits < 8 and isinstance(array, np.ndarray) and array.tobytes() != _without_spare_bits(array).tobytes():
-        raise damaged(path, f"{shown(name)} has bytes that are not valid {stored}")
+        raise damage_error(path, f"{shown(name)} has bytes that are not valid {stored}")
     if row["key"] is None:
         return array
     try:
         return jax.random.wrap_key_data(jnp.asarray(array), impl=row["key"])
     except (TypeError, ValueError) as error:
         what = f"{shown(name)} does not hold keys of {shown(row['key'])}"
-        raise damaged(path, f"{what} ({shortened(str(error))})") from error
+        raise damage_error(path, f"{what} ({shortened(str(error))})") from error
 
 
 def write_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any], folder: str | None) -> str:
@@ -117,7 +117,7 @@ def write_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any], folder: s
         if not (isinstance(name, str) and isinstance(text, str)):
             what = f"metadata must map str to str, got {shown(name)}: {shown(text)}"
             raise OperandError(f"{what}; use json.dumps for other values")
-    return signed(json.dumps({"version": VERSION, "arrays": rows, "metadata": dict(metadata), "folder": folder}))
+    return sign(json.dumps({"version": VERSION, "arrays": rows, "metadata": dict(metadata), "folder": folder}))
 
 
 def read_record(path: Path, text: str) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def read_record(path: Path, text: str) -> dict[str, Any]:
         CheckpointError: for a record that is damaged, or of a newer version.
     """
     _, _, content = text.partition(" ")
-    if text != signed(content):
-        raise damaged(path, "its record does not match its checksum")
+    if text != sign(content):
+        raise damage_error(path, "its record does not match its checksum")
     record: Any = parse_json(path, content, "record")
     version: Any = record.get("version") if isinstance(record, dict) else None
     if is_count(version) and version > VERSION:
@@ -144,7 +144,7 @@ def read_record(path: Path, text: str) -> dict[str, Any]:
     return record
 
 
-def signed(content: str) -> str:
+def sign(content: str) -> str:
     """Return a string after its checksum."""
     return f"{zlib.crc32(content.encode()):08x} {content}"
 
@@ -163,7 +163,7 @@ def parse_json(path: Path, text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise damaged(path, f"its {what} is not JSON ({type(error).__name__}: {shortened(str(error))})") from error
+        raise damage_error(path, f"its {what} is not JSON ({type(error).__name__}: {shortened(str(error))})") from error
 
 
 LARGEST_COUNT = 2**63 - 1
@@ -207,10 +207,10 @@ def validate(path: Path, what: str, found: Any, schema: Schema) -> None:
         CheckpointError: if it is not an object, lacks an entry, or has one that is invalid or unknown.
     """
     if not isinstance(found, dict) or found.keys() != schema.keys():
-        raise damaged(path, f"{what} must be a JSON object with {listed(schema)}, got {shown(found)}")
+        raise damage_error(path, f"{what} must be a JSON object with {listed(schema)}, got {shown(found)}")
     for name, is_valid in schema.items():
         if not is_valid(found[name]):
-            raise damaged(path, f"{what} has an invalid {shown(name)}: {shown(found[name])}")
+            raise damage_error(path, f"{what} has an invalid {shown(name)}: {shown(found[name])}")
 
 
 def _check(name: Any, value: Any) -> None:

@@ -15,7 +15,7 @@ from supremum.argument_checks import whole_number
 from supremum.atomic_files import as_path
 from supremum.errors import OperandError, shown
 from supremum.nn import Variable
-from supremum.training.checkpoints.errors import CheckpointError, damaged
+from supremum.training.checkpoints.errors import CheckpointError, damage_error
 from supremum.training.checkpoints.record import LARGEST_COUNT, Schema, is_count, parse_json, validate
 from supremum.training.checkpoints.stored_arrays import load_arrays, load_section, save_arrays
 from supremum.version import __version__
@@ -146,7 +146,7 @@ def load_resumable(
     validate(as_path(path), "its state", resumed, _RESUMED_ENTRIES)
     is_key = jnp.issubdtype(state.rng.dtype, jax.dtypes.prng_key)
     if not is_key or jax.random.key_data(state.rng).shape != key.shape:
-        raise damaged(as_path(path), f"its random key is {state.rng.dtype}{list(state.rng.shape)}")
+        raise damage_error(as_path(path), f"its random key is {state.rng.dtype}{list(state.rng.shape)}")
     return state
 
 

@@ -147,13 +147,13 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
     named = built_variables(layer)
     like = specs({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
     arrays = load_weight_arrays(path, like)
-    values, report = fitted_values(layer, arrays, strict=strict, cast=cast, source=str(path))
+    values, report = fit_values(layer, arrays, strict=strict, cast=cast, source=str(path))
     for name, value in values.items():
         named[name].assign(value)
     return report
 
 
-def fitted_values(
+def fit_values(
     layer: Layer, values: Mapping[str, Any], *, strict: bool = True, cast: bool = False, source: str = "what was given"
 ) -> tuple[dict[str, jax.Array], LoadReport]:
     """Compute the values that `load_weights` would give to the variables of a layer; nothing is changed.
@@ -179,7 +179,7 @@ def fitted_values(
     if problems:
         hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
         raise _mismatch(f"{source} does not fit {shown(layer)}, which was not changed", problems, hint)
-    return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
+    return {path: _place(path, named[path], values[path]) for path in report.loaded}, report
 
 
 def _compare(named: Mapping[str, Variable], values: Mapping[str, Any]) -> LoadReport:
@@ -222,7 +222,7 @@ def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
     """
 
     def place(array: jax.Array, spec: jax.ShapeDtypeStruct | None) -> jax.Array:
-        return array if spec is None else _placed_on(array, spec.sharding)
+        return array if spec is None else _place_on(array, spec.sharding)
 
     before = specs(optimizer.state)
     optimizer.load_variables(saved)
@@ -251,7 +251,7 @@ def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
     return f"{difference}, which cannot hold {lost}; give the layer a wider variable dtype" if lost else None
 
 
-def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
+def _place(path: str, variable: Variable, value: Any) -> jax.Array:
     """Return the value as a JAX array that shares no memory with it, on the variable's devices."""
     dtype = variable.true_dtype
     check_held(
@@ -261,18 +261,18 @@ def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     if variable.is_initialized:
         stored = variable.read_stored()
         if stored.committed:
-            return _placed_on(array, stored.sharding)
+            return _place_on(array, stored.sharding)
     return jnp.array(array, dtype)
 
 
-def _placed_on(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+def _place_on(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
     """Return the array itself if it is a JAX array with this sharding, otherwise a copy placed there.
 
     Args:
         array: a NumPy array, the same in every process, or a JAX array.
         sharding: where its parts go.
 
-    >>> _placed_on(
+    >>> _place_on(
     ...     np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0])
     ... )
     Array([1., 1.], dtype=float32)

@@ -135,12 +135,12 @@ def _as_arrays(name: str, tree: Any, copies: bool) -> Any:
         array = _as_array(name, leaf)
         narrow = _as_held(name, array)
         can_change = narrow is array and arrays is tree and not isinstance(leaf, jax.Array)
-        return _copied(narrow) if copies and can_change else narrow
+        return _copy(narrow) if copies and can_change else narrow
 
     return jax.tree.map(convert, arrays)
 
 
-def _copied(array: Any) -> Any:
+def _copy(array: Any) -> Any:
     """Copy an array before returning; a plain copy by JAX may read the memory later."""
     return jnp.array(array, copy=True).block_until_ready() if isinstance(array, jax.Array) else np.array(array)
 
@@ -202,7 +202,7 @@ def _as_held(name: str, array: Any) -> Any:
     return np.asarray(array).astype(dtype)
 
 
-def _weighted(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
+def _apply_class_weight(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
     if class_weight is None:
         return batch
     if batch.sample_weight is not None:
@@ -212,7 +212,7 @@ def _weighted(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
     return batch._replace(sample_weight=weights_by_class(batch.y, class_weight))
 
 
-def described_batch(batch: Batch) -> str:
+def describe_batch(batch: Batch) -> str:
     """Describe the parts of a batch: arrays by dtype and shape."""
     return described((), {name: part for name, part in batch._asdict().items() if part is not None})
 
@@ -225,7 +225,7 @@ def common_length(batch: Batch) -> int:
     """
     lengths = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
     if len(lengths) != 1:
-        raise ArgumentError(f"all arrays must have the same number of examples, got {described_batch(batch)}")
+        raise ArgumentError(f"all arrays must have the same number of examples, got {describe_batch(batch)}")
     if lengths == {0}:
         raise ArgumentError("there are no examples: x is empty")
     return lengths.pop()
@@ -265,7 +265,7 @@ class ArrayData:
         steps: int | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> None:
-        self._batch = _weighted(as_batch((x, y, sample_weight)), as_class_weight(class_weight))
+        self._batch = _apply_class_weight(as_batch((x, y, sample_weight)), as_class_weight(class_weight))
         self.examples: int = common_length(self._batch)
         self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
         self._on_device: Batch | None = None
@@ -426,7 +426,7 @@ class IterableData:
             return None
         self._in_pass += 1
         try:
-            return _weighted(as_batch(item, copies=True), self._class_weight)
+            return _apply_class_weight(as_batch(item, copies=True), self._class_weight)
         except SupremumError as error:
             error.add_note(f"in batch {self._in_pass - 1} of what the iterable gives (counted from 0)")
             raise

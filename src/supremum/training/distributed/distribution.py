@@ -84,7 +84,7 @@ class DataParallel:
         chosen("batches", batches, ("global", "per_process"))
         names: tuple[str, ...] = (_AXIS,) if mesh is None else mesh.axis_names
         self._given = mesh
-        self._data_axes = _checked_data_axes(data_axes, names)
+        self._data_axes = _check_data_axes(data_axes, names)
         sizes = {} if mesh is None else {name: mesh.shape[name] for name in names if name not in self._data_axes}
         self._layout = Layout({} if layout is None else layout, sizes)
         self.batches = batches
@@ -379,7 +379,7 @@ class DataParallel:
                 (P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
             )(optimizer, trainable, other, batch, key)
             value, after, outputs, gradients = results
-            return value, after, jax.tree.map(_concatenated if is_cut else itemgetter(0), outputs), gradients
+            return value, after, jax.tree.map(_concatenate if is_cut else itemgetter(0), outputs), gradients
 
         return distributed
 
@@ -417,7 +417,7 @@ class DataParallel:
         return f"{type(self).__name__}({self._given!r}, {options})"
 
 
-def _checked_data_axes(axes: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
+def _check_data_axes(axes: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
     if axes is None:
         if len(names) > 1:
             raise ArgumentError(
@@ -441,7 +441,7 @@ def _mean(axis_name: str | tuple[str, ...], leaf: jax.Array) -> jax.Array:
     return lax.pmax(leaf, axis_name)  # such as a count, which is the same on all devices
 
 
-def _concatenated(leaf: jax.Array) -> jax.Array:
+def _concatenate(leaf: jax.Array) -> jax.Array:
     """Concatenate the stacked outputs of all parts; of an output without examples, take the first part's."""
     return leaf[0] if leaf.ndim == 1 else leaf.reshape(-1, *leaf.shape[2:])
 

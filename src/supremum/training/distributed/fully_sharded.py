@@ -125,11 +125,11 @@ def _gather_function(
     """
 
     @over_model_axes
-    def gathered_pieces(local: jax.Array) -> jax.Array:
+    def gather_pieces(local: jax.Array) -> jax.Array:
         return lax.all_gather(local, axis_name, axis=axis, tiled=True)
 
     @over_model_axes
-    def summed_pieces(part: jax.Array) -> jax.Array:
+    def sum_pieces(part: jax.Array) -> jax.Array:
         return lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
 
     def gather(local: jax.Array, dtype: DType) -> jax.Array:
@@ -137,14 +137,14 @@ def _gather_function(
 
         @jax.custom_vjp
         def gathered(local: jax.Array) -> jax.Array:
-            return gathered_pieces(local.astype(dtype))
+            return gather_pieces(local.astype(dtype))
 
         def forward(local: jax.Array) -> tuple[jax.Array, None]:
             return gathered(local), None
 
         def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
             part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
-            return (summed_pieces(part).astype(local.dtype),)
+            return (sum_pieces(part).astype(local.dtype),)
 
         gathered.defvjp(forward, backward)
         return gathered(local)

@@ -15,7 +15,7 @@ from supremum.formats import as_format
 from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses import cross_entropy, regression
-from supremum.training.losses.loss import Loss, finite_pair, reduced, weighted
+from supremum.training.losses.loss import Loss, apply_weights, finite_pair, reduce_losses
 from supremum.training.user_functions import note_place, resolve
 
 _terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
@@ -77,8 +77,8 @@ class FunctionLoss:
             shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
             raise OperandError(f"{self.name} must give real floating-point losses, got {shown}")
         if sample_weight is not None:
-            losses = weighted(losses, as_weights(self.name, sample_weight, losses.dtype))
-        return reduced(losses, "mean") if losses.ndim else losses
+            losses = apply_weights(losses, as_weights(self.name, sample_weight, losses.dtype))
+        return reduce_losses(losses, "mean") if losses.ndim else losses
 
     def __repr__(self) -> str:
         return f"FunctionLoss({self.name})"
@@ -111,7 +111,7 @@ def as_loss(loss: Any) -> Any:
 
 
 @contextmanager
-def recorded_terms() -> Generator[dict[str, jax.Array]]:
+def record_terms() -> Generator[dict[str, jax.Array]]:
     """Record the losses of the outputs that a `CompiledLoss` with several adds up, while a block runs.
 
     Yields:
@@ -172,7 +172,7 @@ class CompiledLoss:
         """
         if all(function is None for function in self._functions.values()):
             return jnp.zeros((), jnp.float32)
-        labels, outputs = self._matched("labels", y_true), self._matched("outputs", y_pred)
+        labels, outputs = self._match("labels", y_true), self._match("outputs", y_pred)
         record = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
@@ -185,7 +185,7 @@ class CompiledLoss:
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
-    def _matched(self, what: str, tree: Any) -> dict[Any, Any]:
+    def _match(self, what: str, tree: Any) -> dict[Any, Any]:
         by_name = entries(tree, self._output_names)
         needed = [name for name, function in self._functions.items() if function is not None]
         if any(name not in by_name or by_name[name] is None for name in needed):

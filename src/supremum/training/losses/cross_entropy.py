@@ -16,44 +16,12 @@ from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
 from supremum.nn.functional import MOST, as_axes, log_softmax
 from supremum.training.data import aligned_pair, array_pair, at_labels, check_has_axes, class_numbers, same_shaped_pair
-from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, finite_where_left_out
+from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, replace_nonfinite
 from supremum.training.losses.regression import mean_of_each, weight_times
 from supremum.user_frame import warn_user
 
 # These functions sum in at least float32, and the callers round once. A label of 0 contributes nothing: a logit of
 # -inf, which rules a class out, adds no loss if that class is not the label.
-
-
-def categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array, axis: int = -1) -> jax.Array:
-    """Compute `-sum(y_true * log_probabilities)` over the classes.
-
-    Args:
-        y_true: probabilities, or one-hot labels.
-        log_probabilities: an array of the same shape.
-        axis: the axis of the classes.
-
-    >>> categorical_cross_entropy(
-    ...     jnp.asarray([0.0, 1.0]), jnp.asarray([-jnp.inf, -0.5])
-    ... )
-    Array(0.5, dtype=float32)
-    """
-    return -jnp.sum(weight_times(y_true.astype(log_probabilities.dtype), log_probabilities), axis)
-
-
-def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array) -> jax.Array:
-    """Take `-log_probabilities` at the labels; the result is NaN for a label outside the classes.
-
-    Args:
-        y_true: integers, shape (...).
-        log_probabilities: shape (..., classes).
-
-    >>> sparse_categorical_cross_entropy(
-    ...     jnp.asarray([1, -1, 2]), jnp.full((3, 2), -0.5, "float32")
-    ... )
-    Array([0.5, nan, nan], dtype=float32)
-    """
-    at_label, is_class = at_labels(log_probabilities, y_true)
-    return jnp.where(is_class, -at_label, jnp.full_like(at_label, jnp.nan))
 
 
 def binary_cross_entropy(y_true: jax.Array, y_pred: jax.Array, *, from_logits: bool, eps: float) -> jax.Array:
@@ -194,7 +162,7 @@ class CategoricalCrossentropy(Crossentropy):
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[axis]
-        return categorical_cross_entropy(y_true, logs, axis)
+        return -jnp.sum(weight_times(y_true.astype(logs.dtype), logs), axis)
 
 
 class SparseCategoricalCrossentropy(Crossentropy):
@@ -230,8 +198,9 @@ class SparseCategoricalCrossentropy(Crossentropy):
         y_true = class_numbers(self.name, y_true, y_pred)
         counts = self.counts(y_true)
         if counts is not None:
-            y_pred = finite_where_left_out(y_pred, counts, IN_Y_PRED)
-        losses = sparse_categorical_cross_entropy(y_true, self.log_probabilities(y_pred, -1))
+            y_pred = replace_nonfinite(y_pred, counts, IN_Y_PRED)
+        at_label, is_class = at_labels(self.log_probabilities(y_pred, -1), y_true)
+        losses = jnp.where(is_class, -at_label, jnp.full_like(at_label, jnp.nan))
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
 
     def counts(self, y_true: Any) -> jax.Array | None:

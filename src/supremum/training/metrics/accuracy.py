@@ -19,7 +19,7 @@ from supremum.training.data import (
     same_shaped_pair,
     without_label_axis,
 )
-from supremum.training.metrics.metric import MeanMetric, widened
+from supremum.training.metrics.metric import MeanMetric, as_wide
 
 
 def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
@@ -193,5 +193,5 @@ def _with_classes(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.A
 
 
 def _is_on_side(y_true: jax.Array, y_pred: jax.Array, threshold: float) -> jax.Array:
-    wide = widened(y_pred)
-    return ((wide > threshold) == (widened(y_true) > 0.5)) & ~jnp.isnan(wide)
+    wide = as_wide(y_pred)
+    return ((wide > threshold) == (as_wide(y_true) > 0.5)) & ~jnp.isnan(wide)

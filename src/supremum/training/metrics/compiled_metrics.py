@@ -97,7 +97,7 @@ class OutputLoss(Mean):
     """
 
 
-def compiled_metrics(
+def compile_metrics(
     metrics: Any, losses: Sequence[str] = (), output_names: Sequence[str] | None = None
 ) -> list[Metric]:
     """Convert the `metrics` argument of `compile` to a list of metrics, after the losses of several outputs.
