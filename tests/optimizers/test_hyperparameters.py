@@ -257,22 +257,6 @@ def test_the_trace_key_changes_with_settings_only():
     assert optimizer.trace_key != before
 
 
-def test_setting_an_attribute_of_a_subclass_retraces_the_step():
-    class Flipped(SGD):
-        def __init__(self, **options):
-            super().__init__(1.0, **options)
-            self.sign = 1.0
-
-        def update(self, gradients, state, values, **options):
-            return super().update({key: self.sign * each for key, each in gradients.items()}, state, values, **options)
-
-    optimizer, variables = Flipped(), variables_of()
-    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
-    optimizer.sign = -1.0
-    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
-    np.testing.assert_allclose(values_of(variables)["dense/kernel"], START["dense/kernel"], atol=1e-6)
-
-
 def test_a_hyperparameter_of_a_subclass_is_set_by_name():
     class Signed(SGD):
         def __init__(self):

@@ -112,19 +112,6 @@ def test_constraints_act_on_wide_values():
 
 @pytest.mark.one_in(3)
 @every_storage
-def test_a_skipped_step_leaves_everything_but_the_scale(weights):
-    variables = narrow_variables()
-    optimizer = stepped(LossScaleOptimizer(Adam(0.1, weights=weights), DynamicLossScale(8.0)), variables, GRADIENTS[:2])
-    before = values_of(variables), {n: v for n, v in leaves_of(optimizer).items() if not n.startswith("loss_scale")}
-    stepped(optimizer, variables, [{key: np.full_like(each, np.inf) for key, each in START.items()}])
-    after = values_of(variables), {n: v for n, v in leaves_of(optimizer).items() if not n.startswith("loss_scale")}
-    assert_equal(before[0], after[0])
-    assert_equal(before[1], after[1])
-    assert int(optimizer.loss_scale.num_skipped_steps) == 1
-
-
-@pytest.mark.one_in(3)
-@every_storage
 def test_saved_optimizers_resume_to_the_last_bit(weights):
     options = {"weights": weights, "mu_dtype": "dynamic8", "use_ema": True, "gradient_accumulation_steps": 2}
     variables = narrow_variables()

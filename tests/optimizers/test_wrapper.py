@@ -156,12 +156,3 @@ def test_aggregate_gradients_false_reaches_the_inner_optimizer(wrap):
     assert float(w.value[0]) == -1
     optimizer.apply_gradients([(jnp.ones(1), w)])
     assert float(w.value[0]) == -3
-
-
-def test_a_wrapper_without_super_init_raises():
-    class Hasty(OptimizerWrapper):
-        def __init__(self):
-            pass
-
-    with pytest.raises(AttributeError, match="_inner"):
-        Hasty().learning_rate  # noqa: B018
