@@ -71,16 +71,16 @@ def check_weights(name: str, weights: Any) -> str | None:
 class Identity:
     """A hashable reference to an object; it compares by identity and keeps the object alive."""
 
-    __slots__ = ("held",)
+    __slots__ = ("target",)
 
-    def __init__(self, held: object) -> None:
-        self.held: object = held
+    def __init__(self, target: object) -> None:
+        self.target: object = target
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.held is other.held
+        return isinstance(other, Identity) and self.target is other.target
 
     def __hash__(self) -> int:
-        return id(self.held)
+        return id(self.target)
 
 
 def hashable(value: Any) -> Hashable:

@@ -143,8 +143,8 @@ class LambdaCallback(Callback):
     >>> model = training.Sequential([nn.Dense(1)])
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
-    >>> told = training.LambdaCallback(lambda epoch, logs: print(epoch, *logs))
-    >>> _ = model.fit(x, y, epochs=2, callbacks=told, verbose=0)
+    >>> writes = training.LambdaCallback(lambda epoch, logs: print(epoch, *logs))
+    >>> _ = model.fit(x, y, epochs=2, callbacks=writes, verbose=0)
     0 loss
     1 loss
     """

@@ -232,11 +232,11 @@ def _check(name: Any, value: Any) -> None:
         raise ArgumentError(f"{what}; save what that function returned")
 
 
-def _is_native(held: Format, by_orbax: bool) -> bool:
+def _is_native(row: Format, by_orbax: bool) -> bool:
     """Whether the storage has a dtype for a format."""
     if by_orbax:
-        return hasattr(importlib.import_module("tensorstore"), held.name)  # orbax writes with tensorstore
-    return held.is_builtin and held.kind is not Kind.COMPLEX  # in every version of safetensors
+        return hasattr(importlib.import_module("tensorstore"), row.name)  # orbax writes with tensorstore
+    return row.is_builtin and row.kind is not Kind.COMPLEX  # in every version of safetensors
 
 
 def _by_part(array: Any, shape: tuple[int, ...], change: Callable[[np.ndarray], np.ndarray]) -> Any:
