@@ -11,6 +11,7 @@ from supremum.training.checkpoints import (
     CheckpointError,
     LoadReport,
     MismatchError,
+    MissingCheckpointError,
     fit_values,
     load_arrays,
     load_weights,
@@ -306,6 +307,17 @@ def test_float64_variables_without_x64_raise_before_any_weight_loads(path):
     with pytest.raises(TypeError, match="jax_enable_x64"):
         load_weights(wide, path, cast=True)
     assert same(values(wide), before)
+
+
+def test_a_damaged_or_missing_file_raises_and_keeps_the_weights(path):
+    model = net()
+    save_weights(net(seed=1), path)
+    data = path.read_bytes()
+    for broken in (data[:-1], data[: len(data) // 2], b"", data[:-1] + bytes([data[-1] ^ 1])):
+        path.write_bytes(broken)
+        assert_load_raises(model, path)
+    path.unlink()
+    assert isinstance(assert_load_raises(model, path), MissingCheckpointError)
 
 
 def test_error_messages_keep_names_with_format_characters(path):
