@@ -297,6 +297,5 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
         ),
         "Mean": (training.Mean, "update update_state"), "MeanSquaredError": (training.MeanSquaredError, "__call__"),
         "Checkpoint": (lambda: training.Checkpoint({"a": ones(2)}), "save load"),
-        "CheckpointFolder": (lambda: training.CheckpointFolder(folder / "steps"), "save load_latest path_of"),
         "History": (lambda: model().history, "plot"),
     }  # fmt: skip

@@ -62,7 +62,7 @@ def _objects():
     yield optimizers.LossScaleOptimizer(optimizers.SGD(1e-3), "dynamic")
     yield from (MODEL, training.ArrayData(jnp.ones((4, 2)), batch_size=2), training.IterableData([]))
     yield from (training.Callback(), training.EarlyStopping(), training.ModelCheckpoint("weights"))
-    yield from (training.CSVLogger("log.csv"), training.LambdaCallback(print), training.CheckpointFolder("folder"))
+    yield from (training.CSVLogger("log.csv"), training.LambdaCallback(print))
     yield training.History()
     yield tracing.casts(lambda x: x + jnp.ones(3, "bfloat16"))(jnp.ones(3)).casts[0].where
     yield from _layers()

@@ -8,10 +8,8 @@ from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import use_policy
 from supremum.optimizers import SGD, LossScaleOptimizer
-from supremum.training import (
-    DataParallel,
-)
-from training.many_devices import LOSS, X, Y, close, devices, network, values
+from supremum.training import DataParallel
+from training.many_devices import FEATURES, LOSS, X, Y, close, devices, network, shard_shapes, split, stored, values
 
 
 def loss_of(model):
@@ -27,13 +25,13 @@ class TestOptimizersAcrossDevices:
     @pytest.mark.parametrize("way", ["minimize", "get_gradients"])
     def test_custom_loops_match_training_on_one_device(self, way, policy):
         results = []
-        for count in (None, 8):
+        for distribution in (None, DataParallel(devices(8)), split()):
             model = network(policy, lambda: nn.BatchNorm(axis_name="data"))
             nn.initialize(model, X[:1])
             optimizer = SGD(0.1) if policy == "float32" else LossScaleOptimizer(SGD(0.1))
             loss_fn, variables = loss_of(model), model.trainable_variables
             losses = []
-            with DataParallel(devices(count)).scope() if count else use_policy(policy):
+            with distribution.scope() if distribution else use_policy(policy):
                 for start in (0, 32):
                     args = X[start : start + 32], Y[start : start + 32]
                     if way == "minimize":
@@ -42,8 +40,10 @@ class TestOptimizersAcrossDevices:
                         gradients = optimizer.get_gradients(loss_fn, variables, *args)
                         optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
             results.append((values(model), losses))
-        close(results[1][0], results[0][0], 1e-5 if policy == "float32" else 4e-3)
-        np.testing.assert_allclose(results[1][1], results[0][1], rtol=1e-6 if policy == "float32" else 2e-3)
+        for found, losses_found in results[1:]:
+            close(found, results[0][0], 1e-5 if policy == "float32" else 4e-3)
+            np.testing.assert_allclose(losses_found, results[0][1], rtol=1e-6 if policy == "float32" else 2e-3)
+        assert shard_shapes(stored(model))["dense/kernel"] == (FEATURES, 8)
 
     def test_gradients_stay_separate_per_device_until_they_are_applied(self):
         w = nn.Variable([1.0], "w")

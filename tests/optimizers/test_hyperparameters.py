@@ -65,29 +65,6 @@ def test_a_new_value_takes_effect_without_a_new_trace():
         np.testing.assert_allclose(found[key], w, rtol=1e-5, atol=1e-5)
 
 
-def test_nesterov_can_change_during_training():
-    TraceCounter.traces = 0
-    optimizer = TraceCounter(0.5, momentum=0.75)
-    keys = [optimizer.trace_key]
-
-    def change(number):
-        if number == 2:
-            optimizer.nesterov = True
-            keys.append(optimizer.trace_key)
-
-    found = train(optimizer, 4, at=change)
-    assert TraceCounter.traces == 2
-    assert keys[0] != keys[1]
-    for key in START:
-        w, m = START[key].astype(np.float64), 0.0
-        for number, gradients in enumerate(GRADIENTS[:4]):
-            m = 0.75 * m + gradients[key]
-            w = w - 0.5 * (m if number < 2 else gradients[key] + 0.75 * m)
-        np.testing.assert_allclose(found[key], w, rtol=1e-5, atol=1e-5)
-    optimizer.nesterov = False
-    assert optimizer.trace_key == keys[0]
-
-
 def test_zero_momentum_has_no_slot():
     optimizer, variables = SGD(0.5), variables_of()
     train(optimizer, 1, variables)
@@ -160,6 +137,10 @@ def test_momentum_can_follow_a_schedule():
         (lambda: SGD(clipnorm=0), ValueError, "clipnorm"),
         (lambda: SGD(clipnorm=1, clipvalue=1), ValueError, "only one of clipnorm, clipvalue and global_clipnorm"),
         (lambda: SGD(nesterov=1), TypeError, "True or False"),
+        (lambda: Adam(amsgrad="yes"), TypeError, "amsgrad must be True or False"),
+        (lambda: SGD(ema_momentum=1.5), ValueError, "ema_momentum"),
+        (lambda: SGD(ema_overwrite_frequency=0), ValueError, "ema_overwrite_frequency"),
+        (lambda: SGD(gradient_accumulation_steps=0), ValueError, "gradient_accumulation_steps"),
         (lambda: SGD(momentun=0.5), ValueError, "unknown argument 'momentun': did you mean 'momentum'"),
         (lambda: Adam(mu_dtype="int8"), ValueError, "real floating dtype"),
         (lambda: Adam(nu_dtype="float8_e8m0fnu"), ValueError, "with zero"),
@@ -274,22 +255,6 @@ def test_the_trace_key_changes_with_settings_only():
     assert optimizer.trace_key == before
     optimizer.own = {"a": [True]}
     assert optimizer.trace_key != before
-
-
-def test_setting_an_attribute_of_a_subclass_retraces_the_step():
-    class Flipped(SGD):
-        def __init__(self, **options):
-            super().__init__(1.0, **options)
-            self.sign = 1.0
-
-        def update(self, gradients, state, values, **options):
-            return super().update({key: self.sign * each for key, each in gradients.items()}, state, values, **options)
-
-    optimizer, variables = Flipped(), variables_of()
-    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
-    optimizer.sign = -1.0
-    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
-    np.testing.assert_allclose(values_of(variables)["dense/kernel"], START["dense/kernel"], atol=1e-6)
 
 
 def test_a_hyperparameter_of_a_subclass_is_set_by_name():

@@ -97,12 +97,7 @@ BAD = {
     "shape": ({"mu/dense/bias": np.zeros(3, np.float32)}, (), ValueError, r"must be float32\[2\].*, got float32\[3\]"),
     "dtype": ({"mu/dense/bias": np.zeros(2, np.float16)}, (), ValueError, r"got float16\[2\]"),
     "integers": ({"iterations": np.float32(3)}, (), ValueError, "int32"),
-    "too many": (
-        {"iterations": np.int64(2**40)},
-        (),
-        ValueError,
-        r"from -\d+ to 2147483647 \(int32\), got 1099511627776",
-    ),
+    "too many": ({"iterations": np.int64(2**40)}, (), ValueError, r"to 2147483647 \(int32\), got 1099511627776"),
     "a list": ({"iterations": [3]}, (), ValueError, r"must be an array \(int32\[\]\), got"),
     "a number out of bounds": ({"beta_1": np.float32(2)}, (), ValueError, "beta_1 must be at least 0 and below 1"),
 }
@@ -127,11 +122,8 @@ def test_mismatched_arrays_raise_and_change_nothing(case, wrap):
 def test_an_incomplete_loss_scale_raises():
     optimizer = adam(variables_of(), 0, scaled)
     saved = optimizer.variables
-    for change, error in (
-        ({"loss_scale/loss_scale": jnp.float32(jnp.inf)}, ValueError),
-        ({"loss_scale/x": 1}, ValueError),
-    ):
-        with pytest.raises(error):
+    for change in ({"loss_scale/loss_scale": jnp.float32(jnp.inf)}, {"loss_scale/x": 1}):
+        with pytest.raises(ValueError, match=r"loss.scale"):
             optimizer.load_variables({**saved, "iterations": jnp.int32(7), **change})
     with pytest.raises(ValueError, match="must have 'num_good_steps'"):
         optimizer.load_variables({n: each for n, each in saved.items() if n != "loss_scale/num_good_steps"})
@@ -188,6 +180,7 @@ OPTIMIZERS = [
     SGD(0.1, 0.5, True, mu_dtype="bfloat16", weight_decay=0.25, clipnorm=2.0),
     SGD(schedule, gradient_transformers=[transformer], gradient_aggregator=transformer),
     Adam(0.2, 0.3, 0.4, 0.5, mu_dtype="float16", nu_dtype="bfloat16", clipvalue=3.0),
+    Adam(amsgrad=True, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=3, gradient_accumulation_steps=2),
     AdamW(0.2, 0.7, beta_1=0.3, global_clipnorm=4.0),
     RMSprop(0.2, 0.3, 0.4, 0.5, True),
     Adagrad(0.2, 0.3, 0.4, nu_dtype="float16"),

@@ -35,25 +35,3 @@ def test_the_average_follows_applied_steps_only(scaled):
     for key, average in averages_of(optimizer).items():
         assert average.dtype == np.float32
         np.testing.assert_allclose(average, expected[key], rtol=1e-5, atol=1e-6)
-
-
-def test_a_step_on_some_variables_keeps_the_other_averages():
-    optimizer, variables = SGD(0.1, **AVERAGED), variables_of()
-    optimizer.build(variables)
-    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
-    before = averages_of(optimizer)
-    kernel = {"dense/kernel": variables["dense/kernel"]}
-    optimizer.apply_gradients(pairs_of(kernel, GRADIENTS[1]))
-    after = averages_of(optimizer)
-    np.testing.assert_array_equal(after["dense/bias"], before["dense/bias"])
-    assert np.any(after["dense/kernel"] != before["dense/kernel"])
-
-
-def test_averages_follow_renamed_variables():
-    optimizer, variables = SGD(0.1, **AVERAGED), variables_of()
-    optimizer.build(variables)
-    optimizer.apply_gradients(pairs_of(variables, GRADIENTS[0]))
-    before = averages_of(optimizer)
-    optimizer.build({"dense/kernel": variables["dense/kernel"], "renamed/bias": variables["dense/bias"]})
-    np.testing.assert_array_equal(leaves_of(optimizer)["average/renamed/bias"], before["dense/bias"])
-    assert "average/dense/bias" not in leaves_of(optimizer)

@@ -84,7 +84,7 @@ def main(folder, epochs, kind, checkpoint_format):
         parts = [(x[i + first : i + first + size], y[i + first : i + first + size]) for i in range(0, EXAMPLES, BATCH)]
         data = {"x": parts[jax.process_index() == 0 and "UNEVEN" in os.environ :]}
     history = model.fit(**data, epochs=epochs, initial_epoch=start, verbose=2, callbacks=[checkpoint, KillProcess()])
-    replicate = jax.jit(model.compiled().distribution.everywhere)
+    replicate = jax.jit(model.compiled().distribution.replicate)
     values = replicate({path: variable.value for path, variable in model.variables.items()})
     found = {path: np.asarray(value) for path, value in values.items()}
     np.savez(Path(folder, f"values{jax.process_index()}.npz"), loss=history.loss, **found)

@@ -48,16 +48,10 @@ def test_every_bit_pattern_of_every_format_round_trips(path, row):
     assert all(array.flags.writeable for array in found.values())
 
 
-def test_nan_payloads_round_trip(path):
-    quiet = np.array([0x7FC12345, 0xFFC00001, 0x7F800001], np.uint32).view(np.float32)
-    save_arrays(path, {"nan": quiet, "jax": jnp.asarray(quiet)})
-    assert load_arrays(path)[0]["nan"].view(np.uint32).tolist() == [0x7FC12345, 0xFFC00001, 0x7F800001]
-    assert load_arrays(path)[0]["jax"].view(np.uint32).tolist() == [0x7FC12345, 0xFFC00001, 0x7F800001]
-
-
 def test_jax_arrays_load_as_numpy_arrays(path):
     formats = ["bool", "int4", "uint8", "int32", "bfloat16", "float8_e4m3fn", "float16", "float32", "complex64"]
     arrays = {name: jnp.asarray(np.array([0, 1, 1]).astype(as_format(name).dtype)) for name in formats}
+    arrays["nan payloads"] = jnp.asarray(np.array([0x7FC12345, 0xFFC00001, 0x7F800001], np.uint32).view(np.float32))
     save_arrays(path, arrays)
     found, _ = load_arrays(path)
     assert_same(found, arrays)
@@ -113,11 +107,8 @@ def test_saving_the_same_arrays_writes_the_same_bytes(tmp_path):
     for name in ("first", "second"):
         save_arrays(tmp_path / name, arrays, {"x": "1", "y": "2", "z": "3"})
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-
-
-def test_empty_dict_round_trips(path):
-    save_arrays(path, {})
-    assert load_arrays(path) == ({}, {})
+    save_arrays(tmp_path / "first", {})
+    assert load_arrays(tmp_path / "first") == ({}, {})
 
 
 def test_save_arrays_expands_home_and_creates_folders(tmp_path, monkeypatch):
@@ -234,21 +225,6 @@ def test_full_disk_keeps_the_old_file(path):
         assert file_names(path.parent) == [path.name]
         assert path.read_bytes() == before
     save_arrays(path, {"a": np.ones(1000)})
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_failed_system_call_keeps_the_old_file(path, monkeypatch, call):
-    save_arrays(path, {"a": np.ones(2)})
-    before = path.read_bytes()
-
-    def fail(*args):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(*((os, "fsync", fail) if call == "fsync" else (Path, "replace", fail)))
-    with pytest.raises(CheckpointFileError, match=r"cannot be written: Input/output error$"):
-        save_arrays(path, {"a": np.ones(3)})
-    assert file_names(path.parent) == [path.name]
-    assert path.read_bytes() == before
 
 
 @contextmanager

@@ -1,13 +1,11 @@
 """A checkpoint restores the whole training state, and training resumes from it bit for bit."""
 
-import json
 import math
 
 import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
-import optax
 import pytest
 
 import supremum
@@ -15,17 +13,12 @@ from supremum import nn
 from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import Policy
 from supremum.training.checkpoints import Checkpoint, CheckpointError, MissingCheckpointError, load_arrays, save_arrays
+from training.bits import assert_same, same
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "state.safetensors"
-
-
-def same(a, b):
-    return a.keys() == b.keys() != set() and all(
-        np.asarray(a[name]).dtype == b[name].dtype and np.asarray(a[name]).tobytes() == b[name].tobytes() for name in a
-    )
 
 
 def test_every_part_is_restored_under_its_name(path):
@@ -44,10 +37,9 @@ def test_every_part_is_restored_under_its_name(path):
     )
     checkpoint.save(path)
     found = Checkpoint.load(path)
-    assert same(checkpoint.model, found.model)
-    assert same(checkpoint.optimizer, found.optimizer)
-    assert found.rng.dtype == checkpoint.rng.dtype
-    assert np.array_equal(jax.random.key_data(found.rng), jax.random.key_data(checkpoint.rng))
+    assert_same(found.model, checkpoint.model)
+    assert_same(found.optimizer, checkpoint.optimizer)
+    assert same(found.rng, checkpoint.rng)
     assert found.step == 12
     assert type(found.step) is int
     assert Policy.from_config(found.policy) == Policy("mixed_float16", 128)
@@ -67,7 +59,7 @@ def test_variables_are_saved_in_their_stored_dtype(path):
     nn.initialize(layer, np.ones((1, 3), np.float32))
     Checkpoint(layer.variables, {"counted": nn.Variable(3)}).save(path)
     found = Checkpoint.load(path)
-    assert same({name: variable.read_stored() for name, variable in layer.variables.items()}, found.model)
+    assert_same(found.model, {name: variable.read_stored() for name, variable in layer.variables.items()})
     assert found.optimizer["counted"] == 3
 
 
@@ -80,8 +72,8 @@ def test_metadata_holds_version_content_and_step(path):
 
 
 def test_invalid_step_raises():
-    for wrong, error in [(1.0, OperandError), ("1", OperandError), (None, OperandError), (-1, ArgumentError)]:
-        with pytest.raises(error, match="step must be"):
+    for wrong in (1.0, 1.5, "1", None, True, np.True_, [1], -1):
+        with pytest.raises(ArgumentError if wrong == -1 else OperandError, match="step must be"):
             Checkpoint({}, step=wrong)
     assert Checkpoint({}, step=jnp.int32(3)).step == 3
 
@@ -114,35 +106,3 @@ def test_file_without_a_training_state_raises(path):
         save_arrays(path, arrays, wrong)
         with pytest.raises(CheckpointError, match="is damaged"):
             Checkpoint.load(path)
-
-
-def test_training_resumes_bit_for_bit(path):
-    optimizer = optax.adam(0.1, mu_dtype=jnp.bfloat16)
-
-    @jax.jit
-    def step(weights, state, key):
-        key, noise = jax.random.split(key)
-        gradient = weights - 1 + jax.random.normal(noise, weights.shape)
-        updates, state = optimizer.update(gradient, state, weights)
-        return optax.apply_updates(weights, updates), state, key
-
-    def run(state, steps):
-        for _ in range(steps):
-            state = step(*state)
-        return state
-
-    def flat(tree):
-        return {jax.tree_util.keystr(place): leaf for place, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-
-    start = jnp.zeros(3)
-    first = (start, optimizer.init(start), jax.random.key(0))
-    half = run(first, 3)
-    Checkpoint({"w": half[0]}, flat(half[1]), half[2], step=3).save(path)
-    found = Checkpoint.load(path)
-    structure = jax.tree.structure(half[1])
-    resumed = run((found.model["w"], jax.tree.unflatten(structure, found.optimizer.values()), found.rng), 3)
-    uninterrupted = run(first, 6)
-    assert np.asarray(resumed[0]).tobytes() == np.asarray(uninterrupted[0]).tobytes()
-    assert same(flat(resumed[1]), flat(uninterrupted[1]))
-    assert np.array_equal(jax.random.key_data(resumed[2]), jax.random.key_data(uninterrupted[2]))
-    assert json.loads(load_arrays(path)[1]["step"]) == 3

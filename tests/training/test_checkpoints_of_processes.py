@@ -24,7 +24,7 @@ jax.distributed.initialize()
 at, rank = Path(sys.argv[1]), jax.process_index()
 
 from supremum.errors import ArgumentError
-from supremum.training import CheckpointError, CheckpointFolder, Checkpoint, load_arrays, save_arrays
+from supremum.training import CheckpointError, Checkpoint, load_arrays, save_arrays
 from training.spread import compiled, mesh_of, sharding_of, state_of
 
 
@@ -91,10 +91,9 @@ for name, variable in other.variables.items():
     assert variable.read_stored().sharding == where[name]
     assert parts(variable.read_stored()) == parts(everywhere(expected[name].read_stored())), name
 
-folder = CheckpointFolder(at / "run", keep=1, format="orbax")
 for step in (1, 2):
-    folder.save(Checkpoint({"w": kernel}, step=step))
-assert folder.load_latest().step == 2
+    Checkpoint({"w": kernel}, step=step).save(at / "run", format="orbax")
+assert Checkpoint.load(at / "run").step == 2
 print("done", rank)
 """
 
@@ -111,6 +110,6 @@ def test_two_processes_save_and_load_together(tmp_path):
     assert_same(state_of(model), state_of(compiled("mixed_float16")))
     assert len(model.variables["dense/kernel"].read_stored().sharding.device_set) == 4
     like = {"w": spread(jax.numpy.zeros((8, 16)), mesh_of(8))}
-    run = load_arrays(tmp_path / "run" / "step-000002.orbax", like={"model/w": like["w"]})[0]
+    run = load_arrays(tmp_path / "run", like={"model/w": like["w"]})[0]
     assert run["model/w"].sharding == like["w"].sharding
     assert np.array_equal(run["model/w"], compiled().variables["dense/kernel"].read_stored())

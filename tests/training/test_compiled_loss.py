@@ -5,7 +5,7 @@ import pytest
 
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.training.losses import CompiledLoss
-from supremum.training.metrics import compiled_metrics
+from supremum.training.metrics import compile_metrics
 
 TWOS, ZEROS = jnp.full((4, 1), 2.0), jnp.zeros((4, 1))
 
@@ -49,14 +49,14 @@ def test_mismatched_structures_raise(losses, labels, outputs, message):
 
 
 def test_metric_names_start_with_the_output_name():
-    assert [metric.name for metric in compiled_metrics({"a": ["mae", "mse"], "b": "mae", "c": None})] == [
+    assert [metric.name for metric in compile_metrics({"a": ["mae", "mse"], "b": "mae", "c": None})] == [
         "a_mae",
         "a_mse",
         "b_mae",
     ]
-    assert [metric.name for metric in compiled_metrics([["mae"], ["mae"]])] == ["0_mae", "1_mae"]
-    named = compiled_metrics([["mae"], "mae"], ["size_loss"], ["size", "age"])
+    assert [metric.name for metric in compile_metrics([["mae"], ["mae"]])] == ["0_mae", "1_mae"]
+    named = compile_metrics([["mae"], "mae"], ["size_loss"], ["size", "age"])
     assert [metric.name for metric in named] == ["size_loss", "size_mae", "age_mae"]
-    assert [metric.name for metric in compiled_metrics("mae")] == ["mae"]
+    assert [metric.name for metric in compile_metrics("mae")] == ["mae"]
     with pytest.raises(UnknownNameError, match="unknown metric"):
-        compiled_metrics({"a": "maee"})
+        compile_metrics({"a": "maee"})

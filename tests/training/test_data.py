@@ -1,7 +1,5 @@
 """Batches from arrays, iterables and data loaders."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -30,20 +28,17 @@ def batches_of(data, seed=None):
     return batches
 
 
-@pytest.fixture(params=["on the host", "on the device", "batch by batch"])
+@pytest.fixture(params=["on the host", "on the device", "too large for the device"])
 def data_place(request, monkeypatch):
     if request.param != "on the host":
         monkeypatch.setattr(module, "host_is_the_device", lambda: False)
-    if request.param == "batch by batch":
+    if request.param == "too large for the device":
         monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
 
 
 class TestArrays:
-    x, y, weights = (
-        np.arange(20.0, dtype="float32").reshape(10, 2),
-        np.arange(10, dtype="int32"),
-        np.ones(10, "float32"),
-    )
+    x = np.arange(20.0, dtype="float32").reshape(10, 2)
+    y, weights = np.arange(10, dtype="int32"), np.ones(10, "float32")
 
     def test_batches_are_rows_in_order_and_the_last_may_be_smaller(self, data_place):
         data = ArrayData(self.x, self.y, self.weights, batch_size=4)
@@ -63,14 +58,6 @@ class TestArrays:
         np.testing.assert_array_equal(np.concatenate([batch.x["b"] for batch in first]), 2 * self.x[order])
         np.testing.assert_array_equal(order, np.concatenate([batch.y for batch in again]))
         assert list(order) != list(np.concatenate([batch.y for batch in other]))
-
-    def test_data_on_the_device_and_batch_by_batch_give_the_same_batches(self, monkeypatch):
-        monkeypatch.setattr(module, "host_is_the_device", lambda: False)
-        on_device = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
-        monkeypatch.setattr(module, "ON_DEVICE_BYTES", 0)
-        batch_by_batch = batches_of(ArrayData(self.x, self.y, batch_size=3), 5)
-        assert len(on_device) == len(batch_by_batch) == math.ceil(len(self.x) / 3)
-        jax.tree.map(np.testing.assert_array_equal, on_device, batch_by_batch)
 
     def test_accepts_lists_jax_arrays_and_narrow_formats(self):
         narrow = self.x.astype(ml_dtypes.bfloat16)
@@ -117,27 +104,36 @@ class TestIterables:
     def numbers(data):
         return [int(batch.y[0]) for batch in data.epoch(None)]
 
-    def test_reiterable_data_is_used_in_every_epoch(self):
-        data = IterableData(PARTS)
-        assert data.steps == 3
-        assert data.first.y[0] == 0
-        assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], [0, 1, 2]]
-
-    def test_generator_is_used_once_and_keeps_its_first_batch(self):
-        data = IterableData(part for part in PARTS)
-        assert data.steps is None
+    @pytest.mark.parametrize(
+        ("make", "steps", "epochs"),
+        [
+            (lambda: IterableData(PARTS), 3, [[0, 1, 2], [0, 1, 2]]),
+            (lambda: IterableData(part for part in PARTS), None, [[0, 1, 2], []]),
+            (lambda: IterableData(PARTS, steps=2), 2, [[0, 1], [2, 0], [1, 2]]),
+            (lambda: IterableData(PARTS, steps=3), 3, [[0, 1, 2]] * 3),
+            (lambda: IterableData(iter(PARTS), steps=2), 2, [[0, 1]]),
+            *[
+                (lambda steps=steps: IterableData(PARTS, steps=steps), steps, [[0, 1, 2][:steps]])
+                for steps in (1, 2, 3)
+            ],
+            *[
+                (lambda steps=steps: IterableData(iter(PARTS), steps=steps), steps, [[0, 1, 2][:steps]])
+                for steps in (1, 2, 3)
+            ],
+        ],
+    )
+    def test_an_epoch_continues_where_the_last_one_ended(self, make, steps, epochs):
+        data = make()
+        assert data.steps == steps
         assert data.first.y[0] == data.first.y[0] == 0
-        assert [self.numbers(data) for _ in range(2)] == [[0, 1, 2], []]
+        assert [self.numbers(data) for _ in epochs] == epochs
 
-    def test_with_steps_an_epoch_continues_where_the_last_one_ended(self):
-        assert [self.numbers(each) for each in [IterableData(PARTS, steps=2)] * 3] == [[0, 1], [2, 0], [1, 2]]
-        exact = IterableData(PARTS, steps=3)
-        assert [self.numbers(exact) for _ in range(3)] == [[0, 1, 2]] * 3
-        once = IterableData(iter(PARTS), steps=2)
-        assert self.numbers(once) == [0, 1]
+    def test_an_iterator_that_ends_within_an_epoch_warns(self):
+        data = IterableData(iter(PARTS), steps=2)
+        assert self.numbers(data) == [0, 1]
         with pytest.warns(TrainingWarning, match="2 steps were requested, but the data ran out after 1"):
-            assert self.numbers(once) == [2]
-        assert self.numbers(once) == []
+            assert self.numbers(data) == [2]
+        assert self.numbers(data) == []
 
     def test_fewer_batches_than_steps_warn_once(self):
         class Unsized:
@@ -165,12 +161,6 @@ class TestIterables:
             with pytest.warns(TrainingWarning, match=message) as caught:
                 assert [self.numbers(data) for _ in range(2)] == expected
             assert len(caught) == 1
-
-    def test_enough_batches_for_the_steps_do_not_warn(self):
-        for steps in (1, 2, 3, None):
-            for batches in (PARTS, [part for part in PARTS], (part for part in PARTS)):  # noqa: C416
-                data = IterableData(batches, steps=steps)
-                assert self.numbers(data) == [0, 1, 2][:steps]
 
     def test_steps_limit_the_batches_of_arrays(self):
         x = np.arange(10, dtype="float32")
@@ -212,16 +202,9 @@ class TestIterables:
             as_batch(batch)
 
     def test_array_options_with_an_iterable_raise(self):
-        for name in ("y", "sample_weight"):
+        for name, value in (("y", np.ones(2)), ("sample_weight", np.ones(2)), ("batch_size", 3)):
             with pytest.raises(ArgumentError, match=f"leave out {name}="):
-                as_data(
-                    PARTS,
-                    *([np.ones(2)] if name == "y" else [None, np.ones(2)]),
-                    *([None] if name == "y" else []),
-                    batch_size=None,
-                )
-        with pytest.raises(ArgumentError, match="leave out batch_size="):
-            as_data(PARTS, None, None, batch_size=3)
+                as_data(PARTS, **{"batch_size": None, name: value})
         with pytest.raises(OperandError, match="got int"):
             as_data(3, None, None, batch_size=None)
 

@@ -1,7 +1,5 @@
 """Training on a mesh of data and model axes matches training on one device, and variables stay split as laid out."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,152 +10,46 @@ from jax.sharding import PartitionSpec as P
 from mixed_precision.replica_groups import collectives
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.mixed_precision import DynamicLossScale, Policy
+from supremum.mixed_precision import DynamicLossScale
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import (
-    Batch,
-    DataParallel,
-    FullyShardedDataParallel,
-    Sequential,
-    init_state,
-    train_step,
-)
+from supremum.training import Batch, DataParallel, FullyShardedDataParallel, Sequential, init_state, train_step
 from supremum.training.distributed.layout import Layout
-from supremum.training.step import placed
-from training.many_devices import CLASSES, FEATURES, LOSS, X, Y, baseline, close, network, trained, values
+from supremum.training.step import place_state
+from training.many_devices import (
+    CLASSES,
+    FEATURES,
+    KINDS,
+    LOSS,
+    X,
+    Y,
+    baseline,
+    close,
+    lowered,
+    mesh,
+    network,
+    shard_shapes,
+    split,
+    split_and_sharded,
+    stored,
+    trained,
+    values,
+)
 
-LAYOUT = {"dense/kernel": P(None, "model"), "dense/bias": ("model",), "dense_1/kernel": P("model", None)}
 DATA_GROUPS = {(0, 4), (1, 5), (2, 6), (3, 7)}
 MODEL_GROUPS = {(0, 1, 2, 3), (4, 5, 6, 7)}
+both_kinds = pytest.mark.parametrize("kind", ["split and sharded", "split"])
 
 
-def mesh(*shape, names=("data", "model")):
-    return Mesh(np.reshape(jax.devices(), shape or (2, 4)), names)
-
-
-def data_parallel(layout=LAYOUT, **options):
-    return DataParallel(mesh(), data_axes="data", layout=layout, **options)
-
-
-def fully_sharded(**options):
-    return FullyShardedDataParallel(mesh(), data_axes="data", layout=LAYOUT, smallest=16, **options)
-
-
-KINDS = {
-    "data parallel": data_parallel,
-    "fully sharded": fully_sharded,
-    "two data axes": lambda: DataParallel(
-        mesh(2, 2, 2, names=("hosts", "cores", "model")), data_axes=("hosts", "cores"), layout=LAYOUT
-    ),
-    "two data axes, fully sharded": lambda: FullyShardedDataParallel(
-        mesh(2, 2, 2, names=("hosts", "model", "cores")), data_axes=("hosts", "cores"), layout=LAYOUT, smallest=16
-    ),
-    "one replica": lambda: DataParallel(mesh(1, 8), data_axes="data", layout={"dense/kernel": P(None, "model")}),
-    "no layout": lambda: data_parallel(None),
-}
-
-
-def shard_shapes(tree):
-    return {path: leaf.sharding.shard_shape(leaf.shape) for path, leaf in tree.items()}
-
-
-def stored(model):
-    return {path: variable.read_stored() for path, variable in model.variables.items()}
-
-
-class TestMatchesOneDevice:
-    @pytest.mark.one_in(6)
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_float32_training_matches_up_to_the_order_of_sums(self, kind):
-        model = trained(KINDS[kind]())
-        expected, losses, history = baseline()
-        close(values(model), expected, 4e-6)
-        np.testing.assert_allclose(model.history.loss, losses, rtol=2e-6)
-        for name, numbers in history.items():
-            np.testing.assert_allclose(model.history.history[name], numbers, rtol=2e-6, err_msg=name)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(("policy", "within"), [("mixed_float16", 2e-3), ("mixed_bfloat16", 2e-2)])
-    @pytest.mark.parametrize("kind", ["data parallel", "fully sharded"])
-    def test_narrow_policies_match_within_the_rounding_of_their_dtypes(self, kind, policy, within):
-        model = trained(KINDS[kind](), policy)
-        expected, losses, history = baseline(policy)
-        close(values(model), expected, within)
-        np.testing.assert_allclose(model.history.loss, losses, rtol=within)
-        assert model.history.history.get("loss_scale") == history.get("loss_scale")
-
-    @pytest.mark.slow
-    def test_batches_that_do_not_divide_evenly_are_not_split(self):
-        results = []
-        for distribution in (None, data_parallel(), fully_sharded()):
-            model = network()
-            model.compile(SGD(0.1), LOSS, "accuracy", distribution=distribution)
-            model.fit(X, Y, batch_size=25, epochs=1, verbose=0)
-            results.append((values(model), model.history.loss))
-        for actual, losses in results[1:]:
-            close(actual, results[0][0], 4e-6)
-            np.testing.assert_allclose(losses, results[0][1], rtol=2e-6)
-
-    @pytest.mark.slow
-    def test_evaluate_and_predict_match(self):
-        many, one = trained(fully_sharded()), trained(None)
-        for model in (one, many):
-            nn.load_variables(model, baseline()[0])
-        for size in (24, 25):
-            options = {"batch_size": size, "verbose": 0, "return_dict": True}
-            actual, expected = (model.evaluate(X, Y, **options) for model in (many, one))
-            assert actual["accuracy"] == expected["accuracy"]
-            np.testing.assert_allclose(actual["loss"], expected["loss"], rtol=2e-6)
-            outputs = [model.predict(X, batch_size=size, verbose=0) for model in (many, one)]
-            np.testing.assert_allclose(*outputs, atol=2e-6)
-
-    @pytest.mark.slow
-    def test_synchronized_statistics_are_those_of_the_whole_batch(self):
-        def middle():
-            return nn.BatchNorm(axis_name="data", momentum=0.5)
-
-        layout = LAYOUT | {"batch_norm/.*": ("model",)}
-        models = [trained(distribution, middle=[middle]) for distribution in (data_parallel(layout), None)]
-        close(values(models[0]), values(models[1]), 2e-5)
-        shapes = shard_shapes(stored(models[0]))
-        assert shapes["batch_norm/gamma"] == shapes["batch_norm/moving_mean"] == (8,)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("way", ["minimize", "get_gradients"])
-    @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-    def test_custom_loops_match_training_on_one_device(self, way, policy):
-        results = []
-        for distribution in (None, data_parallel()):
-            model = network(policy)
-            nn.initialize(model, X[:1])
-            optimizer = SGD(0.1) if policy == "float32" else LossScaleOptimizer(SGD(0.1))
-            variables = model.trainable_variables
-
-            def loss_fn(x, y, model=model):
-                return LOSS(y, model(x, training=True))
-
-            for start in (0, 32):
-                args = X[start : start + 32], Y[start : start + 32]
-                with distribution.scope() if distribution else jax.named_scope("one"):
-                    if way == "minimize":
-                        optimizer.minimize(loss_fn, variables, *args)
-                    else:
-                        gradients = optimizer.get_gradients(loss_fn, variables, *args)
-                        optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
-            results.append(model)
-        close(values(results[1]), values(results[0]), 1e-5 if policy == "float32" else 4e-3)
-        assert shard_shapes(stored(results[1]))["dense/kernel"] == (FEATURES, 8)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("kind", ["fully sharded", "data parallel"])
-    def test_the_pure_step_runs_without_jit(self, kind):
-        model, optimizer, distribution = network("mixed_float16"), LossScaleOptimizer(SGD(0.1)), KINDS[kind]()
-        nn.initialize(model, X[:1])
-        step = train_step(model, LOSS, optimizer, distribution=distribution)
-        state, batch = placed(distribution, init_state(model, optimizer)), distribution.batch(Batch(X[:32], Y[:32]))
-        eager, jitted = (run(state, batch).trainable for run in (step, jax.jit(step)))
-        close(eager, jitted, 1e-3)
-        assert shard_shapes(eager) == shard_shapes(jitted) == shard_shapes(state.trainable)
+@pytest.mark.slow
+@both_kinds
+def test_the_pure_step_runs_without_jit(kind):
+    model, optimizer, distribution = network("mixed_float16"), LossScaleOptimizer(SGD(0.1)), KINDS[kind]()
+    nn.initialize(model, X[:1])
+    step = train_step(model, LOSS, optimizer, distribution=distribution)
+    state, batch = place_state(distribution, init_state(model, optimizer)), distribution.batch(Batch(X[:32], Y[:32]))
+    eager, jitted = (run(state, batch).trainable for run in (step, jax.jit(step)))
+    close(eager, jitted, 1e-3)
+    assert shard_shapes(eager) == shard_shapes(jitted) == shard_shapes(state.trainable)
 
 
 class Block(nn.Layer):
@@ -209,26 +101,29 @@ def test_layers_of_all_kinds_train_alike_when_they_are_split(shape, dropout, kin
     assert shapes["embedding/embedding"][0] == 4
 
 
+SHAPES = {
+    "split and sharded": {"dense/kernel": (8, 8), "dense/bias": (8,), "dense_1/kernel": (8, 2), "dense_1/bias": (4,)},
+    "split": {"dense/kernel": (16, 8), "dense/bias": (8,), "dense_1/kernel": (8, 4), "dense_1/bias": (4,)},
+    "fully sharded": {"dense/kernel": (16, 4), "dense/bias": (4,), "dense_1/kernel": (4, 4), "dense_1/bias": (4,)},
+}
+
+
 class TestPlacement:
     @pytest.mark.one_in(2)
-    @pytest.mark.parametrize("kind", ["fully sharded", "data parallel"])
+    @pytest.mark.parametrize("kind", SHAPES)
     def test_variables_and_optimizer_slots_stay_split_as_laid_out(self, kind):
         model = trained(KINDS[kind](), optimizer=Adam(0.01), epochs=1)
-        wanted = {"dense/kernel": (16, 8), "dense/bias": (8,), "dense_1/kernel": (8, 4), "dense_1/bias": (4,)}
-        if kind == "fully sharded":
-            wanted |= {"dense/kernel": (8, 8), "dense_1/kernel": (8, 2)}
-        assert shard_shapes(stored(model)) == wanted
+        assert shard_shapes(stored(model)) == SHAPES[kind]
         slots = shard_shapes(model.optimizer.variables)
-        assert (
-            {path: slots[f"mu/{path}"] for path in wanted} == {path: slots[f"nu/{path}"] for path in wanted} == wanted
-        )
+        for slot in ("mu", "nu"):
+            assert {path: slots[f"{slot}/{path}"] for path in SHAPES[kind]} == SHAPES[kind]
 
     @pytest.mark.slow
     def test_variables_that_are_not_trained_are_split_too(self):
         model = network()
         nn.initialize(model, X[:1])
         model.variables["dense/kernel"].trainable = False
-        model.compile(SGD(0.1), LOSS, distribution=fully_sharded())
+        model.compile(SGD(0.1), LOSS, distribution=split_and_sharded())
         model.fit(X, Y, batch_size=32, verbose=0)
         assert shard_shapes(stored(model))["dense/kernel"] == (FEATURES, 8)
 
@@ -243,7 +138,7 @@ class TestPlacement:
         assert {key: distribution.spec(shape, path) for key in cases for path, shape in [key]} == cases
 
     def test_batches_are_split_over_data_axes_and_whole_along_model_axes(self):
-        distribution = data_parallel()
+        distribution = split()
         batch = distribution.batch(Batch(X[:32], Y[:32]))
         assert batch.x.sharding.is_equivalent_to(NamedSharding(distribution.mesh, P("data")), 2)
         assert distribution.replicas == 2
@@ -254,21 +149,12 @@ class TestPlacement:
             def call(self, x):
                 return jax.lax.with_sharding_constraint(x, P(None, "model"))
 
-        distribution = data_parallel()
+        distribution = split()
         with jax.set_mesh(distribution.mesh):
             model = trained(distribution, middle=[Constrained])
             outputs = model.predict(X, verbose=0)
         close(values(model), baseline()[0], 4e-6)
         assert outputs.shape == (len(X), CLASSES)
-
-
-def lowered(policy, distribution, optimizer=None):
-    model = network(policy)
-    nn.initialize(model, X[:1])
-    optimizer = optimizer or (LossScaleOptimizer(SGD(0.1)) if Policy(policy).loss_scale else SGD(0.1))
-    step = train_step(model, LOSS, optimizer, distribution=distribution)
-    state = placed(distribution, init_state(model, optimizer))
-    return jax.jit(step).lower(state, distribution.batch(Batch(X[:32], Y[:32])))
 
 
 PIECES = sorted([FEATURES * 32 // 4, 32 // 4, 32 * CLASSES // 4, CLASSES])
@@ -283,7 +169,7 @@ class TestCommunication:
     )
     def test_pieces_of_gradients_are_summed_over_data_axes_in_the_reduce_dtype(self, policy, flag, kind):
         optimizer = None if flag is None else LossScaleOptimizer(SGD(0.1), aggregate_in_float16=flag)
-        found = collectives(lowered(policy, data_parallel(), optimizer).compile().as_text())
+        found = collectives(lowered(policy, split(), optimizer).compile().as_text())
         across_data = [each for each in found if each.groups == DATA_GROUPS]
         assert sorted(size for each in across_data for size in each.sizes) == PIECES
         assert {each.dtype for each in across_data} == {kind}
@@ -292,16 +178,9 @@ class TestCommunication:
         assert others == [("all-reduce", "f32" if policy == "float32" else "f16", (16 * CLASSES,), MODEL_GROUPS)]
         assert {each.name for each in found} == {"all-reduce"}
 
-    def test_gradients_are_reduced_in_bfloat16_if_the_policy_says_so(self):
-        """Read the StableHLO, because XLA's CPU backend widens bfloat16."""
-        policy = "variable=float32,compute=bfloat16,reduce=bfloat16"
-        text = lowered(policy, data_parallel()).as_text()
-        kinds = re.findall(r"all_reduce.*?\}\) : \(tensor<([\dx]*)x(\w+)>\)", text, re.DOTALL)
-        assert {shape for shape, kind in kinds if kind == "bf16"} == {"16x32", "32", "32x4", "4"}
-
     @pytest.mark.slow
     def test_fully_sharded_variables_are_gathered_and_scattered_over_data_axes_only(self):
-        found = collectives(lowered("mixed_float16", fully_sharded()).compile().as_text())
+        found = collectives(lowered("mixed_float16", split_and_sharded()).compile().as_text())
         moved = sorted((each.name, each.dtype, *each.sizes) for each in found if each.groups == DATA_GROUPS)
         assert moved == [
             ("all-gather", "f16", 32 * CLASSES // 4), ("all-gather", "f16", FEATURES * 32 // 4),
@@ -312,81 +191,59 @@ class TestCommunication:
         assert {(each.name, each.groups == MODEL_GROUPS) for each in others} == {("all-reduce", True)}
 
 
-class TestOverflow:
-    @pytest.mark.slow
-    @pytest.mark.parametrize("kind", ["data parallel", "fully sharded"])
-    def test_overflow_in_one_replica_skips_the_step_on_all_devices(self, kind):
-        x = X.copy()
-        x[37] = np.inf  # in the second batch, in one replica
-        results = []
-        for distribution in (None, KINDS[kind]()):
-            model = network("mixed_float16")
-            scale = DynamicLossScale(initial_loss_scale=64, increment_period=1000)
-            model.compile(LossScaleOptimizer(SGD(0.1), scale), LOSS, "accuracy", distribution=distribution)
-            model.fit(x, Y, batch_size=24, verbose=0, shuffle=False)
-            results.append(model)
-        one, many = results
-        assert many.history.skipped == one.history.skipped == [False, True, False]
-        assert many.history.loss_scale == one.history.loss_scale == [64, 64, 32]
-        close(values(many), values(one), 2e-3)
-        scaling = many.optimizer.state.scaling.loss_scale
-        assert {float(shard.data) for shard in scaling.addressable_shards} == {32}
-        assert len(scaling.addressable_shards) == 8
+@pytest.mark.slow
+def test_overflow_on_one_device_of_a_replica_skips_the_step_on_all_devices():
+    """The columns of one device overflow in the backward pass only."""
+    factors = np.ones(32, "float32")
+    factors[-1] = 1e38
 
-    @pytest.mark.slow
-    def test_overflow_on_one_device_of_a_replica_skips_the_step_on_all_devices(self):
-        """The columns of one device overflow in the backward pass only."""
-        factors = np.ones(32, "float32")
-        factors[-1] = 1e38
+    class Scaled(nn.Layer):
+        def call(self, x):
+            @jax.custom_vjp
+            def identity(x):
+                return x
 
-        class Scaled(nn.Layer):
-            def call(self, x):
-                @jax.custom_vjp
-                def identity(x):
-                    return x
+            identity.defvjp(lambda x: (x, None), lambda _, g: (g * jnp.asarray(factors, g.dtype),))
+            return identity(x)
 
-                identity.defvjp(lambda x: (x, None), lambda _, g: (g * jnp.asarray(factors, g.dtype),))
-                return identity(x)
+    model = Sequential([nn.Dense(32), Scaled(), nn.Dense(CLASSES)])
+    scale = DynamicLossScale(initial_loss_scale=2.0**20, increment_period=1000)
+    model.compile(LossScaleOptimizer(SGD(0.1), scale), LOSS, distribution=split())
+    nn.initialize(model, X[:1])
+    before = values(model)
+    model.fit(X[:32], Y[:32], batch_size=32, verbose=0)
+    assert model.history.skipped == [True]
+    close(values(model), before, 0)
 
-        model = Sequential([nn.Dense(32), Scaled(), nn.Dense(CLASSES)])
-        scale = DynamicLossScale(initial_loss_scale=2.0**20, increment_period=1000)
-        model.compile(LossScaleOptimizer(SGD(0.1), scale), LOSS, distribution=data_parallel())
+
+@pytest.mark.slow
+@both_kinds
+@pytest.mark.parametrize("kind_of_file", [None, "orbax"])
+def test_a_state_goes_from_a_mesh_to_one_device_and_back(kind_of_file, kind, tmp_path):
+    def compiled(distribution):
+        model = network("mixed_float16")
+        model.compile(Adam(0.01), LOSS, distribution=distribution)
         nn.initialize(model, X[:1])
-        before = values(model)
-        model.fit(X[:32], Y[:32], batch_size=32, verbose=0)
-        assert model.history.skipped == [True]
-        close(values(model), before, 0)
+        return model
 
+    def state_of(model):
+        return {**stored(model), **model.optimizer.variables}
 
-class TestCheckpoints:
-    @pytest.mark.slow
-    @pytest.mark.parametrize("kind", ["data parallel", "fully sharded"])
-    @pytest.mark.parametrize("kind_of_file", [None, "orbax"])
-    def test_a_state_goes_from_a_mesh_to_one_device_and_back(self, kind_of_file, kind, tmp_path):
-        def compiled(distribution):
-            model = network("mixed_float16")
-            model.compile(Adam(0.01), LOSS, distribution=distribution)
-            nn.initialize(model, X[:1])
-            return model
-
-        def state_of(model):
-            return {**stored(model), **model.optimizer.variables}
-
-        first = compiled(KINDS[kind]())
-        first.fit(X[:64], Y[:64], batch_size=32, verbose=0)
-        first.save_state(tmp_path / "first", format=kind_of_file)
-        one = compiled(None)
-        one.load_state(tmp_path / "first")
-        one.save_state(tmp_path / "second", format=kind_of_file)
-        back = compiled(KINDS[kind]())
-        back.load_state(tmp_path / "second")
-        for model in (one, back):
-            jax.tree.map(np.testing.assert_array_equal, state_of(model), state_of(first))
-        for model in (first, one, back):
-            model.fit(X[:64], Y[:64], batch_size=32, initial_epoch=1, epochs=2, verbose=0)
-        jax.tree.map(np.testing.assert_array_equal, state_of(back), state_of(first))
-        close(values(one), values(back), 4e-3)
-        assert shard_shapes(stored(back)) == shard_shapes(stored(first))
+    first = compiled(KINDS[kind]())
+    first.fit(X[:64], Y[:64], batch_size=32, verbose=0)
+    first.save_state(tmp_path / "first", format=kind_of_file)
+    one = compiled(None)
+    one.load_state(tmp_path / "first")
+    one.save_state(tmp_path / "second", format=kind_of_file)
+    back = compiled(KINDS[kind]())
+    back.load_state(tmp_path / "second")
+    for model in (one, back):
+        jax.tree.map(np.testing.assert_array_equal, state_of(model), state_of(first))
+    for model in (first, one, back):
+        model.fit(X[:64], Y[:64], batch_size=32, initial_epoch=1, epochs=2, verbose=0)
+    jax.tree.map(np.testing.assert_array_equal, state_of(back), state_of(first))
+    close(values(one), values(back), 4e-3)
+    assert shard_shapes(stored(back)) == shard_shapes(stored(first))
 
 
 class TestErrors:
@@ -450,5 +307,5 @@ def test_the_first_pattern_that_matches_wins():
 
 
 def test_repr_shows_axes_and_layout():
-    text = repr(data_parallel({".*/kernel": (None, "model")}))
+    text = repr(split({".*/kernel": (None, "model")}))
     assert text.endswith("data_axes='data', layout={'.*/kernel': (None, 'model')}, batches='global')")

@@ -1,7 +1,5 @@
 """Training on several devices matches training on one, and arrays are placed and split as documented."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale
-from supremum.optimizers import SGD, Adam, LossScaleOptimizer
+from supremum.optimizers import SGD, LossScaleOptimizer
 from supremum.training import (
     Callback,
     DataParallel,
@@ -21,57 +19,58 @@ from supremum.training import (
     Sequential,
     SparseCategoricalCrossentropy,
 )
-from training.many_devices import (
-    CLASSES,
-    EXAMPLES,
-    FEATURES,
-    KINDS,
-    LOSS,
-    RNG,
-    WEIGHTS,
-    X,
-    Y,
-    baseline,
-    close,
-    devices,
-    network,
-    trained,
-    values,
-)
+from training import many_devices
+from training.many_devices import CLASSES, KINDS, LOSS, X, Y, baseline, close, devices, network, split, trained, values
+
+KERNEL = {"dense/kernel": P(None, "model")}
+HOSTS = {"data_axes": ("hosts", "cores"), "layout": many_devices.LAYOUT}
+ALL_KINDS = {
+    "split": split,
+    "split and sharded": many_devices.split_and_sharded,
+    "two data axes": lambda: DataParallel(many_devices.mesh(2, 2, 2, names=("hosts", "cores", "model")), **HOSTS),
+    "two data axes, sharded": lambda: FullyShardedDataParallel(
+        many_devices.mesh(2, 2, 2, names=("hosts", "model", "cores")), smallest=16, **HOSTS
+    ),
+    "one replica": lambda: DataParallel(many_devices.mesh(1, 8), data_axes="data", layout=KERNEL),
+    "no layout": lambda: split(None),
+    **{f"data parallel on {count}": lambda count=count: DataParallel(devices(count)) for count in (1, 2, 4, 8)},
+    **{f"fully sharded on {count}": lambda count=count: many_devices.sharded(count) for count in (1, 2, 4, 8)},
+}
 
 
-@pytest.mark.slow
 class TestMatchesOneDevice:
-    @pytest.mark.parametrize("count", [1, 2, 4, 8])
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_float32_training_matches_up_to_the_order_of_sums(self, kind, count):
+    @pytest.mark.one_in(len(ALL_KINDS))
+    @pytest.mark.parametrize("kind", ALL_KINDS)
+    def test_float32_training_matches_up_to_the_order_of_sums(self, kind):
         """72 examples in batches of 32, 32 and 8: the smaller last batch is split too."""
-        model = trained(KINDS[kind](devices(count)))
+        model = trained(ALL_KINDS[kind]())
         expected, losses, history = baseline()
-        close(values(model), expected, 0 if count == 1 else 4e-6)
+        close(values(model), expected, 0 if kind.endswith(" 1") else 4e-6)
         np.testing.assert_allclose(model.history.loss, losses, rtol=2e-6)
         for name, numbers in history.items():
             np.testing.assert_allclose(model.history.history[name], numbers, rtol=2e-6, err_msg=name)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("policy", "within"), [("mixed_float16", 2e-3), ("mixed_bfloat16", 2e-2)])
-    @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("count", [1, 8])
-    def test_narrow_policies_match_within_the_rounding_of_their_dtypes(self, kind, policy, within, count):
-        model = trained(KINDS[kind](devices(count)), policy)
+    @pytest.mark.parametrize("kind", [*KINDS, "data parallel on 1", "fully sharded on 1"])
+    def test_narrow_policies_match_within_the_rounding_of_their_dtypes(self, kind, policy, within):
+        model = trained((KINDS | ALL_KINDS)[kind](), policy)
         expected, losses, history = baseline(policy)
-        close(values(model), expected, 0 if count == 1 else within)
-        np.testing.assert_allclose(model.history.loss, losses, rtol=0 if count == 1 else within)
+        within = 0 if kind.endswith(" 1") else within
+        close(values(model), expected, within)
+        np.testing.assert_allclose(model.history.loss, losses, rtol=within)
         assert model.history.history.get("loss_scale") == history.get("loss_scale")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "loss", [LOSS, SparseCategoricalCrossentropy(from_logits=True, ignore_class=2, reduction="sum")]
     )
     def test_batch_that_does_not_divide_evenly_is_not_split(self, loss):
         """72 examples in batches of 25, 25 and 22, none of which can be split among 8 devices."""
         results = []
-        for distribution in (None, DataParallel(devices(8)), FullyShardedDataParallel(devices(8), smallest=16)):
+        for make in (lambda: None, *KINDS.values()):
             model = network()
-            model.compile(SGD(0.1 if loss is LOSS else 0.002), loss, "accuracy", distribution=distribution)
+            model.compile(SGD(0.1 if loss is LOSS else 0.002), loss, "accuracy", distribution=make())
             model.fit(X, Y, batch_size=25, epochs=2, verbose=0)
             results.append((values(model), model.history.history["accuracy"], model.history.loss))
         for actual, accuracy, losses in results[1:]:
@@ -79,18 +78,19 @@ class TestMatchesOneDevice:
             assert accuracy == results[0][1]
             np.testing.assert_allclose(losses, results[0][2], rtol=2e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("case", ["sum", "weights", "ignored labels", "regularised", "batches", "three at once"])
     def test_losses_are_computed_over_the_whole_batch(self, case):
         loss, rate, fit, steps, x, y = "mse", 0.1, {}, 1, X, X[:, :CLASSES]
         if case == "sum":
             loss, rate = MeanSquaredError(reduction="sum"), 1e-3
         elif case == "weights":
-            fit = {"sample_weight": WEIGHTS}
+            fit = {"sample_weight": many_devices.WEIGHTS}
         elif case == "ignored labels":
             loss, y = SparseCategoricalCrossentropy(from_logits=True, ignore_class=3), Y
         elif case == "three at once":
             steps = 3
-        data = [(x[i : i + 24], y[i : i + 24]) for i in range(0, EXAMPLES, 24)] if case == "batches" else None
+        data = [(x[i : i + 24], y[i : i + 24]) for i in range(0, len(x), 24)] if case == "batches" else None
         results = []
         for distribution in (None, DataParallel(devices(8))):
             regularizer = {"kernel_regularizer": "l2", "activity_regularizer": "l2"} if case == "regularised" else {}
@@ -104,20 +104,20 @@ class TestMatchesOneDevice:
         close(results[1][0], results[0][0], 4e-6)
         np.testing.assert_allclose(results[1][1], results[0][1], rtol=3e-6)
 
-    def test_evaluate_and_predict_match(self):
-        one, many = trained(None), trained(FullyShardedDataParallel(devices(8), smallest=16))
+    @pytest.mark.slow
+    @pytest.mark.parametrize("kind", ["fully sharded", "split and sharded"])
+    def test_evaluate_and_predict_match(self, kind):
+        one, many = trained(None), trained(KINDS[kind]())
         for model in (one, many):
             nn.load_variables(model, baseline()[0])
-        for size in (24, 30):
-            actual, expected = (
-                model.evaluate(X, Y, batch_size=size, verbose=0, return_dict=True) for model in (many, one)
-            )
+        for size in (24, 25, 30):
+            options = {"batch_size": size, "verbose": 0}
+            actual, expected = (model.evaluate(X, Y, return_dict=True, **options) for model in (many, one))
             assert actual["accuracy"] == expected["accuracy"]
             np.testing.assert_allclose(actual["loss"], expected["loss"], rtol=2e-6)
-            np.testing.assert_allclose(
-                many.predict(X, batch_size=size, verbose=0), one.predict(X, batch_size=size, verbose=0), atol=2e-6
-            )
+            np.testing.assert_allclose(many.predict(X, **options), one.predict(X, **options), atol=2e-6)
 
+    @pytest.mark.slow
     def test_dropout_masks_differ_between_devices(self):
         seen = []
 
@@ -137,73 +137,66 @@ class TestMatchesOneDevice:
 @pytest.mark.slow
 class TestNormalization:
     def test_synchronized_statistics_are_those_of_the_whole_batch(self):
-        results = []
-        for distribution, axis in (
+        layout = many_devices.LAYOUT | {"batch_norm/.*": ("model",)}
+        cases = [
             (None, "data"),
             (DataParallel(devices(8)), "data"),
-            (DataParallel(devices(8)), None),
-        ):
-            model = trained(distribution, middle=[lambda axis=axis: nn.BatchNorm(axis_name=axis, momentum=0.5)])
-            results.append(values(model))
-        close(results[1], results[0], 2e-5)
+            (split(layout), "data"),
+            (KINDS["data parallel"](), None),
+        ]
+        models = [
+            trained(distribution, middle=[lambda axis=axis: nn.BatchNorm(axis_name=axis, momentum=0.5)])
+            for distribution, axis in cases
+        ]
+        results = [values(model) for model in models]
+        for synchronized in results[1:3]:
+            close(synchronized, results[0], 2e-5)
         with pytest.raises(AssertionError):
-            close(results[2], results[0], 1e-2)
+            close(results[3], results[0], 1e-2)
+        shapes = many_devices.shard_shapes(many_devices.stored(models[2]))
+        assert shapes["batch_norm/gamma"] == shapes["batch_norm/moving_mean"] == (8,)
 
     def test_unsynchronized_moving_statistics_are_the_mean_over_devices(self):
         model = Sequential([nn.BatchNorm(momentum=0.0), nn.Dense(1)])
         model.compile(SGD(0.0), "mse", distribution=DataParallel(devices(8)))
         model.fit(X[:32], X[:32, :1], batch_size=32, shuffle=False, verbose=0)
         found = {path.split("/")[-1]: variable.value for path, variable in model.variables.items()}
-        parts = X[:32].reshape(8, 4, FEATURES)
+        parts = X[:32].reshape(8, 4, many_devices.FEATURES)
         np.testing.assert_allclose(found["moving_mean"], parts.mean(1).mean(0), atol=1e-6)
         np.testing.assert_allclose(found["moving_variance"], parts.var(1).mean(0), rtol=1e-5)
 
     def test_synchronized_statistics_respect_the_mask(self):
         norm = nn.BatchNorm(axis_name="data", momentum=0.0)
-        x, mask = RNG.normal(size=(16, 3)).astype("float32"), RNG.random(16) < 0.4
+        x, mask = many_devices.RNG.normal(size=(16, 3)).astype("float32"), many_devices.RNG.random(16) < 0.4
         nn.initialize(norm, x)
         weights = {path: each.value for path, each in norm.variables.items()}
 
         def normalize(weights, x, mask):
             return nn.functional_call(norm, weights, x, mask=mask, training=True)
 
-        sharded = jax.shard_map(
-            normalize,
-            mesh=devices(8),
-            in_specs=(P(), P("data"), P("data")),
-            out_specs=(P("data"), P()),
-            check_vma=False,
-        )
-        found, wanted = (jax.tree.leaves(jax.jit(run)(weights, x, mask)) for run in (sharded, normalize))
+        specs = {"in_specs": (P(), P("data"), P("data")), "out_specs": (P("data"), P())}
+        split_normalize = jax.shard_map(normalize, mesh=devices(8), check_vma=False, **specs)
+        found, wanted = (jax.tree.leaves(jax.jit(run)(weights, x, mask)) for run in (split_normalize, normalize))
         assert len(found) == len(wanted) == 5  # outputs, scale, offset, mean and variance
         for actual, expected in zip(found, wanted, strict=True):
             np.testing.assert_allclose(actual, expected, atol=2e-6)
 
 
 class TestPlacement:
-    @pytest.mark.slow
-    def test_each_device_holds_a_shard_of_variables_and_optimizer_state(self):
-        model = trained(FullyShardedDataParallel(devices(8), smallest=16), optimizer=Adam(0.01))
-        kernel = model.variables["dense/kernel"].value
-        assert kernel.addressable_shards[0].data.size == kernel.size // 8
-        slots = [leaf for leaf in jax.tree.leaves(model.optimizer.state.slots) if leaf.shape == kernel.shape]
-        assert len(slots) == 2
-        assert all(leaf.addressable_shards[0].data.size == kernel.size // 8 for leaf in slots)
-
     def test_spec_splits_the_longest_axis_that_divides_evenly(self):
-        distribution = FullyShardedDataParallel(devices(8), smallest=16)
+        distribution = many_devices.sharded(8)
         specs = {(64, 128): P(None, "data"), (8, 9): P("data"), (7, 9, 3): P(), (8,): P(), (): P(), (16,): P("data")}
         assert {shape: distribution.spec(shape) for shape in specs} == specs
 
     def test_one_device_neither_splits_nor_rounds_gradients(self):
-        distribution, third = FullyShardedDataParallel(devices(1), smallest=16), {"w": jnp.full(64, 1 / 3)}
+        distribution, third = many_devices.sharded(1), {"w": jnp.full(64, 1 / 3)}
         assert distribution.spec((64, 128)) == P()
-        added = distribution.aggregate(np.dtype("float16"), {"w": (64,)})(third)
+        added = distribution.aggregate(third, np.dtype("float16"), {"w": (64,)})
         np.testing.assert_array_equal(added["w"], third["w"])
 
     @pytest.mark.slow
     def test_assigned_values_move_to_the_sharding_of_their_variable(self):
-        model = trained(FullyShardedDataParallel(devices(8), smallest=16), epochs=1)
+        model = trained(many_devices.sharded(8), epochs=1)
         new = np.ones(model.variables["dense/kernel"].shape, "float32")
         model.variables["dense/kernel"].assign(jax.device_put(new, jax.devices()[3]))
         seen = []
@@ -233,36 +226,30 @@ class TestPlacement:
         np.testing.assert_allclose(model.history.loss, one.history.loss, rtol=1e-6)
 
 
-class TestOverflow:
-    @pytest.mark.slow
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_overflow_on_one_device_skips_the_step_on_all_devices(self, kind):
-        x = X.copy()
-        x[37] = np.inf  # in the second batch, on one device
-        results = []
-        for distribution in (None, KINDS[kind](devices(8))):
-            model = network("mixed_float16")
-            scale = DynamicLossScale(initial_loss_scale=64, increment_period=1000)
-            model.compile(
-                LossScaleOptimizer(SGD(0.1), scale),
-                LOSS,
-                "accuracy",
-                distribution=distribution,
-            )
-            model.fit(x, Y, batch_size=24, verbose=0, shuffle=False)
-            results.append(model)
-        one, many = results
-        assert many.history.skipped == one.history.skipped == [False, True, False]
-        assert many.history.loss_scale == one.history.loss_scale == [64, 64, 32]
-        assert many.history.history["accuracy"] == one.history.history["accuracy"]
-        close(values(many), values(one), 2e-3)
-        leaves = jax.tree.leaves((many.optimizer.state, [each.value for each in many.variables.values()]))
-        replicated = [leaf for leaf in leaves if leaf.sharding.is_fully_replicated and len(leaf.addressable_shards) > 1]
-        assert replicated
-        for leaf in replicated:
-            shards = [np.asarray(shard.data) for shard in leaf.addressable_shards]
-            assert all(np.array_equal(shards[0], shard) for shard in shards)
-        assert all(np.isfinite(value).all() for value in values(many).values())
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_overflow_in_one_replica_skips_the_step_on_all_devices(kind):
+    x = X.copy()
+    x[37] = np.inf  # in the second batch, on one device or in one replica
+    results = []
+    for distribution in (None, KINDS[kind]()):
+        model = network("mixed_float16")
+        scale = DynamicLossScale(initial_loss_scale=64, increment_period=1000)
+        model.compile(LossScaleOptimizer(SGD(0.1), scale), LOSS, "accuracy", distribution=distribution)
+        model.fit(x, Y, batch_size=24, verbose=0, shuffle=False)
+        results.append(model)
+    one, many = results
+    assert many.history.skipped == one.history.skipped == [False, True, False]
+    assert many.history.loss_scale == one.history.loss_scale == [64, 64, 32]
+    assert many.history.history["accuracy"] == one.history.history["accuracy"]
+    close(values(many), values(one), 2e-3)
+    leaves = jax.tree.leaves((many.optimizer.state, [each.value for each in many.variables.values()]))
+    replicated = [leaf for leaf in leaves if leaf.sharding.is_fully_replicated and len(leaf.addressable_shards) > 1]
+    assert many.optimizer.state.scaling.loss_scale in replicated
+    for leaf in replicated:
+        shards = [np.asarray(shard.data) for shard in leaf.addressable_shards]
+        assert all(np.array_equal(shards[0], shard) for shard in shards)
+    assert all(np.isfinite(value).all() for value in values(many).values())
 
 
 class TestErrors:
@@ -288,10 +275,3 @@ class TestErrors:
         assert model.variables["dense/kernel"].value.sharding == NamedSharding(
             model.compiled().distribution.mesh, P(None, "batch")
         )
-
-
-@pytest.mark.slow
-def test_all_device_counts_train_alike():
-    results = {count: values(trained(DataParallel(devices(count)), epochs=1)) for count in (2, 4, 8)}
-    for one, other in itertools.combinations(results.values(), 2):
-        close(one, other, 4e-6)

@@ -1,29 +1,19 @@
 """`compile`, `fit`, `evaluate` and `predict`."""
 
 import gc
-import itertools
 import weakref
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from slowly import mostly_slow
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
-from supremum.mixed_precision import DynamicLossScale, FixedLossScale, Policy
+from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import (
-    Callback,
-    Mean,
-    Model,
-    Sequential,
-    SparseCategoricalCrossentropy,
-    TrainingWarning,
-    trainer,
-)
+from supremum.training import Callback, Mean, Model, Sequential, SparseCategoricalCrossentropy, TrainingWarning, trainer
 from supremum.training.callbacks.progress import ProgressBar
 from supremum.training.data import batches as data_module
 from training.blobs import blobs, equal, network, values
@@ -76,29 +66,6 @@ class TestLearning:
         assert model.evaluate(x, y, batch_size=3, verbose=0) == pytest.approx(model.evaluate(x, y, verbose=0), rel=1e-6)
 
     @pytest.mark.slow
-    def test_fit_matches_a_handwritten_loop(self):
-        x, y = blobs(96)
-        model = compiled(optimizer=SGD(0.1))
-        nn.initialize(model, x[:1])
-        trainable, other = nn.split_variables(model)
-        model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
-
-        @jax.jit
-        def step(trainable, other, x, y):
-            def loss_of(trainable, other):
-                outputs, after = nn.functional_call(model, trainable | other, x, training=True)
-                loss = optax.softmax_cross_entropy_with_integer_labels(outputs, y).mean()
-                return loss, {path: after[path] for path in other}
-
-            (_, other), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable, other)
-            return jax.tree.map(lambda value, gradient: value - 0.1 * gradient, trainable, gradients), other
-
-        for _ in range(2):
-            for start in range(0, 96, 32):
-                trainable, other = step(trainable, other, x[start : start + 32], y[start : start + 32])
-        close(values(model), trainable | other)
-
-    @pytest.mark.slow
     @pytest.mark.parametrize("steps", [1, 2])
     def test_history_records_more_steps_than_its_buffer_holds(self, steps, monkeypatch):
         x, y = blobs(13 * 4)
@@ -114,15 +81,13 @@ class TestLearning:
     def test_sample_weights_scale_the_loss(self):
         x, y = blobs(64)
         weights = (np.arange(64) < 32).astype("float32") * 2
-        one, other = (compiled(optimizer=SGD(0.1)) for _ in range(2))
-        one.fit(x, y, sample_weight=weights, batch_size=64, shuffle=False, verbose=0)
         # Batch statistics would include the examples with weight 0, so these models have only a dense layer.
         dense, half = (Sequential([nn.Dense(3)]) for _ in range(2))
         for model, data in ((dense, (x, y, weights)), (half, (x[:32], y[:32], None))):
             model.compile(SGD(0.1), LOSS)
             model.fit(*data[:2], sample_weight=data[2], batch_size=64, shuffle=False, verbose=0)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), values(dense), values(half))
-        assert other.evaluate(x, y, sample_weight=weights * 0, verbose=0, return_dict=True)["loss"] == 0
+        assert dense.evaluate(x, y, sample_weight=weights * 0, verbose=0) == 0
 
     @pytest.mark.slow
     def test_loss_includes_penalties_of_layers(self):
@@ -194,15 +159,11 @@ class TestLossScale:
         one.optimizer.loss_scale.loss_scale.assign(2.0)
         assert float(two.optimizer.loss_scale()) == float(Policy("mixed_float16").loss_scale.initial_loss_scale)
 
-    def test_compile_wraps_no_optimizer_twice_or_needlessly(self):
+    def test_compile_wraps_no_optimizer_twice(self):
         wrapped = LossScaleOptimizer(SGD(0.1), 8.0)
         model = network("mixed_float16")
         model.compile(wrapped, LOSS)
         assert model.optimizer is wrapped
-        for policy in ("float32", "mixed_bfloat16", Policy("mixed_float16", None)):
-            model = network(policy)
-            model.compile(plain := SGD(0.1), LOSS)
-            assert model.optimizer is plain
 
     def test_training_continues_after_overflows_and_counts_them(self):
         x, y = blobs(256)
@@ -215,80 +176,8 @@ class TestLossScale:
         assert history.history["accuracy"][-1] > 0.95
         assert int(model.optimizer.iterations) == 48 - history.skipped_steps
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-    def test_scaling_by_a_power_of_two_changes_no_bit_in_float32(self, policy):
-        x, y = blobs(64)
-        results = []
-        for scale in (None, 8.0) if policy == "float32" else (8.0, 8.0):
-            model = compiled(Policy(policy, scale), SGD(0.1))
-            model.fit(x, y, batch_size=32, verbose=0)
-            results.append(values(model))
-        assert equal(*results)
-
-    @pytest.mark.slow
-    def test_state_stays_finite_under_1000_overflow_patterns(self):
-        """Under a dynamic scale, steps that overflow are skipped and change nothing else, whatever the data holds."""
-        random = np.random.default_rng(0)
-        x, y = blobs(8)
-        scale = DynamicLossScale(2.0**4, increment_period=3)
-        model = compiled(Policy("mixed_float16", scale), warn_after_skipped_steps=None)
-        model.fit(x, y, batch_size=8, verbose=0)
-
-        def state_of_all():
-            variables = jax.tree.map(np.asarray, model.optimizer.variables)
-            own = {name: variables.pop(name) for name in list(variables) if name.startswith("loss_scale/")}
-            return values(model) | variables, own
-
-        def batches():
-            for share in (0.05, 0.5, 0.95, 0.3):
-                for is_bad in random.random(250) < share:
-                    inputs = x.copy()
-                    if is_bad:
-                        inputs[random.integers(8), random.integers(2)] = random.choice([np.inf, -np.inf, np.nan, 6e4])
-                    yield inputs, y
-
-        class CheckEachStep(Callback):
-            def __init__(self):
-                self.before, self.steps = state_of_all(), []
-
-            def on_train_batch_end(self, batch, logs):
-                now = state_of_all()
-                assert all(np.all(np.isfinite(each)) for tree in now for each in tree.values())
-                skipped = now[1]["loss_scale/num_skipped_steps"] > self.before[1]["loss_scale/num_skipped_steps"]
-                assert equal(now[0], self.before[0]) == skipped
-                assert now[1]["loss_scale/loss_scale"] >= 1
-                self.steps.append(bool(skipped))
-                self.before = now
-
-        checker = CheckEachStep()
-        history = model.fit(batches(), callbacks=checker, verbose=0)
-        assert len(checker.steps) == 1000
-        assert checker.steps == history.skipped
-        assert not np.isfinite(history.history["loss"][0])
-        assert history.history["skipped_steps"] == [sum(checker.steps)]
-        assert 100 < sum(checker.steps) < 900
-
-    def test_fixed_scale_skips_no_steps(self):
-        model = compiled(Policy("mixed_float16", FixedLossScale(8.0)))
-        x, y = blobs(32)
-        model.fit(x, y, verbose=0)
-        assert model.history.loss_scale == [8.0]
-        assert model.history.history["skipped_steps"] == [0]
-
 
 class TestChangesDuringTraining:
-    def test_learning_rate_set_between_fits_applies_to_the_next_step(self):
-        x, y = blobs(64)
-        optimizer = SGD(0.1)
-        model = compiled("mixed_float16", optimizer)
-        model.fit(x, y, verbose=0)
-        optimizer.learning_rate = 0.0
-        before = values(model)
-        model.fit(x, y, verbose=0)
-        trained = {path for path in before if "moving" not in path}
-        assert equal({path: before[path] for path in trained}, {path: values(model)[path] for path in trained})
-
     def test_learning_rate_set_in_a_callback_applies_to_the_next_step(self):
         x, y = blobs(64)
         optimizer = SGD(0.1)
@@ -305,43 +194,25 @@ class TestChangesDuringTraining:
         assert equal(seen[1], seen[2])
         assert equal(seen[2], seen[3])
 
-    def test_custom_schedule_needs_no_registration(self):
-        class Custom:
-            def __call__(self, step):
-                return jnp.where(step < 2, 0.1, 0.0)
-
-        x, y = blobs(64)
-        model = compiled("mixed_float16", SGD(Custom()))
-        seen = []
-        model.fit(
-            x, y, batch_size=64, epochs=4, callbacks=lambda *_: seen.append(values(model)["dense/kernel"]), verbose=0
-        )
-        assert [equal(a, b) for a, b in itertools.pairwise(seen)] == [False, True, True]
-
-    def test_variable_values_read_earlier_stay_readable(self):
+    def test_values_read_earlier_stay_readable(self):
         x, y = blobs(64)
         model = compiled("mixed_float16")
         nn.initialize(model, x[:1])
         kernel = model.variables["dense/kernel"]
-        kept = [kernel.value]
-        model.fit(x, y, epochs=3, callbacks=lambda *_: kept.append(kernel.value), verbose=0)
-        kept.append(kernel.value)
-        model.fit(x, y, verbose=0)
-        assert len({np.asarray(each).tobytes() for each in kept}) == 4  # the last two are equal
-
-    def test_optimizer_values_read_earlier_stay_readable(self):
-        x, y = blobs(64)
-        model = compiled("mixed_float16")
-        kept = []
+        kernels, kept = [kernel.value], []
 
         def keep(epoch, logs):
             optimizer = model.optimizer
-            kept.extend([optimizer.iterations, optimizer.learning_rate, optimizer.loss_scale(), optimizer.variables])
+            kernels.append(kernel.value)
+            kept.append((optimizer.iterations, optimizer.learning_rate, optimizer.loss_scale(), optimizer.variables))
 
         model.fit(x, y, epochs=3, callbacks=keep, verbose=0)
-        assert [int(each) for each in kept[::4]] == [2, 4, 6]
-        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(kept[3::4]))
-        assert all(float(each) == pytest.approx(0.02) for each in kept[1::4])
+        kernels.append(kernel.value)
+        model.fit(x, y, verbose=0)
+        assert len({np.asarray(each).tobytes() for each in kernels}) == 4  # the last two are equal
+        assert [int(iterations) for iterations, *_ in kept] == [2, 4, 6]
+        assert all(float(rate) == pytest.approx(0.02) for _, rate, *_ in kept)
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves([each[2:] for each in kept]))
 
     @pytest.mark.slow
     def test_nesterov_set_between_fits_applies_to_the_next_step(self):
@@ -356,26 +227,6 @@ class TestChangesDuringTraining:
             results[is_nesterov] = before, values(model)
         assert equal(results[False][0], results[True][0])
         assert not equal(results[False][1], results[True][1])
-
-    @pytest.mark.slow
-    def test_gradient_transformers_and_aggregator_get_unscaled_gradients(self):
-        x, y = blobs(64)
-        seen = []
-
-        def halve(pairs):
-            seen.append(sorted(variable.name for _, variable in pairs))
-            return [(gradient / 2, variable) for gradient, variable in pairs]
-
-        def clip(pairs):
-            # Clipping would change every scaled gradient.
-            return [(jnp.clip(gradient, -100.0, 100.0), variable) for gradient, variable in pairs]
-
-        transforming_sgd = SGD(0.1, gradient_transformers=[halve], gradient_aggregator=clip)
-        plain, transformed = (compiled("mixed_float16", optimizer) for optimizer in (SGD(0.05), transforming_sgd))
-        for model in (plain, transformed):
-            model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
-        close(values(plain), values(transformed))
-        assert len(seen[0]) == 6
 
 
 class TestStepsPerExecution:
@@ -429,32 +280,6 @@ class TestStepsPerExecution:
 
 
 class TestModels:
-    @pytest.mark.slow
-    def test_functional_model_with_two_inputs_and_outputs(self):
-        a, b = nn.Input((2,)), nn.Input((3,))
-        hidden = nn.Dense(8)(nn.Concatenate()([a, b]))
-        model = Model({"a": a, "b": b}, {"class": nn.Dense(3)(hidden), "number": nn.Dense(1)(hidden)})
-        model.compile(
-            Adam(0.05),
-            {"class": LOSS, "number": "mse"},
-            {"class": ["accuracy"], "number": "mae"},
-            loss_weights={"number": 0.5},
-        )
-        x, y = blobs(128)
-        inputs = {"a": x, "b": np.ones((128, 3), "float32")}
-        labels = {"class": y, "number": y[:, None].astype("float32")}
-        history = model.fit(inputs, labels, epochs=20, verbose=0).history
-        assert list(history) == ["loss", "class_loss", "number_loss", "class_accuracy", "number_mae"]
-        assert history["loss"] == pytest.approx(
-            [one + 0.5 * other for one, other in zip(history["class_loss"], history["number_loss"], strict=True)]
-        )
-        assert history["class_accuracy"][-1] > 0.95
-        assert history["loss"][-1] < 0.5 * history["loss"][0]
-        assert {name: part.shape for name, part in model.predict(inputs, verbose=0).items()} == {
-            "class": (128, 3),
-            "number": (128, 1),
-        }
-
     def test_dropout_in_a_subclass_draws_a_new_mask_in_every_step(self):
         class Noisy(Model):
             def __init__(self):
@@ -481,18 +306,6 @@ class TestModels:
         assert logs == {name: numbers[-1] for name, numbers in fitted.history.history.items()}
         assert model.test_on_batch(x, y) == fitted.evaluate(x, y, verbose=0)
         np.testing.assert_array_equal(model.predict_on_batch(x), fitted.predict(x, verbose=0))
-
-    def test_plain_loss_function_gets_uncast_outputs(self):
-        seen = []
-
-        def loss(y_true, y_pred):
-            seen.append((y_true.dtype, y_pred.dtype))
-            return jnp.square(y_pred.astype("float32")).mean()
-
-        model = network("mixed_float16")
-        model.compile(SGD(0.1), loss)
-        model.fit(*blobs(32), verbose=0)
-        assert set(seen) == {(jnp.dtype("int32"), jnp.dtype("float16"))}
 
     @pytest.mark.slow
     def test_fit_accepts_iterables_generators_and_a_validation_split(self):
@@ -539,17 +352,19 @@ def test_trained_model_is_garbage_collected():
     assert reference() is None
 
 
+def compiled_flatten():
+    model = Sequential([nn.Flatten()])
+    model.compile("sgd", "mse")
+    return model
+
+
 class TestBadInput:
     x, y = blobs(16)
 
     @pytest.mark.parametrize(
         ("run", "error", "message"),
         [
-            (
-                lambda m, x, y: Sequential([nn.Dense(3)]).fit(x, y),
-                ArgumentError,
-                r"model.compile\('adam', loss='mse'\)",
-            ),
+            (lambda m, x, y: Sequential([nn.Dense(3)]).fit(x, y), ArgumentError, r"compile\('adam', loss='mse'\)"),
             (lambda m, x, y: m.fit(x, y[:3]), ArgumentError, "same number of examples"),
             (lambda m, x, y: m.fit(x, y, batch_size=0), ArgumentError, "batch_size"),
             (lambda m, x, y: m.fit(x, y, epochs=0), ArgumentError, "epochs must be an integer of at least 1, got 0"),
@@ -563,20 +378,14 @@ class TestBadInput:
             (lambda m, x, y: m.compile("adm", "mse"), UnknownNameError, "did you mean 'adam'"),
             (lambda m, x, y: m.compile("adam", "msee"), UnknownNameError, "did you mean 'MSE'"),
             (lambda m, x, y: m.compile("adam", "mse", ["acuracy"]), UnknownNameError, "did you mean 'accuracy'"),
-            (
-                lambda m, x, y: m.compile("adam", "mse", ["accuracy", "accuracy"]),
-                ArgumentError,
-                "two called 'accuracy'",
-            ),
+            (lambda m, x, y: m.compile("adam", "mse", ["accuracy"] * 2), ArgumentError, "two called 'accuracy'"),
             (lambda m, x, y: m.compile("adam", "mse", [Mean(name="loss")]), ArgumentError, "two called 'loss'"),
             (lambda m, x, y: m.compile("adam", "mse", steps_per_execution=0), ArgumentError, "steps_per_execution"),
-            (
-                lambda m, x, y: m.compile("adam", "mse", steps_per_execution="auto"),
-                OperandError,
-                "steps_per_execution must be a whole number, got 'auto'",
-            ),
+            (lambda m, x, y: m.compile(steps_per_execution="auto"), OperandError, "must be a whole number, got 'auto'"),
             (lambda m, x, y: m.compile("adam", "mse", seed=2**63), ArgumentError, "seed must be from"),
             (lambda m, x, y: m.compile("adam", {"a": "mse"}, loss_weights={"b": 1.0}), ArgumentError, "have no loss"),
+            (lambda m, x, y: Sequential([nn.Flatten()]).train_on_batch(x, x), ArgumentError, "compiled first"),
+            (lambda m, x, y: compiled_flatten().fit(x, x), ArgumentError, "no trainable variables"),
         ],
     )
     def test_bad_call_raises_with_a_fix(self, run, error, message):
@@ -596,9 +405,3 @@ class TestBadInput:
             model.fit(self.x, self.y, epochs=2, callbacks=lambda *_: 1 / 0, verbose=0)
         assert np.all(np.isfinite(values(model)["dense/kernel"]))
         model.fit(self.x, self.y, verbose=0)
-
-    def test_model_without_trainable_variables_raises(self):
-        model = Sequential([nn.Flatten()])
-        model.compile("sgd", "mse")
-        with pytest.raises(ArgumentError, match="no trainable variables"):
-            model.fit(self.x, self.x, verbose=0)

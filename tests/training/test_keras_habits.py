@@ -8,6 +8,7 @@ from optional_packages import import_or_skip
 from supremum import nn, optimizers, training
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.training import Model, Sequential
+from training.blobs import values
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(16, 4)).astype("float32")
@@ -229,10 +230,6 @@ def test_tensorboard_writes_the_history(tmp_path):
 # optimizers
 
 
-def values(model):
-    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
-
-
 def test_accumulated_gradients_make_the_step_of_the_whole_batch():
     whole, parts = compiled(optimizers.Adam(0.1)), compiled(optimizers.Adam(0.1, gradient_accumulation_steps=4))
     whole.fit(X, Y, batch_size=16, epochs=3, shuffle=False, verbose=0)
@@ -249,27 +246,6 @@ def test_skipped_gradients_are_not_accumulated():
         optimizer.apply_gradients([(jnp.asarray(gradient), w)])
     np.testing.assert_array_equal(w.value, [1 - 2.0, 1 - 3.0])
     assert int(optimizer.iterations) == 1
-
-
-def test_accumulated_gradients_are_in_checkpoints(tmp_path):
-    def continued(stops):
-        model = compiled(optimizers.SGD(0.1, momentum=0.9, gradient_accumulation_steps=3, use_ema=True))
-        model(X)
-        for epoch in range(2):
-            model.fit(X, Y, batch_size=8, initial_epoch=epoch, epochs=epoch + 1, shuffle=False, verbose=0)
-            if stops and epoch == 0:
-                model.save_state(tmp_path / "state")
-                model = compiled(optimizers.SGD(0.1, momentum=0.9, gradient_accumulation_steps=3, use_ema=True))
-                model(X)
-                model.load_state(tmp_path / "state")
-        return model
-
-    one, other = continued(False), continued(True)
-    assert {"mini_step", "gradient_sum/dense/kernel", "averaged_steps", "average/dense/kernel"} <= set(
-        one.optimizer.variables
-    )
-    for path, value in values(one).items():
-        np.testing.assert_array_equal(values(other)[path], value)
 
 
 def test_a_gradient_that_is_missing_at_the_step_is_kept():
@@ -303,20 +279,6 @@ def test_without_a_step_there_is_no_average_to_assign():
     optimizer.build(w)
     optimizer.finalize_variable_values()
     np.testing.assert_array_equal(w.value, [1.0, 1.0])
-
-
-def test_options_of_optimizers_are_checked_and_configured():
-    made = optimizers.Adam(
-        0.5, amsgrad=True, use_ema=True, ema_momentum=0.5, ema_overwrite_frequency=3, gradient_accumulation_steps=2
-    )
-    assert optimizers.Adam.from_config(made.get_config()).get_config() == made.get_config()
-    assert "amsgrad=True" in repr(made)
-    assert repr(optimizers.Adam()) == "Adam(learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-07)"
-    for options in ({"ema_momentum": 1.5}, {"gradient_accumulation_steps": 0}, {"ema_overwrite_frequency": 0}):
-        with pytest.raises(ArgumentError, match=next(iter(options))):
-            optimizers.SGD(**options)
-    with pytest.raises(OperandError, match="amsgrad"):
-        optimizers.Adam(amsgrad="yes")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A process killed while writing a folder leaves a complete folder or none."""
+"""A process killed while writing a checkpoint leaves a complete one or none."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from supremum.training import Checkpoint, CheckpointFolder, MissingCheckpointError, load_arrays, save_arrays
+from supremum.training import MissingCheckpointError, load_arrays, save_arrays
 from supremum.training.checkpoints import stored_arrays
 from training.bits import file_names
 
@@ -111,27 +111,6 @@ def test_a_kill_before_the_old_arrays_are_removed_leaves_the_new_checkpoint(tmp_
     assert file_names(tmp_path) == ["state"]
 
 
-def test_a_checkpoint_folder_removes_the_leftovers_of_killed_writers_and_no_other_folders(tmp_path):
-    folder = CheckpointFolder(tmp_path, keep=1, format="orbax")
-    others = [".other.partial-folder", ".step-000001.orbax.partial-folders"]
-    for name in [*others, ".step-000001.orbax.partial-folder"]:
-        (tmp_path / name / "arrays").mkdir(parents=True)
-    for step in (1, 2):
-        folder.save(Checkpoint({"w": jnp.full(3, step)}, step=step))
-    assert sorted(file_names(tmp_path)) == [*others, "step-000002.orbax"]
-
-
-def test_a_checkpoint_folder_removes_links_and_not_their_targets(tmp_path):
-    folder = CheckpointFolder(tmp_path / "run", keep=1, format="orbax")
-    save_state = Checkpoint({"w": jnp.ones(3)}, step=1).save
-    save_state(tmp_path / "kept", format="orbax")
-    folder.folder.mkdir()
-    folder.path_of(1).symlink_to(tmp_path / "kept")
-    folder.save(Checkpoint({"w": jnp.ones(3)}, step=2))
-    assert file_names(folder.folder) == ["step-000002.orbax"]
-    assert Checkpoint.load(tmp_path / "kept").step == 1
-
-
 # Every state is computed from its step. Each writer starts where the previous one was killed, and a separate process
 # checks the result. The parent process never starts JAX: its threads do not survive a fork.
 KILLS = """
@@ -143,7 +122,7 @@ assert not any(name.startswith("orbax") for name in sys.modules), "orbax is impo
 import jax, orbax.checkpoint
 from supremum.training import Checkpoint, CheckpointError, MissingCheckpointError
 
-around, kills = Path(sys.argv[1]), int(sys.argv[2])
+around, kills, kind = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 path = around / "state"
 around.mkdir()
 random.seed(0)
@@ -151,13 +130,13 @@ noise = np.random.default_rng(0).integers(0, 2**32, 200_000, np.uint32)
 
 def write_for_ever(step):
     state = lambda step: Checkpoint({"w": noise + np.uint32(step)}, {"mu": noise * np.uint32(step)}, step=step)
-    state(0).save(around.with_name("warm"), format="orbax")  # JAX is started, and what is compiled is compiled
+    state(0).save(around.with_name("warm"), format=kind)  # JAX is started, and what is compiled is compiled
     start = time.monotonic()
-    state(0).save(around.with_name("warm"), format="orbax")
+    state(0).save(around.with_name("warm"), format=kind)
     os.write(ready, b"%020.12f" % (time.monotonic() - start))
     while True:
         step += 1
-        state(step).save(path, format="orbax")
+        state(step).save(path, format=kind)
 
 def look(last):
     try:
@@ -206,9 +185,10 @@ print(json.dumps({"last": last, "torn": torn}))
 """
 
 
-def test_killing_orbax_writers_never_leaves_a_torn_checkpoint(tmp_path):
+@pytest.mark.parametrize(("kind", "kills"), [("orbax", 20), ("safetensors", 100)])
+def test_killing_writers_never_leaves_a_torn_checkpoint(tmp_path, kind, kills):
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), "20"]
+    command = [sys.executable, "-c", KILLS, str(tmp_path / "run"), str(kills), kind]
     result = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
     assert result.returncode == 0, result.stderr[-2000:]
     found = json.loads(result.stdout.splitlines()[-1])

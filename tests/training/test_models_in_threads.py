@@ -28,8 +28,6 @@ class BackgroundFit:
         self.thread = threading.Thread(target=self.run, name="trainer")
 
     def run(self):
-        callback = training.Callback()
-        callback.on_train_batch_end = lambda batch, logs: None
         try:
             self.model.fit(X, Y, epochs=10**6, batch_size=8, verbose=0, callbacks=[StepSignal(self.steps)])
         except BaseException as error:

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from slowly import slow
 from supremum import nn
 from supremum.errors import OperandError
 from supremum.optimizers import SGD
@@ -53,10 +54,11 @@ def test_finite_weights_stay_and_a_warning_names_the_others(tmp_path, weights_on
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
 
 
-def test_the_state_that_stays_is_the_last_finite_one(tmp_path):
-    path = tmp_path / "run.safetensors"
-    model, _ = fitted(path)
-    assert model.load_state(path) == 2
+@pytest.mark.parametrize("kind", ["safetensors", slow("orbax")])
+def test_the_state_that_stays_is_the_last_finite_one(tmp_path, kind):
+    model, told = fitted(tmp_path / "run", format=kind)
+    assert len(told) == 1
+    assert model.load_state(tmp_path / "run") == 2
 
 
 def test_they_replace_it_if_asked_to(tmp_path):
@@ -80,15 +82,6 @@ def test_a_refused_epoch_is_not_the_best(tmp_path):
     with pytest.warns(TrainingWarning, match="dense/bias"):
         history = model.fit(X, Y, epochs=2, callbacks=[SpoilAfter(1), saving], verbose=0).history
     assert history["loss"][1] < history["loss"][0] == saving.best
-
-
-@pytest.mark.slow
-def test_orbax_folders_stay(tmp_path):
-    pytest.importorskip("orbax.checkpoint")
-    path = tmp_path / "run"
-    model, told = fitted(path, format="orbax")
-    assert len(told) == 1
-    assert model.load_state(path) == 2
 
 
 def test_an_interrupt_during_the_check_leaves_the_old_file(tmp_path, monkeypatch):

@@ -313,16 +313,6 @@ def test_the_history_is_complete_after_an_interruption():
     assert all(np.isfinite(each).all() for each in values(model).values())
 
 
-def test_an_error_of_the_logger_ends_training_with_that_error():
-    def fail(numbers):
-        raise ConnectionError("no network")
-
-    model = network()
-    model.compile(SGD(0.1), LOSS)
-    with pytest.raises(ConnectionError, match="no network"):
-        model.fit(X, Y, callbacks=NumericsMonitor(on_log=fail), verbose=0)
-
-
 @pytest.mark.slow
 def test_plot_has_panels_for_what_was_lost(tmp_path):
     monitor = NumericsMonitor(every=1, formats=["float16", "bfloat16"])

@@ -15,6 +15,7 @@ from slowly import mostly_slow, slow
 from supremum import nn, training
 from supremum.nn import BatchNorm, Dense, Dropout, Input
 from supremum.training import Model, Sequential
+from training.blobs import equal, values
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(16, 4)).astype("float32")
@@ -53,11 +54,6 @@ STATES = {
 }
 
 
-def values(model):
-    assert model.variables
-    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
-
-
 @pytest.mark.one_in(4)
 @each_copy
 @pytest.mark.parametrize("policy", ["mixed_float16", slow("float32")])
@@ -76,10 +72,7 @@ def test_a_copied_model_is_equal_and_trains_identically(make, state, policy, cop
         if not each.is_compiled:
             each.compile("adam", loss="mse")
         each.fit(X, Y, epochs=2, batch_size=8, verbose=0)
-    before, after = values(model), values(other)
-    assert before.keys() == after.keys()
-    for path, value in before.items():
-        np.testing.assert_array_equal(value, after[path], err_msg=path)
+    assert equal(values(model), values(other))
     np.testing.assert_array_equal(model.predict(X, verbose=0), other.predict(X, verbose=0))
 
 
@@ -90,8 +83,7 @@ def test_training_a_copy_leaves_the_original_weights_unchanged(copied):
     STATES["fitted"](model)
     other, before = copied(model), values(model)
     other.fit(X, Y, epochs=2, verbose=0)
-    for path, value in values(model).items():
-        np.testing.assert_array_equal(value, before[path])
+    assert equal(values(model), before)
 
 
 @pytest.mark.slow

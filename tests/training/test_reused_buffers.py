@@ -39,14 +39,9 @@ def in_reused_dict(x, y, w):
 REUSED_DICT = {}
 
 
-def from_torch(**options):
+def from_torch(name=None):
     torch = import_or_skip("torch")
-    return Buffers(make=lambda shape, dtype: torch.zeros(shape, dtype=getattr(torch, dtype)), **options)
-
-
-def bfloat16_from_torch():
-    torch = import_or_skip("torch")
-    return Buffers(make=lambda shape, dtype: torch.zeros(shape, dtype=torch.bfloat16))
+    return Buffers(make=lambda shape, dtype: torch.zeros(shape, dtype=getattr(torch, name or dtype)))
 
 
 class ReadOnly(Buffers):
@@ -70,7 +65,7 @@ KINDS = {
     "integers that are narrowed": lambda: Buffers(make=lambda shape, dtype: np.zeros(shape, "int64")),
     "read-only views": ReadOnly,
     "tensors of PyTorch": from_torch,
-    "tensors that NumPy cannot read": bfloat16_from_torch,
+    "tensors that NumPy cannot read": lambda: from_torch("bfloat16"),
 }
 
 

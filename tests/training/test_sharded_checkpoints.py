@@ -10,22 +10,17 @@ import numpy as np
 import orbax.checkpoint
 import pytest
 
-from supremum import nn
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, as_format
 from supremum.training import (
     Checkpoint,
     CheckpointError,
     CheckpointFileError,
-    CheckpointFolder,
-    CheckpointWarning,
     MismatchError,
     MissingCheckpointError,
     ModelCheckpoint,
     load_arrays,
-    load_weights,
     save_arrays,
-    save_weights,
 )
 from training.bits import any_bits, assert_same, file_names, same
 from training.spread import X, Y, compiled, mesh_of, put_on, spread, state_of
@@ -113,36 +108,6 @@ def test_training_resumes_with_identical_bits(trained):
         each.fit(X, Y, initial_epoch=1, epochs=2, **TRAIN)
     assert_same(state_of(again), state_of(whole))
     assert not same(state_of(again)["dense/kernel"], state_of(model)["dense/kernel"])
-
-
-def test_mixed_and_float32_models_load_each_others_checkpoints(path):
-    mixed = put_on(compiled("mixed_bfloat16"), 8)
-    mixed.save_state(path, format="orbax")
-    plain = put_on(compiled(seed=1), 2)
-    plain.load_state(path)
-    assert_same(state_of(plain), state_of(mixed))
-    plain.save_weights(path, format="orbax")
-    scaled = put_on(compiled("mixed_float16", seed=2), 4)
-    scaled.load_weights(path)
-    assert_same({name: each.read_stored() for name, each in scaled.variables.items()}, load_arrays(path)[0])
-    assert len(scaled.predict(X[:1], verbose=0)) == 1
-
-
-def test_weights_are_cast_only_with_cast_true(path):
-    narrow = nn.Dense(8, dtype="bfloat16")
-    nn.initialize(narrow, X)
-    narrow.kernel.assign(spread(narrow.kernel.read_stored(), mesh_of(8)))
-    save_weights(narrow, path, format="orbax")
-    wide = nn.Dense(8)
-    nn.initialize(wide, X)
-    wide.kernel.assign(spread(wide.kernel.read_stored(), mesh_of(4)))
-    before = wide.kernel.read_stored()
-    with pytest.raises(MismatchError, match=r"'kernel' is bfloat16\[8, 8\], .*cast=True casts it"):
-        load_weights(wide, path)
-    assert wide.kernel.read_stored() is before
-    load_weights(wide, path, cast=True)
-    assert same(wide.kernel.read_stored(), narrow.kernel.read_stored().astype(jnp.float32))
-    assert wide.kernel.read_stored().sharding == before.sharding
 
 
 # The two formats
@@ -364,7 +329,7 @@ def test_a_failed_write_keeps_the_previous_checkpoint(path, monkeypatch):
 
 def test_unknown_formats_and_a_missing_orbax_raise(path, monkeypatch):
     model = compiled()
-    for call in (model.save_state, model.save_weights, ModelCheckpoint, CheckpointFolder):
+    for call in (model.save_state, model.save_weights, ModelCheckpoint):
         with pytest.raises(UnknownNameError, match="unknown format 'orbaks': did you mean 'orbax'"):
             call(path, format="orbaks")
     save_small_checkpoint(path)
@@ -378,21 +343,10 @@ def test_unknown_formats_and_a_missing_orbax_raise(path, monkeypatch):
 # During training
 
 
-def test_model_checkpoint_and_checkpoint_folder_write_orbax_folders(tmp_path):
+def test_model_checkpoint_writes_orbax_folders(tmp_path):
     model = put_on(compiled(), 2)
     model.fit(X, Y, epochs=2, callbacks=ModelCheckpoint(tmp_path / "{epoch}", format="orbax"), **TRAIN)
     assert (tmp_path / "0").is_dir()
     again = compiled(seed=1)
     assert again.load_state(tmp_path / "1") == 2
     assert_same(state_of(again), state_of(model))
-    folder = CheckpointFolder(tmp_path / "run", keep=2, format="orbax")
-    for step in (1, 2, 3):
-        assert folder.save(Checkpoint({"w": jnp.full(8, step)}, step=step)) == folder.latest()
-    CheckpointFolder(tmp_path / "run", keep=2).save(Checkpoint({"w": jnp.full(8, 4)}, step=4))
-    names = [path.name for path in folder.paths()]
-    assert names == ["step-000003.orbax", "step-000004.safetensors"]
-    assert sorted(path.name for path in folder.folder.iterdir()) == names
-    folder.save(Checkpoint({"w": jnp.full(8, 5)}, step=5))
-    next(folder.path_of(5).glob("arrays-*/manifest.ocdbt")).unlink()
-    with pytest.warns(CheckpointWarning):
-        assert folder.load_latest().step == 4

@@ -10,14 +10,7 @@ from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, LossScaleOptimizer
-from supremum.training import (
-    Callback,
-    CSVLogger,
-    EarlyStopping,
-    ModelCheckpoint,
-    Sequential,
-    TrainingWarning,
-)
+from supremum.training import Callback, CSVLogger, EarlyStopping, ModelCheckpoint, Sequential, TrainingWarning
 from supremum.training.default_loss_scale import SkippedSteps
 
 INF, NAN = np.inf, np.nan
@@ -183,15 +176,6 @@ class TestWarning:
         model = compiled(warn_after_skipped_steps=4)
         batch = [data(NAN)[name] for name in ("x", "y")]
         assert [len(training_warnings(lambda: model.train_on_batch(*batch))) for _ in range(6)] == [0, 0, 0, 1, 0, 0]
-
-    @pytest.mark.slow
-    def test_is_not_given_above_the_floor_or_after_a_good_step(self):
-        falling = compiled(scale=DynamicLossScale(2.0**9), warn_after_skipped_steps=3)
-        assert (
-            training_warnings(lambda: falling.fit(**data(*[NAN] * 11))) == []
-        )  # only two of the steps are at the floor
-        some = compiled(warn_after_skipped_steps=3)
-        assert training_warnings(lambda: some.fit(**data(NAN, NAN, 1, NAN, NAN))) == []
 
     @pytest.mark.slow
     def test_is_given_in_the_middle_of_a_long_epoch(self, monkeypatch):

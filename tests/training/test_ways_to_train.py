@@ -11,14 +11,8 @@ import pytest
 import xla
 from supremum import nn
 from supremum.mixed_precision import DynamicLossScale, Policy
-from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import (
-    CheckpointError,
-    MismatchError,
-    ModelCheckpoint,
-    Sequential,
-    SparseCategoricalCrossentropy,
-)
+from supremum.optimizers import Adam, LossScaleOptimizer
+from supremum.training import ModelCheckpoint, Sequential, SparseCategoricalCrossentropy
 from training.blobs import blobs, equal, network, values
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -46,16 +40,17 @@ def optimizer_for(policy, inner):
 
 
 def by_fit(policy, optimizer):
-    model = initialized_network(policy)
-    model.compile(optimizer, LOSS)
-    model.fit(X, Y, batch_size=SIZE, epochs=EPOCHS, shuffle=False, verbose=0)
-    return model
+    return fitted(policy, optimizer, X, Y, batch_size=SIZE, epochs=EPOCHS, shuffle=False)
 
 
 def by_fit_of_batches(policy, optimizer):
+    return fitted(policy, optimizer, batches())
+
+
+def fitted(policy, optimizer, *data, **options):
     model = initialized_network(policy)
     model.compile(optimizer, LOSS)
-    model.fit(batches(), verbose=0)
+    model.fit(*data, verbose=0, **options)
     return model
 
 
@@ -67,27 +62,46 @@ def by_train_on_batch(policy, optimizer):
     return model
 
 
+def loss_of(model):
+    return lambda x, y: LOSS(y, model(x, training=True))
+
+
 def by_minimize(policy, optimizer):
     model = initialized_network(policy)
-
-    def loss(x, y):
-        return LOSS(y, model(x, training=True))
-
-    for x, y in batches():
-        optimizer.minimize(loss, model.trainable_variables, x, y)
+    loss = loss_of(model)
+    for batch in batches():
+        optimizer.minimize(loss, model.trainable_variables, *batch)
     return model
 
 
 def by_gradients(policy, optimizer):
     model = initialized_network(policy)
-
-    def loss(x, y):
-        return LOSS(y, model(x, training=True))
-
-    variables = model.trainable_variables
-    for x, y in batches():
-        gradients = optimizer.get_gradients(loss, variables, x, y)
+    loss, variables = loss_of(model), model.trainable_variables
+    for batch in batches():
+        gradients = optimizer.get_gradients(loss, variables, *batch)
         optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
+    return model
+
+
+def by_pure_step(policy, optimizer):
+    """Call `value_and_grad` and `update` in a jitted function, as `fit` does."""
+    model = initialized_network(policy)
+    optimizer.build(model.trainable_variables)
+    trainable, other = nn.split_variables(model)
+
+    def pure_loss(trainable, other, x, y):
+        outputs, after = nn.functional_call(model, trainable | other, x, training=True)
+        return LOSS(y, outputs), {path: after[path] for path in other}
+
+    @jax.jit
+    def step(state, trainable, other, x, y):
+        (_, after), gradients = optimizer.value_and_grad(pure_loss, has_aux=True)(state, trainable, other, x, y)
+        return optimizer.update(gradients, state, trainable, after=after, before=other)
+
+    for batch in batches():
+        updated = step(optimizer.state, trainable, other, *batch)
+        optimizer.state, trainable, other = updated.state, updated.values, updated.alongside
+    nn.load_variables(model, trainable | other)
     return model
 
 
@@ -97,7 +111,7 @@ def by_gradients(policy, optimizer):
 )
 def test_every_way_to_train_gives_the_same_bits(name):
     results, policy = {}, POLICIES[name]
-    for way in (by_fit, by_fit_of_batches, by_train_on_batch, by_minimize, by_gradients):
+    for way in (by_fit, by_fit_of_batches, by_train_on_batch, by_minimize, by_gradients, by_pure_step):
         optimizer = optimizer_for(policy, Adam(0.02))
         model = way(policy, optimizer)
         results[way.__name__] = values(model), {name: np.asarray(each) for name, each in optimizer.variables.items()}
@@ -167,25 +181,3 @@ class TestResuming:
         exact.fit(X, Y, verbose=0)
         exact.load_state(tmp_path / "mixed")
         assert "loss_scale/loss_scale" not in exact.optimizer.variables
-
-    @pytest.mark.slow
-    def test_from_a_mismatched_state_raises_and_changes_nothing(self, tmp_path):
-        model = by_fit(POLICIES["mixed_float16"], Adam(0.02))
-        other = by_fit(POLICIES["float32"], SGD(0.1, momentum=0.9))
-        before = values(model), jax.tree.map(np.asarray, model.optimizer.variables)
-        other.save_state(tmp_path / "sgd")
-        with pytest.raises(ValueError, match=r"momentum|mu/|trace"):
-            model.load_state(tmp_path / "sgd")
-        wider = network(POLICIES["float32"], units=9)
-        wider.compile(Adam(0.02), LOSS)
-        wider.fit(X, Y, verbose=0)
-        wider.save_state(tmp_path / "wider")
-        with pytest.raises(MismatchError, match=r"'dense/kernel'.*\[2, 9\]"):
-            model.load_state(tmp_path / "wider")
-        wider.save_weights(tmp_path / "weights")
-        with pytest.raises(CheckpointError, match="not hold a training state"):
-            model.load_state(tmp_path / "weights")
-        (tmp_path / "torn").write_bytes((tmp_path / "wider").read_bytes()[:-7])
-        with pytest.raises(CheckpointError, match="torn"):
-            model.load_state(tmp_path / "torn")
-        assert equal((values(model), jax.tree.map(np.asarray, model.optimizer.variables)), before)

@@ -111,6 +111,10 @@ class LossScale(ABC):
     skips: ClassVar[bool]
     """Whether steps with non-finite gradients are skipped; if not, no check is compiled."""
 
+    def __call__(self) -> jax.Array:
+        """The factor for the first loss, a float32 scalar."""
+        return self.init().loss_scale
+
     @property
     @abstractmethod
     def bounds(self) -> tuple[float, float]:

@@ -32,12 +32,8 @@ def no_gradients(values: Mapping[str, jax.Array]) -> Accumulation:
     return Accumulation(jnp.zeros((), jnp.int32), {key: jnp.zeros_like(widen(value)) for key, value in values.items()})
 
 
-def accumulated(
-    steps: int,
-    step: Step,
-    gradients: Mapping[str, jax.Array],
-    state: OptimizerState,
-    values: Mapping[str, jax.Array],
+def accumulate(
+    steps: int, step: Step, gradients: Mapping[str, jax.Array], state: OptimizerState, values: Mapping[str, jax.Array]
 ) -> tuple[dict[str, jax.Array], OptimizerState]:
     """Add gradients to those before; each `steps`-th time take a step with their mean.
 
@@ -51,16 +47,16 @@ def accumulated(
     Returns:
         The new or unchanged values, and the next state.
     """
-    held, slots = state.slots
-    sums = {key: total + gradients[key] if key in gradients else total for key, total in held.gradient_sum.items()}
+    before, slots = state.slots
+    sums = {key: total + gradients[key] if key in gradients else total for key, total in before.gradient_sum.items()}
 
     def apply() -> tuple[dict[str, jax.Array], OptimizerState]:
         changed, after = step({key: sums[key] / steps for key in gradients}, state._replace(slots=slots))
         # A variable without a gradient in this step keeps what earlier batches gave it.
         rest = {key: jnp.zeros_like(total) if key in gradients else total for key, total in sums.items()}
-        return changed, after._replace(slots=(Accumulation(jnp.zeros_like(held.mini_step), rest), after.slots))
+        return changed, after._replace(slots=(Accumulation(jnp.zeros_like(before.mini_step), rest), after.slots))
 
     def wait() -> tuple[dict[str, jax.Array], OptimizerState]:
-        return dict(values), state._replace(slots=(Accumulation(held.mini_step + 1, sums), slots))
+        return dict(values), state._replace(slots=(Accumulation(before.mini_step + 1, sums), slots))
 
-    return jax.lax.cond(held.mini_step + 1 >= steps, apply, wait)
+    return jax.lax.cond(before.mini_step + 1 >= steps, apply, wait)

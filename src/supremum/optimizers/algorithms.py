@@ -13,7 +13,7 @@ from supremum.argument_checks import flag
 from supremum.optimizers.gradients import Transformer
 from supremum.optimizers.hyperparameters import DECAY, MOMENTUM, NON_NEGATIVE, WEIGHT_DECAY, Hyper
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.settings import Setting, checked_dtype
+from supremum.optimizers.settings import Setting, check_moment_dtype
 
 
 class GradientDescentOptions(TypedDict, total=False):
@@ -93,8 +93,8 @@ def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
     adam = optax.scale_by_adam(b1=b1, b2=b2, eps=eps)
 
     def init(params: Any) -> AmsgradState:
-        made: Any = adam.init(params)
-        return AmsgradState(made.count, made.mu, made.nu, jax.tree.map(jnp.zeros_like, made.nu))
+        first: Any = adam.init(params)
+        return AmsgradState(first.count, first.mu, first.nu, jax.tree.map(jnp.zeros_like, first.nu))
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:
         after: Any = adam.update(updates, optax.ScaleByAdamState(state.count, state.mu, state.nu), params)[1]
@@ -128,7 +128,7 @@ class SGD(GradientDescent):
 
     _slot_dtypes: ClassVar = {"trace": "mu_dtype"}
     nesterov: Setting = Setting(flag)
-    mu_dtype: Setting = Setting(checked_dtype)
+    mu_dtype: Setting = Setting(check_moment_dtype)
 
     def __init__(
         self,
@@ -171,8 +171,8 @@ class Adam(GradientDescent):
 
     _slot_dtypes: ClassVar = {"mu": "mu_dtype", "nu": "nu_dtype", "nu_max": "nu_dtype"}
     amsgrad: Setting = Setting(flag)
-    mu_dtype: Setting = Setting(checked_dtype)
-    nu_dtype: Setting = Setting(checked_dtype)
+    mu_dtype: Setting = Setting(check_moment_dtype)
+    nu_dtype: Setting = Setting(check_moment_dtype)
 
     def __init__(
         self,
@@ -236,8 +236,8 @@ class RMSprop(GradientDescent):
 
     _slot_dtypes: ClassVar = {"nu": "nu_dtype", "mu": "mu_dtype", "trace": "mu_dtype"}
     centered: Setting = Setting(flag)
-    mu_dtype: Setting = Setting(checked_dtype)
-    nu_dtype: Setting = Setting(checked_dtype)
+    mu_dtype: Setting = Setting(check_moment_dtype)
+    nu_dtype: Setting = Setting(check_moment_dtype)
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class Adagrad(GradientDescent):
 
     _slot_dtypes: ClassVar = {"sum_of_squares": "nu_dtype"}
     initial_accumulator_value: Setting = Setting(NON_NEGATIVE.check)
-    nu_dtype: Setting = Setting(checked_dtype)
+    nu_dtype: Setting = Setting(check_moment_dtype)
 
     def __init__(
         self,
@@ -326,7 +326,7 @@ class Lion(GradientDescent):
     """
 
     _slot_dtypes: ClassVar = {"mu": "mu_dtype"}
-    mu_dtype: Setting = Setting(checked_dtype)
+    mu_dtype: Setting = Setting(check_moment_dtype)
 
     def __init__(
         self,

@@ -14,13 +14,13 @@ from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import described, is_array
 from supremum.optimizers import transformations
-from supremum.optimizers.state import OptimizerState, copied
+from supremum.optimizers.state import OptimizerState, copy_state
 
 SCALE_PREFIX = "loss_scale/"
 """The prefix of the names of a loss scale's arrays; optimizers without a loss scale ignore them."""
 
 
-def named(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, jax.Array]:
+def arrays_by_name(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, jax.Array]:
     """Copy the arrays of a state, by name.
 
     Args:
@@ -29,8 +29,8 @@ def named(state: OptimizerState, hyperparameters: Iterable[str]) -> dict[str, ja
     """
     # jit returns dicts with their keys sorted; the names here keep their order.
     numbers = {name: state.hyperparameters[name] for name in hyperparameters if name in state.hyperparameters}
-    found = {"iterations": state.iterations, **numbers, **transformations.by_name(state.slots)}
-    return dict(zip(found, copied(list(found.values())), strict=True))
+    arrays = {"iterations": state.iterations, **numbers, **transformations.by_name(state.slots)}
+    return dict(zip(arrays, copy_state(list(arrays.values())), strict=True))
 
 
 def without_scale(saved: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def without_scale(saved: Any) -> dict[str, Any]:
     return {name: each for name, each in saved.items() if not str(name).startswith(SCALE_PREFIX)}
 
 
-def checked(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+def check_arrays(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Check saved arrays against the current ones, and return them as JAX arrays; counts may have any integer dtype.
 
     Raises:
@@ -60,10 +60,10 @@ def checked(saved: Mapping[str, Any], current: Mapping[str, jax.Array]) -> dict[
         raise ArgumentError(
             f"no value for {listed(missing)}: the optimizer must be built for the variables that were saved"
         )
-    return {name: _checked(name, saved[name], like) for name, like in current.items()}
+    return {name: _check(name, saved[name], like) for name, like in current.items()}
 
 
-def _checked(name: str, value: Any, like: jax.Array) -> jax.Array:
+def _check(name: str, value: Any, like: jax.Array) -> jax.Array:
     if not is_array(value):
         raise ArgumentError(f"{shown(name)} must be an array ({described(like)}), got {shown(value)}")
     row, wanted = as_format(value.dtype), as_format(like.dtype)
@@ -87,7 +87,7 @@ def by_name(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
         raise OperandError(
             f"set_weights needs a list of arrays, got {type(weights).__name__}: for a dict use load_variables"
         )
-    found = list(weights)
-    if len(found) != len(current):
-        raise ArgumentError(f"set_weights needs {len(current)} arrays, for {listed(current)}, got {len(found)} arrays")
-    return dict(zip(current, found, strict=True))
+    arrays = list(weights)
+    if len(arrays) != len(current):
+        raise ArgumentError(f"set_weights needs {len(current)} arrays, for {listed(current)}, got {len(arrays)} arrays")
+    return dict(zip(current, arrays, strict=True))

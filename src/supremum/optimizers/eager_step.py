@@ -11,11 +11,11 @@ import jax
 from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.mixed_precision import is_array
+from supremum.mixed_precision import all_finite, is_array
 from supremum.nn import Variable, next_random_key, overlay, random_key
-from supremum.optimizers.gradients import Variables, check_function, checked_pairs
+from supremum.optimizers.gradients import Variables, check_function, check_pairs
 from supremum.optimizers.settings import hashable
-from supremum.optimizers.state import Update
+from supremum.optimizers.state import Update, value_of
 from supremum.scoped_values import BlockValue
 from supremum.user_frame import warn_user
 
@@ -28,7 +28,7 @@ def across(devices: Any) -> AbstractContextManager[None]:
 
     Args:
         devices: several devices, each with a part of a batch. They have the attributes `replicas` and `axis_name` and
-            the methods `placed`, `batch`, `aggregate`, `on_each_device` and `mean_of_apart` of `training.DataParallel`.
+            the methods `place`, `batch`, `aggregate`, `on_each_device` and `over_replicas` of `training.DataParallel`.
     """
     return _devices.holding(devices)
 
@@ -61,10 +61,10 @@ class RecordedValues(dict[Variable, jax.Array]):
         self.written: dict[Variable, None] = {}
 
     def __contains__(self, variable: object) -> bool:
-        found = super().__contains__(variable)
-        if not found and isinstance(variable, Variable):
+        has_value = super().__contains__(variable)
+        if not has_value and isinstance(variable, Variable):
             self.missing[variable] = None
-        return found
+        return has_value
 
     def __setitem__(self, variable: Variable, value: jax.Array) -> None:
         if variable not in self:
@@ -117,7 +117,7 @@ class LossProgram:
             others = [variable.read_stored() for variable in self._others]
             state, trace_key = self._optimizer.state, self._optimizer.trace_key
             if self._devices is not None:
-                state, values, others = self._devices.placed((state, values, others))
+                state, values, others = self._devices.place((state, values, others))
             try:
                 return self._jitted(state, values, others, key, args, trace_key=trace_key)
             except _MissingVariablesError:
@@ -138,14 +138,16 @@ class LossProgram:
         before = {place: others[place] for place in after}
         if self._applies:
             return loss, self._optimizer.update(gradients, state, values, after=after, before=before)
-        return loss, gradients, self._optimizer.kept_alongside(gradients, after, before)
+        return loss, gradients, _after_step(self._optimizer, gradients, after, before)
 
     def _backward(self, state: Any, values: Any, others: Any, args: Any, key: Any) -> Any:
-        aggregate = None
-        if self._devices is not None and self._applies:
-            # Sum the scaled gradients of the devices.
+        def aggregate(gradients: dict[str, Any]) -> dict[str, Any]:
+            """Sum the scaled gradients of the devices."""
+            if self._devices is None or not self._applies:
+                return gradients
             shapes = {key: value.shape for key, value in values.items()}
-            aggregate = self._devices.aggregate(self._optimizer.reduce_dtype(None), shapes)
+            return self._devices.aggregate(gradients, self._optimizer.reduce_dtype(None), shapes)
+
         differentiate = self._optimizer.value_and_grad(self._loss_of, has_aux=True, aggregate=aggregate)
         (_, (loss, after)), gradients = differentiate(state, values, others, args, key)
         return loss, after, (), gradients
@@ -155,7 +157,7 @@ class LossProgram:
         trained = {self._optimizer.built_for[key]: value for key, value in values.items()}
         recorded = RecordedValues({**trained, **dict(zip(self._others, others, strict=True))})
         with overlay(recorded), nullcontext() if key is None else random_key(key):
-            loss = self._loss_fn(*args)
+            loss = value_of(self._loss_fn(*args))
         if recorded.missing:
             self._others.update({variable: None for variable in recorded.missing if variable not in trained})
             raise _MissingVariablesError
@@ -193,60 +195,62 @@ class Stepper:
     def minimize(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> jax.Array:
         """See `Optimizer.minimize`."""
         check_function(loss_fn)
-        trained = self._trained(variables)
+        trained = self._variables_by_key(variables)
         if args:
             program = self._program(loss_fn, args, applies=True)
             loss, update = program(_values(trained), args)
             self._store(update, trained)
             program.assign(update.alongside)
             return loss
-        loss, gradients = self._differentiated(loss_fn, trained)
-        self._updated(gradients, trained, True, None)
+        loss, gradients = self._differentiate(loss_fn, trained)
+        self._update_variables(gradients, trained, True, None)
         return loss
 
     def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
         """See `Optimizer.get_gradients`."""
         check_function(loss_fn)
-        trained = self._trained(variables)
+        trained = self._variables_by_key(variables)
         if args:
             program = self._program(loss_fn, args, applies=False)
             loss, gradients, alongside = program(_values(trained), args)
             _check_concrete(loss)
             program.assign(alongside)
         else:
-            _, gradients = self._differentiated(loss_fn, trained)
+            _, gradients = self._differentiate(loss_fn, trained)
         return [gradients[key] for key in trained]
 
     def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
         devices = _devices.value if aggregates else None
-        given = checked_pairs(pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,))
-        trained = self._trained(list(given))
-        gradients = dict(zip(trained, given.values(), strict=True))
-        self._updated(gradients, trained, aggregates, devices)
+        by_variable = check_pairs(
+            pairs, self._optimizer.gradient_dtypes, () if devices is None else (devices.replicas,)
+        )
+        trained = self._variables_by_key(list(by_variable))
+        gradients = dict(zip(trained, by_variable.values(), strict=True))
+        self._update_variables(gradients, trained, aggregates, devices)
 
-    def _updated(self, gradients: Any, trained: dict[str, Variable], aggregates: bool, devices: Any) -> None:
+    def _update_variables(self, gradients: Any, trained: dict[str, Variable], aggregates: bool, devices: Any) -> None:
         """Take a step and store the result."""
         state, values = self._optimizer.state, _values(trained)
         if devices is not None:
-            state, values = devices.placed((state, values))
+            state, values = devices.place((state, values))
         fixed = (aggregates, devices, self._optimizer.trace_key)
         self._store(self._update(gradients, state, values, fixed=fixed), trained)
 
     def _pure_update(self, gradients: Any, state: Any, values: Any, *, fixed: Any) -> Update:
         aggregates, devices, _ = fixed  # with the trace key: the update is traced again when it changes
         if devices is not None:
-            mean = devices.mean_of_apart(partial(self._optimizer.all_reduce, axis_name=devices.axis_name))
+            mean = devices.over_replicas(partial(self._optimizer.all_reduce, axis_name=devices.axis_name))
             gradients = mean(gradients, state)
         return self._optimizer.update(gradients, state, values, aggregate_gradients=aggregates)
 
-    def _trained(self, variables: Variables) -> dict[str, Variable]:
+    def _variables_by_key(self, variables: Variables) -> dict[str, Variable]:
         self._optimizer.build(variables)
         key_of = {variable: key for key, variable in self._optimizer.built_for.items()}
         if isinstance(variables, Variable):
             return {key_of[variables]: variables}
-        given = variables.values() if isinstance(variables, Mapping) else variables
-        return {key_of[variable]: variable for variable in given}
+        several = variables.values() if isinstance(variables, Mapping) else variables
+        return {key_of[variable]: variable for variable in several}
 
     def _program(self, loss_fn: Any, args: tuple[Any, ...], *, applies: bool) -> LossProgram:
         for leaf in jax.tree.leaves(args):
@@ -270,7 +274,7 @@ class Stepper:
             self._programs[key] = LossProgram(self._optimizer, loss_fn, applies, devices)
         return self._programs[key]
 
-    def _differentiated(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
+    def _differentiate(self, loss_fn: Any, trained: dict[str, Variable]) -> Any:
         """Differentiate without compiling, and assign what the loss function assigned: the loss and the gradients."""
         if _devices.value is not None:
             raise ArgumentError(
@@ -282,7 +286,7 @@ class Stepper:
         def loss_of(values: dict[str, Any]) -> Any:
             recorded = RecordedValues({trained[key]: value for key, value in values.items()})
             with overlay(recorded):
-                loss = loss_fn()
+                loss = value_of(loss_fn())
             recorded.check_not_written(trained.values())
             written[:] = recorded.written
             return loss, [recorded[variable] for variable in written]
@@ -291,8 +295,7 @@ class Stepper:
         (loss, after), gradients = differentiate(self._optimizer.state, _values(trained))
         _check_concrete(loss)
         before = [variable.read_stored() for variable in written]
-        kept = self._optimizer.kept_alongside(gradients, after, before) if written else []
-        for variable, value in zip(written, kept, strict=True):
+        for variable, value in zip(written, _after_step(self._optimizer, gradients, after, before), strict=True):
             variable.assign(value)
         return loss, gradients
 
@@ -301,6 +304,13 @@ class Stepper:
         for key, variable in trained.items():
             variable.assign(update.values[key])
         self._optimizer.state = update.state
+
+
+def _after_step(optimizer: Any, gradients: Any, after: Any, before: Any) -> Any:
+    """Return the values that a loss function assigned, or the old ones if the step would be skipped."""
+    if not optimizer.skips or not jax.tree.leaves(after):
+        return after
+    return jax.lax.cond(all_finite(gradients), lambda: after, lambda: before)
 
 
 def _values(trained: dict[str, Variable]) -> dict[str, jax.Array]:

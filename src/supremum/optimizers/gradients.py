@@ -48,25 +48,25 @@ def register(key_of: Mapping[Variable, str], variables: Variables) -> dict[Varia
         ArgumentError: for a variable that occurs twice or is not real floating, and for a path that another variable
             already has.
     """
-    made = dict(key_of)
+    keys = dict(key_of)
     if isinstance(variables, Mapping):
-        made.update(zip(checked_variables(variables.values()), variables, strict=True))
+        keys.update(zip(check_variables(variables.values()), variables, strict=True))
     else:
-        taken = set(made.values())
-        for variable in checked_variables(variables):
-            if variable not in made:
-                made[variable] = _free_name(variable.name, taken)
-                taken.add(made[variable])
-    for key, times in Counter(made.values()).items():
+        names = set(keys.values())
+        for variable in check_variables(variables):
+            if variable not in keys:
+                keys[variable] = _free_name(variable.name, names)
+                names.add(keys[variable])
+    for key, times in Counter(keys.values()).items():
         if times > 1:
             raise ArgumentError(
                 f"two variables are called {shown(key)}, because this optimizer has trained another model: make one "
                 "optimizer for each model, with type(optimizer).from_config(optimizer.get_config())"
             )
-    return made
+    return keys
 
 
-def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
+def check_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
     """Check variables, and return them as a list.
 
     Raises:
@@ -77,15 +77,15 @@ def checked_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
         return [variables]
     if not is_iterable(variables):
         raise _not_a_variable(variables)
-    found: dict[Variable, None] = {}
+    unique: dict[Variable, None] = {}
     for variable in variables:
         check_variable(variable)
-        if variable in found:
+        if variable in unique:
             raise ArgumentError(f"{shown(variable)} must occur only once: an optimizer changes it once in a step")
-        found[variable] = None
-    if not found:
+        unique[variable] = None
+    if not unique:
         raise ArgumentError("an optimizer needs at least one variable, got none: pass model.trainable_variables")
-    return list(found)
+    return list(unique)
 
 
 def check_variable(variable: Any) -> None:
@@ -111,9 +111,9 @@ def _not_a_variable(given: Any) -> OperandError:
     )
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, names: set[str]) -> str:
     numbered = (f"{name}_{number}" for number in count(1))
-    return next(free for free in chain([name], numbered) if free not in taken)
+    return next(free for free in chain([name], numbered) if free not in names)
 
 
 def check_function(loss_fn: Any) -> None:
@@ -122,7 +122,7 @@ def check_function(loss_fn: Any) -> None:
         raise OperandError(_NOT_A_FUNCTION.format(what=described(loss_fn)))
 
 
-def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
+def check_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
     """Wrap a loss function: raise an `OperandError` unless it returns a real floating scalar."""
 
     @wraps(loss_fn)
@@ -130,17 +130,17 @@ def checked_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., An
         try:
             returned = loss_fn(*args, **kwargs)
         except ValueError as error:
-            found = explained(error)
-            if found is error:
+            explanation = explained(error)
+            if explanation is error:
                 raise
-            raise found from error
+            raise explanation from error
         loss, aux = split_loss(returned, has_aux)
         return (loss, aux) if has_aux else loss
 
     return checked
 
 
-def checked_pairs(
+def check_pairs(
     pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
 ) -> dict[Variable, Any]:
     """Check (gradient, variable) pairs, and return the gradients by variable, without gradients that are None.
@@ -154,28 +154,28 @@ def checked_pairs(
         OperandError: for anything but pairs, or a gradient with a wrong dtype.
         ArgumentError: for a gradient with a wrong shape, a variable that occurs twice, or no gradient at all.
     """
-    found: dict[Variable, Any] = {}
+    gradients: dict[Variable, Any] = {}
     for gradient, variable in _as_pairs(pairs):
         check_variable(variable)
-        if variable in found:
+        if variable in gradients:
             raise ArgumentError(f"{shown(variable)} must have one gradient, got two: add them up")
-        found[variable] = gradient
+        gradients[variable] = gradient
         if gradient is not None:
             _check_gradient(gradient, variable, dtypes_of(variable), devices)
-    found = {variable: gradient for variable, gradient in found.items() if gradient is not None}
-    if not found:
+    gradients = {variable: gradient for variable, gradient in gradients.items() if gradient is not None}
+    if not gradients:
         raise ArgumentError("at least one gradient must not be None, got None for every variable")
-    return found
+    return gradients
 
 
 def _check_gradient(gradient: Any, variable: Variable, dtypes: tuple[Any, ...], devices: tuple[int, ...]) -> None:
     if not is_array(gradient):
         raise OperandError(f"the gradient of {shown(variable)} must be an array, got {shown(gradient)}: use jax.grad")
     if gradient.dtype not in dtypes:
-        found, wanted = as_format(gradient.dtype), as_format(dtypes[0])
-        part = ".real" if found.category == "complex" != wanted.category else ""
+        row, wanted = as_format(gradient.dtype), as_format(dtypes[0])
+        part = ".real" if row.category == "complex" != wanted.category else ""
         raise OperandError(
-            f"the gradient of {shown(variable)} must be {wanted}, got {found}: use gradient{part}.astype('{wanted}')"
+            f"the gradient of {shown(variable)} must be {wanted}, got {row}: use gradient{part}.astype('{wanted}')"
         )
     shape = (*devices, *variable.shape)
     if gradient.shape != shape:
@@ -187,16 +187,16 @@ def _check_gradient(gradient: Any, variable: Variable, dtypes: tuple[Any, ...], 
 
 
 def _as_pairs(pairs: Any) -> list[tuple[Any, Any]]:
-    found = list(pairs) if is_iterable(pairs) and not isinstance(pairs, Mapping) else None
-    if found is None or not all(isinstance(pair, (tuple, list)) and len(cast("Any", pair)) == 2 for pair in found):
+    items = list(pairs) if is_iterable(pairs) and not isinstance(pairs, Mapping) else None
+    if items is None or not all(isinstance(pair, (tuple, list)) and len(cast("Any", pair)) == 2 for pair in items):
         raise OperandError(
             f"gradients must be (gradient, variable) pairs, got {type(pairs).__name__}: use "
             "apply_gradients(zip(gradients, variables))"
         )
-    return cast("list[tuple[Any, Any]]", found)
+    return cast("list[tuple[Any, Any]]", items)
 
 
-def given_gradients(gradients: Mapping[str, Any], keys: AbstractSet[str]) -> dict[str, Any]:
+def wide_gradients(gradients: Mapping[str, Any], keys: AbstractSet[str]) -> dict[str, Any]:
     """Return the gradients of a step that are not None, at least float32.
 
     Args:
@@ -206,11 +206,11 @@ def given_gradients(gradients: Mapping[str, Any], keys: AbstractSet[str]) -> dic
     Raises:
         UnknownNameError: for another key.
     """
-    given = {key: widen(each) for key, each in gradients.items() if each is not None}
-    for key in given:
+    wide = {key: widen(each) for key, each in gradients.items() if each is not None}
+    for key in wide:
         if key not in keys:
             raise UnknownNameError("variable", key, keys, "the gradients of a step")
-    return given
+    return wide
 
 
 def process(
@@ -295,16 +295,16 @@ def constrain(values: dict[str, jax.Array], variables: Mapping[str, Variable]) -
     Raises:
         ArgumentError: for a constraint that returns a different shape.
     """
-    made = dict(values)
+    constrained = dict(values)
     for key, variable in variables.items():
         if key in values and variable.constraint is not None:
             value = values[key]
-            made[key] = jnp.asarray(variable.constraint(value), value.dtype)
-            if made[key].shape != value.shape:
+            constrained[key] = jnp.asarray(variable.constraint(value), value.dtype)
+            if constrained[key].shape != value.shape:
                 raise ArgumentError(
-                    f"the constraint of {shown(variable)} must return shape {value.shape}, got {made[key].shape}"
+                    f"the constraint of {shown(variable)} must return shape {value.shape}, got {constrained[key].shape}"
                 )
-    return made
+    return constrained
 
 
 def clip(gradients: dict[str, jax.Array], numbers: Mapping[str, Any]) -> dict[str, jax.Array]:
@@ -319,14 +319,14 @@ def clip(gradients: dict[str, jax.Array], numbers: Mapping[str, Any]) -> dict[st
     if clipvalue is not None:
         gradients = {key: jnp.clip(each, -clipvalue, clipvalue).astype(each.dtype) for key, each in gradients.items()}
     if clipnorm is not None:
-        gradients = {key: each * _shrinking([each], clipnorm).astype(each.dtype) for key, each in gradients.items()}
+        gradients = {key: each * _shrink_factor([each], clipnorm).astype(each.dtype) for key, each in gradients.items()}
     if global_clipnorm is not None:
-        factor = _shrinking(list(gradients.values()), global_clipnorm)
+        factor = _shrink_factor(list(gradients.values()), global_clipnorm)
         gradients = {key: each * factor.astype(each.dtype) for key, each in gradients.items()}
     return gradients
 
 
-def _shrinking(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
+def _shrink_factor(arrays: list[jax.Array], largest: jax.Array) -> jax.Array:
     """Return the factor, at most 1, that limits the norm of arrays."""
     # Divide by the largest element before squaring: the squares of finite gradients may overflow.
     peak = jnp.max(jnp.stack([jnp.max(jnp.abs(array), initial=0.0) for array in arrays]))

@@ -14,7 +14,7 @@ from supremum.argument_checks import real_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array, is_floating
-from supremum.optimizers.state import OptimizerState, Scalar, copied, value_of
+from supremum.optimizers.state import OptimizerState, Scalar, value_of
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken, a traced integer scalar, to a number."""
@@ -89,23 +89,21 @@ class Hyperparameter(Scalar):
     def __init__(
         self, name: str, rule: Rule, read: Callable[[], Any], write: Callable[[str, jax.Array | None], None]
     ) -> None:
-        super().__init__(name, self.read_value, self.set)
+        super().__init__(name, self._number, self.set)
         self.rule = rule
         self.schedule: Schedule | None = None
         self.is_absent: bool = True
         self._read_state = read
         self._put = write
 
-    @property
-    def value(self) -> jax.Array:
-        """The current number."""
-        return copied(self.at(self._read_state()))
+    def _number(self) -> jax.Array:
+        return self.at(self._read_state())
 
     def at(self, state: OptimizerState) -> jax.Array:
         """Return the number for the next step of a state."""
         if self.schedule is None:
             return state.hyperparameters[self.name]
-        return _scheduled(self.name, self.schedule, state.iterations)
+        return _scheduled_number(self.name, self.schedule, state.iterations)
 
     def set(self, value: Any) -> None:
         """Set the hyperparameter.
@@ -173,10 +171,10 @@ class HyperparameterAttribute:
     def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
         if optimizer is None:
             return self
-        held = optimizer.hyperparameters
-        if self._name not in held:
+        by_name = optimizer.hyperparameters
+        if self._name not in by_name:
             raise AttributeError(f"{type(optimizer).__name__} has no hyperparameter {shown(self._name)}")
-        return held[self._name]
+        return by_name[self._name]
 
     def __set__(self, optimizer: Any, value: Any) -> None:
         optimizer.set_hyperparameter(self._name, value)
@@ -211,13 +209,13 @@ def _check_schedule(name: str, schedule: Schedule) -> None:
         ) from None
 
 
-def _scheduled(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
+def _scheduled_number(name: str, schedule: Schedule, step: jax.Array) -> jax.Array:
     value = value_of(schedule(step))
     if type(value) in (int, float):
         value = np.float32(value)
     if not is_floating(value) and not (is_array(value) and as_format(value.dtype).category == "integer"):
-        given = value.dtype if hasattr(value, "dtype") else shown(value)
-        raise OperandError(f"the schedule of {name} must return a real number, got {given}")
+        got = value.dtype if hasattr(value, "dtype") else shown(value)
+        raise OperandError(f"the schedule of {name} must return a real number, got {got}")
     if np.shape(value) != ():
         raise ArgumentError(f"the schedule of {name} must return a scalar, got shape {np.shape(value)}")
     return jnp.asarray(value, jnp.float32)

@@ -23,7 +23,7 @@ from supremum.mixed_precision import FixedLossScale, LossScale, LossScaleState, 
 from supremum.nn import Variable
 from supremum.optimizers.checkpoint_arrays import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import Aggregate
-from supremum.optimizers.state import Scalar, Update, copied, current_state, use_state, value_of
+from supremum.optimizers.state import Scalar, Update, copy_state, current_state, use_state, value_of
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
 
 # The scale comes from the state, and `update` checks whether gradients are finite.
@@ -57,15 +57,15 @@ class StatefulLossScale:
             raise OperandError(
                 "settings must not be a StatefulLossScale: pass it as it is to share it, or pass its copy()"
             )
-        made = mixed_precision.as_loss_scale(settings)
-        if made is None:
+        scale = mixed_precision.as_loss_scale(settings)
+        if scale is None:
             raise OperandError("a loss scale needs settings, got None: pass 'dynamic', or 1 for no scaling")
-        self._settings: LossScale = made
-        self._state: LossScaleState = made.init()
+        self._settings: LossScale = scale
+        self._state: LossScaleState = scale.init()
 
     def __call__(self) -> jax.Array:
         """The factor for the next loss, a float32 scalar."""
-        return copied(self.state.loss_scale)
+        return copy_state(self.state.loss_scale)
 
     @property
     def settings(self) -> LossScale:
@@ -88,6 +88,15 @@ class StatefulLossScale:
         """The factor for the next loss, float32; it can be assigned."""
         return Scalar("loss_scale", lambda: self.state.loss_scale, self._assign_scale)
 
+    def assign(self, value: Any) -> StatefulLossScale:
+        """Assign the factor for the next loss, as `loss_scale.assign` does.
+
+        Args:
+            value: a real number within the bounds of the loss scale.
+        """
+        self.loss_scale.assign(value)
+        return self
+
     @property
     def num_good_steps(self) -> Scalar:
         """The steps in a row with finite gradients since the scale last changed; it can be assigned."""
@@ -96,12 +105,7 @@ class StatefulLossScale:
     @property
     def num_skipped_steps(self) -> jax.Array:
         """The total number of skipped steps."""
-        return copied(self.state.num_skipped_steps)
-
-    @property
-    def num_retries(self) -> jax.Array:
-        """The total number of times that a step was computed again at a lower scale."""
-        return copied(self.state.num_retries)
+        return copy_state(self.state.num_skipped_steps)
 
     def _assign_scale(self, value: Any) -> None:
         number = real_number("loss_scale", value_of(value))
@@ -122,25 +126,10 @@ class StatefulLossScale:
 
     def copy(self) -> StatefulLossScale:
         """Make a separate loss scale with the same settings and a copy of the state."""
-        made = StatefulLossScale(self._settings)
+        copy = StatefulLossScale(self._settings)
         # A buffer that two states share cannot be donated.
-        made.state = LossScaleState(*(jnp.array(leaf, copy=True) for leaf in mixed_precision.as_state(self._state)))
-        return made
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the settings as data for JSON, without the state, which belongs in checkpoints.
-
-        >>> StatefulLossScale(8).get_config()
-        {'class_name': 'FixedLossScale', 'config': {'loss_scale_value': 8.0}}
-        """
-        return cast("dict[str, Any]", mixed_precision.serialize_loss_scale(self._settings))
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> StatefulLossScale:
-        """Make a loss scale with a new state from the result of `get_config`."""
-        settings = mixed_precision.deserialize_loss_scale(config)
-        assert settings is not None
-        return cls(settings)
+        copy.state = LossScaleState(*(jnp.array(leaf, copy=True) for leaf in mixed_precision.as_state(self._state)))
+        return copy
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={getattr(self._state, name)}" for name in mixed_precision.COUNTS)
@@ -171,7 +160,7 @@ class LossScaleOptimizer(OptimizerWrapper):
     | `get_unscaled_gradients` | 2 |
 
     Args:
-        optimizer: the optimizer to wrap, or an optax transformation.
+        optimizer: the optimizer to wrap, its name, such as `"sgd"`, or an optax transformation.
         loss_scale: a `LossScale`, `"dynamic"` or a number, for a new loss scale, or a `StatefulLossScale` to share.
         aggregate_in_float16: whether gradients are summed across devices in float16, scaled; it can be set later.
 
@@ -214,7 +203,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     @property
     def loss_scale(self) -> StatefulLossScale:
-        """The loss scale; a call of it returns the factor, and `loss_scale.loss_scale.assign` sets it."""
+        """The loss scale; a call of it returns the factor, and `loss_scale.assign` sets it."""
         return self._loss_scale
 
     @property
@@ -240,10 +229,6 @@ class LossScaleOptimizer(OptimizerWrapper):
     def state(self, state: ScaledOptimizerState) -> None:
         self.inner_optimizer.state = state.inner
         self._loss_scale.state = state.scaling
-
-    def inner_state(self, state: ScaledOptimizerState) -> Any:
-        """Return the inner optimizer's part of a state."""
-        return state.inner
 
     @property
     def skips(self) -> bool:
@@ -276,8 +261,8 @@ class LossScaleOptimizer(OptimizerWrapper):
 
         def value_and_grad(state: ScaledOptimizerState, values: Any, *args: Any) -> Any:
             with use_state(self._loss_scale, state.scaling), use_state(self.inner_optimizer, state.inner):
-                made = differentiate(state.scaling, values, *args)
-            return made.value, made.grads
+                result = differentiate(state.scaling, values, *args)
+            return result.value, result.grads
 
         return value_and_grad
 
@@ -299,14 +284,10 @@ class LossScaleOptimizer(OptimizerWrapper):
         def skip() -> Update:
             return Update(dict(values), state.inner, before, jnp.asarray(True))
 
-        made, scaling = mixed_precision.apply_or_skip(self._loss_scale.settings, state.scaling, gradients, apply, skip)
-        return made._replace(state=ScaledOptimizerState(made.state, scaling))
-
-    def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
-        """Return `after`, or `before` if gradients are not finite."""
-        if self._loss_scale.settings.skips:
-            after = jax.lax.cond(mixed_precision.all_finite(gradients), lambda: after, lambda: before)
-        return self.inner_optimizer.kept_alongside(gradients, after, before)
+        updated, scaling = mixed_precision.apply_or_skip(
+            self._loss_scale.settings, state.scaling, gradients, apply, skip
+        )
+        return updated._replace(state=ScaledOptimizerState(updated.state, scaling))
 
     def get_scaled_loss(self, loss: Any) -> Any:
         """Multiply a loss by the scale.
@@ -362,14 +343,14 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
         """Return the dtypes of the inner optimizer and at least float32: unscaled gradients underflow in float16."""
-        taken = self.inner_optimizer.gradient_dtypes(variable)
+        dtypes = self.inner_optimizer.gradient_dtypes(variable)
         wide = at_least_float32(variable.true_dtype)
-        return taken if wide in taken else (*taken, wide)
+        return dtypes if wide in dtypes else (*dtypes, wide)
 
     @property
     def variables(self) -> dict[str, jax.Array]:
         """The variables of the inner optimizer, and `"loss_scale/..."`."""
-        scaling = {SCALE_PREFIX + name: leaf for name, leaf in copied(self._loss_scale.state)._asdict().items()}
+        scaling = {SCALE_PREFIX + name: leaf for name, leaf in copy_state(self._loss_scale.state)._asdict().items()}
         return {**self.inner_optimizer.variables, **scaling}
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
@@ -382,13 +363,16 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments, including the settings of the scale."""
-        own = {"loss_scale": self._loss_scale.get_config(), "aggregate_in_float16": self._aggregate_in_float16}
+        scale = mixed_precision.serialize_loss_scale(self._loss_scale.settings)
+        own = {"loss_scale": scale, "aggregate_in_float16": self._aggregate_in_float16}
         return {**super().get_config(), **own}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Make a new optimizer with a new scale from the result of `get_config`."""
-        return super().from_config({**config, "loss_scale": StatefulLossScale.from_config(config["loss_scale"])})
+        return super().from_config(
+            {**config, "loss_scale": mixed_precision.deserialize_loss_scale(config["loss_scale"])}
+        )
 
     def __repr__(self) -> str:
         own = f"{self._loss_scale.settings!r}, aggregate_in_float16={self._aggregate_in_float16}"

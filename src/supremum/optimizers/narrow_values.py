@@ -1,4 +1,4 @@
-"""The values of narrow variables during a step, and the slots for what is stored beside them."""
+"""The values of narrow variables during a step, and the arrays that are stored beside them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import jax
 
 from supremum.formats import as_format
 from supremum.mixed_precision import ExtraWeights, is_narrow_weight, step_key, storage_of_weights, widen
-from supremum.optimizers.state import OptimizerState
 
 Constrain: TypeAlias = Callable[[dict[str, jax.Array]], dict[str, jax.Array]]
 """A function that applies the constraints of variables to values by key."""
@@ -29,43 +28,42 @@ class NarrowValues:
         self._storage = storage_of_weights(weights or "stochastic")
         self._narrow = frozenset(key for key, value in values.items() if weights and is_narrow_weight(value, key))
 
-    def first_slots(self, slots: Any) -> Any:
-        """Return the slots of a transformation together with the arrays beside the variables."""
-        first = {
-            key: self._storage.first(value) if key in self._narrow else None for key, value in self._values.items()
-        }
-        return slots, self._extra(ExtraWeights(), first)
+    def initial_extra(self) -> ExtraWeights:
+        """Return the arrays beside the variables before the first step."""
+        first = self._storage.first
+        return self._extra({key: first(value) if key in self._narrow else None for key, value in self._values.items()})
 
-    def take_step(
-        self, step: Callable[..., tuple[dict[str, jax.Array], Any]], state: OptimizerState, constrain: Constrain
-    ) -> tuple[dict[str, jax.Array], Any]:
-        """Take a step.
-
-        Args:
-            step: a function of the slots and the wide values that returns new wide values of some of the variables, and
-                the new slots.
-            state: the state of the optimizer; its number of steps chooses random bits.
-            constrain: the constraints; they get the wide values of variables that are stored specially, and the stored
-                values of others.
-
-        Returns:
-            The values of all variables in their own dtypes, and the slots.
-        """
-        slots, extra = state.slots
-        beside = dict(getattr(extra, self._storage.field) if self._storage.field else {})
-        wide = {
+    def wide_values(self, extra: ExtraWeights) -> dict[str, Any]:
+        """Return the values in at least float32, with what is stored beside them."""
+        beside = self._beside(extra)
+        return {
             key: self._storage.wide(value, beside.get(key)) if key in self._narrow else widen(value)
             for key, value in self._values.items()
         }
-        wide, slots = step(slots=slots, wide=wide)
+
+    def stored_values(
+        self, wide: Mapping[str, jax.Array], extra: ExtraWeights, constrain: Constrain, iterations: jax.Array
+    ) -> tuple[dict[str, jax.Array], ExtraWeights]:
+        """Return the values of all variables in their own dtypes, and the arrays beside them.
+
+        Args:
+            wide: the new values of some of the variables, at least float32.
+            extra: the arrays beside the variables before the step.
+            constrain: the constraints; they get the wide values of variables that are stored specially, and the stored
+                values of others.
+            iterations: the number of steps, which chooses random bits.
+        """
+        beside = self._beside(extra)
         narrow = {key: value for key, value in wide.items() if key in self._narrow}
         others = {key: value.astype(self._values[key].dtype) for key, value in wide.items() if key not in narrow}
-        made = {**self._values, **constrain(others)}
+        stored = {**self._values, **constrain(others)}
         for key, value in constrain(narrow).items():
-            row, key_of_step = as_format(self._values[key].dtype), step_key(self._seed, key, state.iterations)
-            made[key], beside[key] = self._storage.narrowed(value, row, key_of_step)
-        return made, (slots, self._extra(extra, beside))
+            row, random_key = as_format(self._values[key].dtype), step_key(self._seed, key, iterations)
+            stored[key], beside[key] = self._storage.narrowed(value, row, random_key)
+        return stored, self._extra(beside)
 
-    def _extra(self, extra: ExtraWeights, beside: Mapping[str, Any]) -> ExtraWeights:
-        field = self._storage.field
-        return extra if field is None else extra._replace(**{field: beside})
+    def _beside(self, extra: ExtraWeights) -> dict[str, Any]:
+        return dict(getattr(extra, self._storage.field)) if self._storage.field else {}
+
+    def _extra(self, beside: Mapping[str, Any]) -> ExtraWeights:
+        return ExtraWeights(**{self._storage.field: beside}) if self._storage.field else ExtraWeights()

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import chosen, flag, mapping, text
+from supremum.argument_checks import chosen, flag, mapping, real_within, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
-from supremum.mixed_precision import all_reduce_gradients, one_more
+from supremum.mixed_precision import all_reduce_gradients
 from supremum.nn import Variable, constructor_parameters
 from supremum.optimizers import checkpoint_arrays, transformations
-from supremum.optimizers.accumulation import accumulated, no_gradients
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import (
-    Aggregate,
-    Transformer,
-    Variables,
-    checked_loss,
-    constrain,
-    given_gradients,
-    process,
-    register,
-)
+from supremum.optimizers.gradients import Aggregate, Transformer, Variables, check_loss, register
 from supremum.optimizers.hyperparameters import (
     NON_NEGATIVE,
     POSITIVE_OR_NONE,
@@ -35,35 +25,19 @@ from supremum.optimizers.hyperparameters import (
     Hyperparameter,
     HyperparameterAttribute,
     Rule,
-    numbers_of_step,
     shortest,
 )
-from supremum.optimizers.narrow_values import NarrowValues
+from supremum.optimizers.pure_step import initial_slots, take_step
 from supremum.optimizers.settings import (
     Setting,
-    checked_aggregator,
-    checked_count,
-    checked_share,
-    checked_transformers,
-    checked_weights,
+    check_aggregator,
+    check_count,
+    check_transformers,
+    check_weights,
     hashable,
 )
-from supremum.optimizers.state import OptimizerState, Update, copied, current_state, use_state
-from supremum.optimizers.weight_averages import assign_averages, with_average
-
-
-class Held(NamedTuple):
-    """What an optimizer holds, in one attribute: an exception between two assignments cannot leave half of it.
-
-    Args:
-        state: the arrays.
-        key_of: the keys of the variables that have slots.
-        trace_key: the `trace_key` that the slots were made for.
-    """
-
-    state: Any
-    key_of: dict[Variable, str]
-    trace_key: Any
+from supremum.optimizers.state import BuiltState, OptimizerState, Update, copy_state, current_state, use_state
+from supremum.optimizers.weight_averages import assign_averages
 
 
 class Optimizer:
@@ -115,7 +89,7 @@ class Optimizer:
     """
 
     # With slots, an unknown attribute of a wrapper cannot be set. What subclasses add is compiled into steps.
-    __slots__ = ("__weakref__", "_held", "_hyper", "_key", "_settings", "_stepper")
+    __slots__ = ("__weakref__", "_built", "_hyper", "_key", "_settings", "_stepper")
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}  # the settings for the dtypes of slots, by field
 
     learning_rate: HyperparameterAttribute = HyperparameterAttribute()
@@ -128,14 +102,13 @@ class Optimizer:
     clipnorm: HyperparameterAttribute = HyperparameterAttribute()
     clipvalue: HyperparameterAttribute = HyperparameterAttribute()
     global_clipnorm: HyperparameterAttribute = HyperparameterAttribute()
-
-    gradient_transformers: Setting = Setting(checked_transformers)
-    gradient_aggregator: Setting = Setting(checked_aggregator)
+    gradient_transformers: Setting = Setting(check_transformers)
+    gradient_aggregator: Setting = Setting(check_aggregator)
     use_ema: Setting = Setting(flag)
-    ema_momentum: Setting = Setting(checked_share)
-    ema_overwrite_frequency: Setting = Setting(checked_count)
-    gradient_accumulation_steps: Setting = Setting(checked_count)
-    weights: Setting = Setting(checked_weights)
+    ema_momentum: Setting = Setting(partial(real_within, smallest=0, largest=1))
+    ema_overwrite_frequency: Setting = Setting(check_count)
+    gradient_accumulation_steps: Setting = Setting(check_count)
+    weights: Setting = Setting(check_weights)
 
     def __init__(
         self,
@@ -157,12 +130,12 @@ class Optimizer:
         self._key: Any = None
         self._settings: dict[str, Any] = {}
         self._stepper = Stepper(self)
-        self._held = Held(
-            OptimizerState(jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int))), {}, None), {}, None
-        )
-        if sum(each is not None for each in (clipnorm, clipvalue, global_clipnorm)) > 1:
+        iterations = jnp.asarray(np.zeros((), jax.dtypes.canonicalize_dtype(int)))
+        self._built = BuiltState(OptimizerState(iterations, {}, None), {}, None)
+        limits = {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm}
+        if sum(each is not None for each in limits.values()) > 1:
             raise ArgumentError("only one of clipnorm, clipvalue and global_clipnorm may be set: remove the others")
-        for name, limit in (("clipnorm", clipnorm), ("clipvalue", clipvalue), ("global_clipnorm", global_clipnorm)):
+        for name, limit in limits.items():
             self.add_hyperparameter(name, limit, POSITIVE_OR_NONE)
         self.gradient_transformers = gradient_transformers
         self.gradient_aggregator = gradient_aggregator
@@ -176,7 +149,7 @@ class Optimizer:
                 raise OperandError(
                     f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
                 )
-            transformation = self._settings["transformation"] = transformations.checked(transformation)
+            transformation = self._settings["transformation"] = transformations.check_transformation(transformation)
             numbers = transformations.injected_numbers(transformation, injected_hyperparameters, type(self).__name__)
             for name, number in numbers.items():
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
@@ -184,10 +157,6 @@ class Optimizer:
             extra = next(iter(injected_hyperparameters), "transformation")
             known = dict.fromkeys(name for parameters in constructor_parameters(type(self)) for name in parameters)
             raise UnknownNameError("argument", extra, known, type(self).__name__)
-
-    def _whole_transformation(self, numbers: Mapping[str, Any]) -> Any:
-        made = self.make_transformation(**numbers)
-        return with_average(made, self.ema_momentum, self.ema_overwrite_frequency) if self.use_ema else made
 
     def make_transformation(self, **hyperparameters: Any) -> Any:
         """Return the optax transformation of a step; called while a step is traced, and by `build`.
@@ -197,8 +166,6 @@ class Optimizer:
         """
         del hyperparameters
         return self._settings["transformation"]
-
-    # Hyperparameters and settings
 
     def add_hyperparameter(self, name: str, value: Any, rule: Rule = NON_NEGATIVE) -> None:
         """Add a hyperparameter; for the constructors of subclasses.
@@ -212,14 +179,12 @@ class Optimizer:
         self.set_hyperparameter(name, value)
 
     def _read_state(self) -> Any:
-        return current_state(self, self._held.state)
+        return current_state(self, self._built.arrays)
 
     def _put_number(self, name: str, number: jax.Array | None) -> None:
-        state = self._held.state
-        numbers = {key: each for key, each in state.hyperparameters.items() if key != name}
-        if number is not None:
-            numbers[name] = number
-        self._held = self._held._replace(state=state._replace(hyperparameters=numbers))
+        state = self._built.arrays
+        numbers = {key: each for key, each in {**state.hyperparameters, name: number}.items() if each is not None}
+        self._built = self._built._replace(arrays=state._replace(hyperparameters=numbers))
         self._key = None
 
     def set_hyperparameter(self, name: str, value: Any) -> None:
@@ -239,10 +204,8 @@ class Optimizer:
     @property
     def hyperparameters(self) -> dict[str, Hyperparameter | None]:
         """The hyperparameters by name; None for those that are absent."""
-        numbers = self._held.state.hyperparameters
-        return {
-            name: each if name in numbers or each.schedule is not None else None for name, each in self._hyper.items()
-        }
+        numbers = self._built.arrays.hyperparameters
+        return {name: each if name in numbers or each.schedule else None for name, each in self._hyper.items()}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -259,31 +222,29 @@ class Optimizer:
         if self._key is None:
             numbers = [(each.name, each.schedule, each.is_absent) for each in self._hyper.values()]
             self._key = (type(self), hashable(self._settings), hashable(numbers))
-        added: dict[str, Any] = getattr(self, "__dict__", {})  # the attributes of subclasses
-        for name in added.keys() & self._hyper.keys():
+        attributes: dict[str, Any] = getattr(self, "__dict__", {})  # the attributes of subclasses
+        for name in attributes.keys() & self._hyper.keys():
             raise ArgumentError(f"{name} is not an attribute: use optimizer.set_hyperparameter({name!r}, ...)")
-        return (self._key, hashable(added)) if added else self._key
-
-    # State
+        return (self._key, hashable(attributes)) if attributes else self._key
 
     @property
     def state(self) -> Any:
         """A pytree of all arrays that a step changes; a jitted step takes it and returns the next one."""
-        held = self._held
-        if held.state.slots is not None and held.key_of and held.trace_key != self.trace_key:
+        built = self._built
+        if built.arrays.slots is not None and built.key_of and built.trace_key != self.trace_key:
             # Settings have changed: drop the slots that are not needed any more, and make the new ones.
-            slots = transformations.carry_over(held.state.slots, self._fresh_slots(held.key_of))
-            self._held = Held(held.state._replace(slots=slots), held.key_of, self.trace_key)
+            slots = transformations.carry_over(built.arrays.slots, self._fresh_slots(built.key_of))
+            self._built = BuiltState(built.arrays._replace(slots=slots), built.key_of, self.trace_key)
         return self._read_state()
 
     @state.setter
     def state(self, state: Any) -> None:
-        self._held = self._held._replace(state=state)
+        self._built = self._built._replace(arrays=state)
 
     @property
     def iterations(self) -> jax.Array:
         """The number of applied steps, without skipped ones."""
-        return copied(self._read_state().iterations)
+        return copy_state(self._read_state().iterations)
 
     @property
     def skips(self) -> bool:
@@ -293,7 +254,7 @@ class Optimizer:
     @property
     def built_for(self) -> dict[str, Variable]:
         """The variables that have slots, by key."""
-        return {key: variable for variable, key in self._held.key_of.items()}
+        return {key: variable for variable, key in self._built.key_of.items()}
 
     def build(self, variables: Variables) -> None:
         """Make the slots for variables; existing slots are kept.
@@ -308,9 +269,9 @@ class Optimizer:
                 variable already has.
             UninitializedError: for a variable without a value.
         """
-        old_key_of = self._held.key_of
+        old_key_of = self._built.key_of
         key_of = register(old_key_of, variables)
-        if self._held.state.slots is not None and key_of == old_key_of:
+        if self._built.arrays.slots is not None and key_of == old_key_of:
             return
         state, slots = self.state, self._fresh_slots(key_of)
         if state.slots is not None:
@@ -318,21 +279,15 @@ class Optimizer:
             new_keys = {key: key_of[variable] for variable, key in old_key_of.items()}
             old = transformations.by_name(transformations.rekey(state.slots, new_keys.keys(), new_keys))
             slots = transformations.replace_leaves(slots, old)
-        self._held = Held(state._replace(slots=slots), key_of, self.trace_key)
+        self._built = BuiltState(state._replace(slots=slots), key_of, self.trace_key)
 
     def _fresh_slots(self, key_of: Mapping[Variable, str]) -> Any:
         values = {key: variable.read_stored() for variable, key in key_of.items()}
-        return jax.jit(self._initial_slots)(self._held.state._replace(slots=None), values)
+        return jax.jit(self._initial_slots)(self._built.arrays._replace(slots=None), values)
 
     def _initial_slots(self, state: OptimizerState, values: Mapping[str, jax.Array]) -> Any:
-        transformation = self._whole_transformation(numbers_of_step(self._hyper.values(), state, values))
         dtypes = {field: getattr(self, name) for field, name in self._slot_dtypes.items()}
-        name = type(self).__name__
-        slots = transformations.initial_slots(transformation, values, self._hyper, dtypes, name)
-        slots = NarrowValues(self.weights, values).first_slots(slots)
-        return slots if self.gradient_accumulation_steps is None else (no_gradients(values), slots)
-
-    # Pure functions, for use inside jit
+        return initial_slots(self, [*self._hyper.values()], dtypes, state, values)
 
     def init(self, values: Mapping[str, jax.Array]) -> Any:
         """Make a state for a step on these values, with the current numbers; the optimizer's own state does not change.
@@ -361,7 +316,7 @@ class Optimizer:
             A pure function of the optimizer's state and the arguments of `loss_fn`, which returns the unscaled value
             and the gradients. It raises an `OperandError` for a loss that is not a real floating scalar.
         """
-        differentiate = jax.value_and_grad(checked_loss(loss_fn, has_aux), has_aux=has_aux)
+        differentiate = jax.value_and_grad(check_loss(loss_fn, has_aux), has_aux=has_aux)
 
         def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
             with use_state(self, state):
@@ -417,43 +372,15 @@ class Optimizer:
                 each: `jax.vmap(optimizer.update)(gradients, state, values, seed=jnp.arange(4))`.
         """
         del before  # only for optimizers that skip steps
-        keys = frozenset(self._held.key_of.values() or values)
-        given = given_gradients(gradients, keys & values.keys())
-        narrow, name = NarrowValues(self.weights, values, seed), type(self).__name__
-        aggregator = self.gradient_aggregator if aggregate_gradients else None
-
-        def step(given: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
-            with use_state(self, state):
-                numbers = numbers_of_step(self._hyper.values(), state, values)
-                processed = process(given, values, self.built_for, numbers, aggregator, self.gradient_transformers)
-                transformation = self._whole_transformation(numbers)
-            if not processed:
-                raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
-            take = partial(transformations.take_step, transformation, processed, keys=keys, numbers=numbers)
-            new_values, slots = narrow.take_step(
-                partial(take, optimizer=name), state, partial(constrain, variables=self.built_for)
-            )
-            return new_values, OptimizerState(one_more(state.iterations), state.hyperparameters, slots)
-
-        steps = self.gradient_accumulation_steps
-        made = step(given, state) if steps is None else accumulated(steps, step, given, state, values)
-        return Update(*made, after, jnp.asarray(False))
+        with use_state(self, state):
+            hyperparameters = [*self._hyper.values()]
+            step = take_step(self, hyperparameters, gradients, state, values, aggregate_gradients, seed)
+        return Update(*step, after, jnp.asarray(False))
 
     def finalize_variable_values(self) -> None:
         """Assign the averages that `use_ema` keeps to the variables; `fit` does it at its end."""
         if self.use_ema:
             assign_averages(self.state.slots, self.built_for)
-
-    def kept_alongside(self, gradients: Any, after: Any, before: Any) -> Any:
-        """Return the values that a loss function assigned, or the old values if a step would be skipped.
-
-        Args:
-            gradients: the unscaled gradients.
-            after: the assigned values.
-            before: the old values.
-        """
-        del gradients, before
-        return after
 
     def gradient_dtypes(self, variable: Variable) -> tuple[DType, ...]:
         """Return the dtypes that `apply_gradients` takes for the gradient of a variable, the usual dtype first."""
@@ -517,12 +444,10 @@ class Optimizer:
         """
         self._stepper.apply_gradients(pairs, flag("aggregate_gradients", aggregate_gradients))
 
-    # Checkpoints and configurations
-
     @property
     def variables(self) -> dict[str, jax.Array]:
         """The arrays of a checkpoint by name, such as `"iterations"`, `"learning_rate"` and `"mu/dense/kernel"`."""
-        return checkpoint_arrays.named(self.state, self.hyperparameters)
+        return checkpoint_arrays.arrays_by_name(self.state, self.hyperparameters)
 
     def load_variables(self, saved: Mapping[str, Any]) -> None:
         """Load saved `variables`, all or none.
@@ -534,13 +459,12 @@ class Optimizer:
             UnknownNameError: for an unknown name.
             ArgumentError: for a missing name, or a value with a wrong shape or dtype.
         """
-        arrays = checkpoint_arrays.checked(checkpoint_arrays.without_scale(saved), self.variables)
-        numbers = {name: arrays.pop(name) for name in self._held.state.hyperparameters}
+        arrays = checkpoint_arrays.check_arrays(checkpoint_arrays.without_scale(saved), self.variables)
+        numbers = {name: arrays.pop(name) for name in self._built.arrays.hyperparameters}
         for name, number in numbers.items():
             self._hyper[name].rule.check(name, number)
-        slots = transformations.replace_leaves(self._held.state.slots, arrays)
-        state = self._held.state._replace(iterations=arrays["iterations"], slots=slots)
-        self._held = self._held._replace(state=state)
+        slots = transformations.replace_leaves(self._built.arrays.slots, arrays)
+        self.state = self._built.arrays._replace(iterations=arrays["iterations"], slots=slots)
         for name, number in numbers.items():
             self.set_hyperparameter(name, number)
 
@@ -558,7 +482,7 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments; schedules and functions stay as they are."""
-        numbers = {name: shortest(number) for name, number in self._held.state.hyperparameters.items()}
+        numbers = {name: shortest(number) for name, number in self._built.arrays.hyperparameters.items()}
         schedules = {name: each.schedule for name, each in self._hyper.items() if each.schedule is not None}
         values = {name: schedules.get(name, numbers.get(name)) for name in self._hyper}
         return {**values, **self._settings}
@@ -571,8 +495,4 @@ class Optimizer:
         return cls(**config)
 
     def __repr__(self) -> str:
-        off = {"ema_momentum"} if not self.use_ema else ()
-        config = {name: value for name, value in self.get_config().items() if name not in off}
-        config = {name: value for name, value in config.items() if value is not False and value not in (None, ())}
-        settings = ", ".join(f"{name}={transformations.setting_text(value)}" for name, value in config.items())
-        return f"{type(self).__name__}({settings})"
+        return transformations.call_text(type(self).__name__, self.get_config())

@@ -60,7 +60,7 @@ def serialize_optimizer(optimizer: Optimizer) -> dict[str, Any]:
     """
     kind = type(instance("optimizer", optimizer, Optimizer, "an optimizer, such as SGD(0.1)"))
     return {
-        "class_name": kind.__name__ if _named().get(kind.__name__) is kind else kind,
+        "class_name": kind.__name__ if _classes_by_name().get(kind.__name__) is kind else kind,
         "config": optimizer.get_config(),
     }
 
@@ -81,14 +81,14 @@ def deserialize_optimizer(data: Mapping[str, Any]) -> Optimizer:
     entries = known_keys("serialized optimizer", data, ("class_name", "config"))
     kind = entries["class_name"]
     if isinstance(kind, str):
-        classes = _named()
+        classes = _classes_by_name()
         kind = classes[chosen("class of optimizer", kind, classes)]
     if not (isinstance(kind, type) and issubclass(kind, Optimizer)):
         raise OperandError(f"class_name must be an optimizer class or its name, got {shown(kind)}")
     return kind.from_config(entries["config"])
 
 
-def _named() -> dict[str, type[Optimizer]]:
+def _classes_by_name() -> dict[str, type[Optimizer]]:
     return {
         kind.__name__: kind for kind in _subclasses(Optimizer) if kind.__module__.startswith("supremum.optimizers.")
     }

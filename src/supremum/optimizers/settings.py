@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from supremum.argument_checks import is_iterable, real_within, whole_number
+from supremum.argument_checks import is_iterable, whole_number
 from supremum.errors import OperandError, shown
 from supremum.mixed_precision import storage_of_moments, storage_of_weights
 from supremum.nn.functional import MOST
@@ -20,7 +20,7 @@ class Setting:
         check: a function of the name and a value that returns the value to store, or raises.
     """
 
-    def __init__(self, check: Callable[[str, Any], Any]) -> None:
+    def __init__(self, check: Callable[..., Any]) -> None:
         self._check = check
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -33,39 +33,34 @@ class Setting:
         optimizer.set_setting(self._name, value, self._check)
 
 
-def checked_transformers(name: str, functions: Any) -> tuple[Any, ...]:
+def check_transformers(name: str, functions: Any) -> tuple[Any, ...]:
     """Return functions of gradients as a tuple, which later changes of the given list do not change."""
-    found = tuple(functions) if is_iterable(functions) else (None,)
-    if not all(map(callable, found)):
+    several = tuple(functions) if is_iterable(functions) else (None,)
+    if not all(map(callable, several)):
         raise OperandError(f"{name} must be a list of functions of (gradient, variable) pairs, got {shown(functions)}")
-    return found
+    return several
 
 
-def checked_aggregator(name: str, function: Any) -> Any:
+def check_aggregator(name: str, function: Any) -> Any:
     """Return a function of gradients, or None."""
     if function is not None and not callable(function):
         raise OperandError(f"{name} must be a function of (gradient, variable) pairs, got {shown(function)}")
     return function
 
 
-def checked_share(name: str, number: Any) -> float:
-    """Return a number from 0 to 1."""
-    return real_within(name, number, 0, 1)
-
-
-def checked_count(name: str, number: Any) -> int | None:
+def check_count(name: str, number: Any) -> int | None:
     """Return a number of steps, or None."""
     return None if number is None else whole_number(name, number, 1, MOST)
 
 
-def checked_dtype(name: str, dtype: Any) -> str | None:
+def check_moment_dtype(name: str, dtype: Any) -> str | None:
     """Return the name of how moments are stored, or None."""
     del name
     row = None if dtype is None else storage_of_moments(dtype)
     return dtype if row is None else str(row)
 
 
-def checked_weights(name: str, weights: Any) -> str | None:
+def check_weights(name: str, weights: Any) -> str | None:
     """Return the name of how narrow weights are stored, or None."""
     del name
     if weights is not None:
@@ -76,16 +71,16 @@ def checked_weights(name: str, weights: Any) -> str | None:
 class Identity:
     """A hashable reference to an object; it compares by identity and keeps the object alive."""
 
-    __slots__ = ("held",)
+    __slots__ = ("target",)
 
-    def __init__(self, held: object) -> None:
-        self.held: object = held
+    def __init__(self, target: object) -> None:
+        self.target: object = target
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Identity) and self.held is other.held
+        return isinstance(other, Identity) and self.target is other.target
 
     def __hash__(self) -> int:
-        return id(self.held)
+        return id(self.target)
 
 
 def hashable(value: Any) -> Hashable:

@@ -9,24 +9,23 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import jax
-import jax.numpy as jnp
 from jax.core import Tracer
 
 from supremum.formats import DType, as_format
-from supremum.nn import VariableOperators
+from supremum.nn import Variable, VariableOperators, copy_tree
 
 S = TypeVar("S")
 T = TypeVar("T")
 
-_states: ContextVar[Mapping[int, object]] = ContextVar("states", default=MappingProxyType({}))
+_states: ContextVar[Mapping[object, object]] = ContextVar("states", default=MappingProxyType({}))
 
 
 def current_state(owner: object, own: S) -> S:
     """Return the state that `use_state` set for an object, else `own`."""
-    return _states.get().get(id(owner), own)  # pyright: ignore[reportReturnType] (what `use_state` put there)
+    return _states.get().get(owner, own)  # pyright: ignore[reportReturnType] (what `use_state` put there)
 
 
-def copied(tree: T) -> T:
+def copy_state(tree: T) -> T:
     """Copy the arrays of a state, because the next step reuses the memory of the state itself.
 
     Arrays that a failed step has deleted are returned as they are; their shapes and dtypes are still known.
@@ -35,18 +34,13 @@ def copied(tree: T) -> T:
         if isinstance(leaf, Tracer) or (isinstance(leaf, jax.Array) and leaf.is_deleted()):
             return tree
     with jax.ensure_compile_time_eval():  # concrete arrays, even while JAX is tracing
-        return _copy_arrays(tree)
-
-
-@jax.jit
-def _copy_arrays(tree: Any) -> Any:
-    return jax.tree.map(jnp.copy, tree)
+        return copy_tree(tree)
 
 
 @contextmanager
 def use_state(owner: object, state: object) -> Generator[None]:
     """Replace an object's state by `state` within a block."""
-    token = _states.set({**_states.get(), id(owner): state})
+    token = _states.set({**_states.get(), owner: state})
     try:
         yield
     finally:
@@ -71,6 +65,20 @@ class OptimizerState(NamedTuple):
     iterations: jax.Array
     hyperparameters: dict[str, jax.Array]
     slots: Any
+
+
+class BuiltState(NamedTuple):
+    """All that an optimizer keeps, in one attribute: an exception between two assignments cannot leave half of it.
+
+    Args:
+        arrays: the state of the optimizer.
+        key_of: the keys of the variables that have slots.
+        trace_key: the `trace_key` that the slots were made for.
+    """
+
+    arrays: OptimizerState
+    key_of: dict[Variable, str]
+    trace_key: Any
 
 
 class Update(NamedTuple):
@@ -121,7 +129,7 @@ class Scalar(VariableOperators):
     @property
     def value(self) -> jax.Array:
         """The current array."""
-        return copied(self._read())
+        return copy_state(self._read())
 
     def read_value(self) -> jax.Array:
         """Return the current array, as `value` does."""

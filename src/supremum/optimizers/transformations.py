@@ -36,10 +36,10 @@ def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
     """
     is_by_key = _is_by_key(keys)
 
-    def renamed(node: Any) -> Any:
+    def rename(node: Any) -> Any:
         return {names[key]: leaf for key, leaf in node.items() if key in names} if is_by_key(node) else node
 
-    return jax.tree.map(renamed, slots, is_leaf=is_by_key)
+    return jax.tree.map(rename, slots, is_leaf=is_by_key)
 
 
 def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
@@ -69,13 +69,13 @@ def by_name(slots: Any) -> dict[str, jax.Array]:
     `"trace_1/..."`.
     """
     places: dict[str, dict[Any, int]] = defaultdict(dict)
-    found: dict[str, jax.Array] = {}
+    leaves: dict[str, jax.Array] = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(slots):
         field, *rest = [_word(entry) for entry in path if not _is_place(entry)] or ["state"]
         place = tuple(entry.idx for entry in path if _is_place(entry))
         number = places[field].setdefault(place, len(places[field]))
-        found["/".join([f"{field}_{number}" if number else field, *rest])] = leaf
-    return found
+        leaves["/".join([f"{field}_{number}" if number else field, *rest])] = leaf
+    return leaves
 
 
 def _is_place(entry: Any) -> bool:
@@ -95,12 +95,12 @@ def replace_leaves(slots: Any, leaves: Mapping[str, Any]) -> Any:
 def carry_over(slots: Any, fresh: Any) -> Any:
     """Copy into a fresh state every leaf of an old state with the same name and shape, stored as the fresh leaf."""
     old, wide = by_name(read_moments(slots)), read_moments(fresh)
-    kept = {
+    leaves = {
         name: old[name].astype(leaf.dtype)
         for name, leaf in by_name(wide).items()
         if name in old and old[name].shape == leaf.shape
     }
-    return store_moments(replace_leaves(wide, kept), fresh)
+    return store_moments(replace_leaves(wide, leaves), fresh)
 
 
 # Hyperparameters that `optax.inject_hyperparams` stores in a state
@@ -127,7 +127,7 @@ def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[An
     def take(node: Any) -> Any:
         if not _is_injected(node):
             return node
-        scheduled, held = node.hyperparams_states, dict(node.hyperparams)
+        scheduled, rest = node.hyperparams_states, dict(node.hyperparams)
         for name, value in node.hyperparams.items():
             if name in scheduled or not is_floating(value) or (names is not None and name not in names):
                 continue
@@ -135,8 +135,8 @@ def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[An
                 raise ArgumentError(
                     f"two parts of the transformation have a hyperparameter {shown(name)}: inject it in only one part"
                 )
-            numbers[name], held[name] = value, None  # None marks the place of the number; it is not a leaf
-        return node._replace(hyperparams=held)
+            numbers[name], rest[name] = value, None  # None marks the place of the number; it is not a leaf
+        return node._replace(hyperparams=rest)
 
     return jax.tree.map(take, slots, is_leaf=_is_injected), numbers
 
@@ -147,8 +147,8 @@ def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
     def give(node: Any) -> Any:
         if not _is_injected(node):
             return node
-        held = {name: numbers[name] if v is None else v for name, v in node.hyperparams.items()}
-        return node._replace(hyperparams=held)
+        all_numbers = {name: numbers[name] if v is None else v for name, v in node.hyperparams.items()}
+        return node._replace(hyperparams=all_numbers)
 
     return jax.tree.map(give, slots, is_leaf=_is_injected)
 
@@ -172,17 +172,17 @@ def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -
             state = transformation.init({"": jnp.zeros((), jnp.float32)})
     except (ValueError, TypeError, KeyError, AttributeError):
         state = None
-    found = extract_numbers(state)[1]
+    injected = extract_numbers(state)[1]
     for name in given:
-        if name not in found:
-            raise UnknownNameError("hyperparameter", name, found, repr(kind))
-    return {**found, **given}
+        if name not in injected:
+            raise UnknownNameError("hyperparameter", name, injected, repr(kind))
+    return {**injected, **given}
 
 
 # Transformations
 
 
-def checked(transformation: Any) -> Any:
+def check_transformation(transformation: Any) -> Any:
     """Check an optax transformation, and return it; convert `optax.MultiSteps`.
 
     Raises:
@@ -279,7 +279,19 @@ def take_step(
     return {key: wide[key] + updates[key] for key in gradients}, extract_numbers(slots, numbers)[0]
 
 
-def setting_text(value: object) -> str:
+def call_text(name: str, config: Mapping[str, Any]) -> str:
+    """Describe an optimizer by its name and its settings that are not off.
+
+    Args:
+        name: the name of its class.
+        config: its constructor arguments.
+    """
+    off = {"ema_momentum"} if not config["use_ema"] else ()
+    used = {key: value for key, value in config.items() if key not in off and value is not False}
+    return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in used.items() if value not in (None, ()))})"
+
+
+def _text(value: object) -> str:
     """The `repr` of a setting. Optax's own, a pair of functions with their addresses, does not name its maker."""
     if not isinstance(value, optax.GradientTransformation):
         return repr(value)

@@ -41,22 +41,22 @@ def with_average(transformation: Any, momentum: float, overwrite_every: int | No
         return inner.init(params), AverageState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
     def update(updates: Any, state: Any, params: Any = None, **others: Any) -> Any:
-        inner_state, held = state
+        inner_state, before = state
         updates, inner_state = inner.update(updates, inner_state, params, **others)
 
-        def averaged(average: jax.Array, value: jax.Array, change: jax.Array) -> jax.Array:
-            weight = jnp.where(held.averaged_steps == 0, 0.0, momentum).astype(average.dtype)
+        def mean(average: jax.Array, value: jax.Array, change: jax.Array) -> jax.Array:
+            weight = jnp.where(before.averaged_steps == 0, 0.0, momentum).astype(average.dtype)
             return weight * average + (1 - weight) * (value + change)
 
-        average = jax.tree.map(averaged, held.average, params, updates)
-        steps = one_more(held.averaged_steps)
+        average = jax.tree.map(mean, before.average, params, updates)
+        steps = one_more(before.averaged_steps)
         if overwrite_every is not None:
             is_due = steps % overwrite_every == 0
 
-            def overwriting(mean: jax.Array, value: jax.Array, change: jax.Array) -> jax.Array:
-                return jnp.where(is_due, mean - value, change)
+            def overwrite(average: jax.Array, value: jax.Array, change: jax.Array) -> jax.Array:
+                return jnp.where(is_due, average - value, change)
 
-            updates = jax.tree.map(overwriting, average, params, updates)
+            updates = jax.tree.map(overwrite, average, params, updates)
         return updates, (inner_state, AverageState(steps, average))
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -70,7 +70,7 @@ def assign_averages(slots: Any, variables: Mapping[str, Variable]) -> None:
         variables: the variables by key.
     """
     leaves = jax.tree.leaves(slots, is_leaf=lambda node: isinstance(node, AverageState))
-    for held in leaves:
-        if isinstance(held, AverageState) and int(held.averaged_steps):
+    for leaf in leaves:
+        if isinstance(leaf, AverageState) and int(leaf.averaged_steps):
             for key, variable in variables.items():
-                variable.assign(jnp.array(held.average[key], variable.true_dtype, copy=True))
+                variable.assign(jnp.array(leaf.average[key], variable.true_dtype, copy=True))

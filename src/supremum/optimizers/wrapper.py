@@ -16,15 +16,14 @@ from supremum.argument_checks import known_keys
 from supremum.errors import OperandError
 from supremum.nn import Variable
 from supremum.optimizers.eager_step import Stepper
-from supremum.optimizers.gradients import Aggregate
 from supremum.optimizers.hyperparameters import Hyperparameter
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.serialization import deserialize_optimizer, serialize_optimizer
+from supremum.optimizers.serialization import as_optimizer, deserialize_optimizer, serialize_optimizer
 
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def _forwarded(method: M) -> M:
+def _forward(method: M) -> M:
     """Forward a method of `Optimizer` to the inner optimizer."""
 
     @wraps(method)
@@ -45,9 +44,10 @@ class OptimizerWrapper(Optimizer):
     overrides these two changes all of them.
 
     Args:
-        optimizer: an optimizer, or an optax transformation.
+        optimizer: an optimizer, its name, such as `"sgd"`, or an optax transformation.
 
     Raises:
+        UnknownNameError: for an unknown name; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
 
     >>> from supremum.optimizers import SGD
@@ -63,17 +63,13 @@ class OptimizerWrapper(Optimizer):
         # Optimizer.__init__ is not called: its attributes belong to the inner optimizer.
         if optimizer is None:
             raise OperandError(f"{type(self).__name__} needs an optimizer, got None: pass SGD(0.01), for example")
-        self._inner = optimizer if isinstance(optimizer, Optimizer) else Optimizer(optimizer)
+        self._inner = as_optimizer(optimizer)
         self._stepper = Stepper(self)
 
     @property
     def inner_optimizer(self) -> Optimizer:
         """The inner optimizer, with all of its attributes."""
         return self._inner
-
-    def inner_state(self, state: Any) -> Any:
-        """Return the inner optimizer's part of a state; subclasses with a larger state override it."""
-        return state
 
     @property
     def trace_key(self) -> Any:
@@ -122,34 +118,20 @@ class OptimizerWrapper(Optimizer):
         """The arrays of a checkpoint, by the inner optimizer's names."""
         return self._inner.variables
 
-    set_hyperparameter = _forwarded(Optimizer.set_hyperparameter)
-    add_hyperparameter = _forwarded(Optimizer.add_hyperparameter)
-    make_transformation = _forwarded(Optimizer.make_transformation)
-    build = _forwarded(Optimizer.build)
-    init = _forwarded(Optimizer.init)
-    update = _forwarded(Optimizer.update)
-    kept_alongside = _forwarded(Optimizer.kept_alongside)
-    finalize_variable_values = _forwarded(Optimizer.finalize_variable_values)
-    reduce_dtype = _forwarded(Optimizer.reduce_dtype)
-    gradient_dtypes = _forwarded(Optimizer.gradient_dtypes)
-    load_variables = _forwarded(Optimizer.load_variables)
-    get_weights = _forwarded(Optimizer.get_weights)
-    set_weights = _forwarded(Optimizer.set_weights)
-
-    def value_and_grad(
-        self, loss_fn: Callable[..., Any], *, has_aux: bool = False, aggregate: Aggregate | None = None
-    ) -> Callable[..., Any]:
-        """Differentiate a loss with the inner optimizer's `value_and_grad`."""
-        differentiate = self._inner.value_and_grad(loss_fn, has_aux=has_aux, aggregate=aggregate)
-
-        def value_and_grad(state: Any, values: Any, *args: Any) -> Any:
-            return differentiate(self.inner_state(state), values, *args)
-
-        return value_and_grad
-
-    def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
-        """Average gradients over devices with the inner optimizer's `all_reduce`."""
-        return self._inner.all_reduce(gradients, self.inner_state(state), axis_name)
+    set_hyperparameter = _forward(Optimizer.set_hyperparameter)
+    add_hyperparameter = _forward(Optimizer.add_hyperparameter)
+    make_transformation = _forward(Optimizer.make_transformation)
+    build = _forward(Optimizer.build)
+    init = _forward(Optimizer.init)
+    value_and_grad = _forward(Optimizer.value_and_grad)
+    all_reduce = _forward(Optimizer.all_reduce)
+    update = _forward(Optimizer.update)
+    finalize_variable_values = _forward(Optimizer.finalize_variable_values)
+    reduce_dtype = _forward(Optimizer.reduce_dtype)
+    gradient_dtypes = _forward(Optimizer.gradient_dtypes)
+    load_variables = _forward(Optimizer.load_variables)
+    get_weights = _forward(Optimizer.get_weights)
+    set_weights = _forward(Optimizer.set_weights)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments, with the inner optimizer as `serialize_optimizer` returns it."""

@@ -25,8 +25,6 @@ from supremum.training.checkpoints import (
     Checkpoint,
     CheckpointError,
     CheckpointFileError,
-    CheckpointFolder,
-    CheckpointWarning,
     LoadReport,
     MismatchError,
     MissingCheckpointError,
@@ -69,7 +67,7 @@ from supremum.training.warnings import TrainingWarning
 __all__ = [
     "Accuracy", "ArrayData", "Batch", "BinaryAccuracy", "BinaryCrossentropy", "CSVLogger", "Callback",
     "CategoricalAccuracy", "CategoricalCrossentropy", "Checkpoint", "CheckpointError", "CheckpointFileError",
-    "CheckpointFolder", "CheckpointWarning", "CosineSimilarity", "DataParallel", "EarlyStopping",
+    "CosineSimilarity", "DataParallel", "EarlyStopping",
     "FullyShardedDataParallel", "FunctionLoss", "FunctionMetric", "History", "Huber", "IterableData", "KLDivergence",
     "LambdaCallback", "LearningRateScheduler", "LoadReport", "Loss", "LossFunction", "Mean", "MeanAbsoluteError",
     "MeanSquaredError", "Metric", "MismatchError", "MissingCheckpointError", "Model", "ModelCheckpoint",

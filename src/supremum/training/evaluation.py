@@ -16,9 +16,9 @@ from supremum.nn import Layer, functional_call, has_weights, initialize, split_v
 from supremum.training.callbacks import CallbackList
 from supremum.training.data import Batch, Data
 from supremum.training.distributed import DataParallel
-from supremum.training.losses import without_left_out
+from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Metric
-from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, updated_means
+from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, update_means
 from supremum.training.step_execution import Execution, KeptCarry
 
 
@@ -51,10 +51,10 @@ class Evaluator:
         self._compile()
 
     def _compile(self) -> None:
-        self._evaluation = Execution(self._evaluated, 1, distribution=self.distribution)
-        self._prediction = Execution(self._predicted, 1, distribution=self.distribution)
+        self._evaluation = Execution(self._evaluate_batch, 1, distribution=self.distribution)
+        self._prediction = Execution(self._predict_batch, 1, distribution=self.distribution)
         # Jitted per evaluator, because a cache of the class would keep the evaluator and its model alive.
-        self.nothing_gathered: Callable[[], Any] = jax.jit(partial(initial_means, self.metrics))
+        self.initial_means: Callable[[], Any] = jax.jit(partial(initial_means, self.metrics))
         self._results: Callable[[Any], Any] = jax.jit(partial(results_of_means, self.metrics))
         self._passes = 0
 
@@ -84,25 +84,25 @@ class Evaluator:
         """
         self.initialize(data)
         callbacks.call("on_test_begin")
-        gathered = KeptCarry((self.nothing_gathered(), self._next_key()))
+        carry = KeptCarry((self.initial_means(), self._next_key()))
         batches = 0
 
         def begin(*_: Any) -> None:
             callbacks.call("on_test_batch_begin", batches)
 
-        for _ in self._evaluation.over(data, gathered, self._values(), begin, None):
-            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetched(gathered.value[0]))
+        for _ in self._evaluation.over(data, carry, self._values(), begin, None):
+            callbacks.call_after_batch("on_test_batch_end", batches, lambda: self.fetch(carry.value[0]))
             batches += 1
         if not batches:
             raise ArgumentError("the data has no batches to evaluate")
-        found = self.fetched(gathered.value[0])
-        callbacks.call("on_test_end", found)
-        return found
+        numbers = self.fetch(carry.value[0])
+        callbacks.call("on_test_end", numbers)
+        return numbers
 
-    def without_names(self, numbers: Mapping[str, float]) -> float | list[float]:
+    def as_list(self, numbers: Mapping[str, float]) -> float | list[float]:
         """Return the loss and the metrics as a list, or the loss alone if it is the only number."""
-        found = [numbers[name] for name in ("loss", *self.metrics)]
-        return found if len(found) > 1 else found[0]
+        values = [numbers[name] for name in ("loss", *self.metrics)]
+        return values if len(values) > 1 else values[0]
 
     def predict(self, data: Data, callbacks: CallbackList) -> Any:
         """Compute the outputs for all batches, concatenated, as NumPy arrays.
@@ -113,19 +113,19 @@ class Evaluator:
         """
         self.initialize(data)
         callbacks.call("on_predict_begin")
-        made: list[Any] = []
+        dispatches: list[Any] = []
 
         def begin(*_: Any) -> None:
-            callbacks.call("on_predict_batch_begin", len(made))
+            callbacks.call("on_predict_batch_begin", len(dispatches))
 
         for _, outputs in self._prediction.over(data, KeptCarry(self._next_key()), self._values(), begin, None):
-            made.append(outputs)
-            callbacks.call("on_predict_batch_end", len(made) - 1)
-        if not made:
+            dispatches.append(outputs)
+            callbacks.call("on_predict_batch_end", len(dispatches) - 1)
+        if not dispatches:
             raise ArgumentError("the data has no batches to predict")
         callbacks.call("on_predict_end")
         # Each dispatch stacked its outputs along a new axis.
-        parts = [jax.tree.map(itemgetter(0), each) for each in jax.device_get(made)]
+        parts = [jax.tree.map(itemgetter(0), each) for each in jax.device_get(dispatches)]
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _next_key(self) -> jax.Array:
@@ -140,26 +140,26 @@ class Evaluator:
         trainable, other = split_variables(self.model)
         if self.distribution is not None:
             self.distribution.check_layout({path: each.shape for path, each in self.model.variables.items()})
-            trainable, other = self.distribution.placed(trainable), self.distribution.placed(other, whole=True)
+            trainable, other = self.distribution.place(trainable), self.distribution.place(other, whole=True)
         return trainable | other
 
-    def _evaluated(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
-        gathered, rest = carry
-        rest, key = _split_key(rest)
-        batch = without_left_out(batch)
+    def _evaluate_batch(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
+        means, key_data = carry
+        key_data, key = _split_key(key_data)
+        batch = replace_left_out(batch)
         losses, outputs, _ = loss_of_batch(self.model, self.loss, values, batch, key, training=False)
-        return (updated_means(self.metrics, gathered, batch, outputs, losses), rest), None
+        return (update_means(self.metrics, means, batch, outputs, losses), key_data), None
 
-    def _predicted(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
-        rest, key = _split_key(carry)
+    def _predict_batch(self, carry: jax.Array, values: dict[str, jax.Array], batch: Batch) -> tuple[jax.Array, Any]:
+        key_data, key = _split_key(carry)
         outputs = functional_call(self.model, values, batch.x, training=False, random_key=key)[0]
         # Every process needs all outputs.
-        return rest, outputs if self.distribution is None else self.distribution.everywhere(outputs)
+        return key_data, outputs if self.distribution is None else self.distribution.replicate(outputs)
 
-    def fetched(self, gathered: Any) -> dict[str, float]:
+    def fetch(self, means: Any) -> dict[str, float]:
         """Fetch the loss and the metrics from the states in `gathered`, by name."""
-        found = jax.device_get(self._results(gathered))
-        return dict(zip(("loss", *self.metrics), map(float, found), strict=True))
+        results = jax.device_get(self._results(means))
+        return dict(zip(("loss", *self.metrics), map(float, results), strict=True))
 
 
 @jax.jit

@@ -35,7 +35,7 @@ class StepMeasurement:
 
     def __init__(self, model: Layer, loss: BatchLoss, optimizer: Optimizer, distribution: DataParallel | None) -> None:
         self._model, self._loss, self._optimizer, self._distribution = model, loss, optimizer, distribution
-        self._run = jax.jit(self._measured, static_argnums=2)
+        self._run = jax.jit(self._measure_step, static_argnums=2)
 
     def measure(
         self, state: TrainState, batch: Batch, key: Hashable, step: int, formats: tuple[Format, ...]
@@ -66,15 +66,15 @@ class StepMeasurement:
         """Floating arrays with the paths of the layers that own the variables."""
         return [(path.rpartition("/")[0] or self._model.name, value) for path, value in named if is_inexact(value)]
 
-    def _measured(self, state: TrainState, batch: Batch, key: Hashable) -> tuple[NamedTallies, dict[str, Any], Any]:
+    def _measure_step(self, state: TrainState, batch: Batch, key: Hashable) -> tuple[NamedTallies, dict[str, Any], Any]:
         del key  # only a part of the cache key
-        seen: list[dict[str, Any]] = []
-        backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, seen.append)
+        scaled_gradients: list[dict[str, Any]] = []
+        backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, scaled_gradients.append)
         scaling = scaling_of(state.optimizer)
 
         def gradients_of(*given: Any) -> dict[str, Any]:
             _, _, _, unscaled = backward(*given)
-            scaled = seen.pop()
+            scaled = scaled_gradients.pop()
             return {path: (each,) if scaling is None else (each, unscaled[path]) for path, each in scaled.items()}
 
         def counted(*given: Any) -> tuple[tuple[()], tuple[()], NamedTallies, dict[str, Any]]:
@@ -88,7 +88,7 @@ class StepMeasurement:
         run = counted if self._distribution is None else self._distribution.on_each_device(counted)
         *_, activations, gradients = run(state.optimizer, state.trainable, state.other, batch, key_of_step(state))
         if self._distribution is not None:
-            activations = self._distribution.everywhere(activations)
+            activations = self._distribution.replicate(activations)
         return activations, gradients, None if scaling is None else (scaling.loss_scale, scaling.num_skipped_steps)
 
 

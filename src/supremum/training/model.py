@@ -19,8 +19,8 @@ from supremum.training.checkpoints import LoadReport, load_weights, save_weights
 from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
-from supremum.training.losses import CompiledLoss, recorded_terms
-from supremum.training.metrics import compiled_metrics
+from supremum.training.losses import CompiledLoss, record_terms
+from supremum.training.metrics import compile_metrics
 from supremum.training.trainer import Trainer, TrainingRun
 
 
@@ -117,14 +117,16 @@ class Model(nn.Network):
             instance("distribution", distribution, DataParallel, "DataParallel() or FullyShardedDataParallel()")
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        if found := [name for name in ("train_step", "test_step", "predict_step") if hasattr(self, name)]:
+        unused = [name for name in ("train_step", "test_step", "predict_step") if hasattr(self, name)]
+        if unused:
             raise ArgumentError(
-                f"{type(self).__name__}.{found[0]} is never called: override compute_loss(x, y, y_pred, sample_weight, "
-                "training), or write the loop yourself with training.init_state and training.train_step"
+                f"{type(self).__name__}.{unused[0]} is never called: override "
+                "compute_loss(x, y, y_pred, sample_weight, training), or write the loop yourself with "
+                "training.init_state and training.train_step"
             )
         self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
-        measured = compiled_metrics(metrics, self._compiled_loss.names, self.output_names)
-        evaluator = Evaluator(self, self._loss_of, measured, seed, distribution)
+        all_metrics = compile_metrics(metrics, self._compiled_loss.names, self.output_names)
+        evaluator = Evaluator(self, self._loss_of, all_metrics, seed, distribution)
         self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
         self._evaluator = evaluator
 
@@ -146,7 +148,7 @@ class Model(nn.Network):
         return self._compiled_loss(y, y_pred, sample_weight)
 
     def _loss_of(self, batch: Batch, y_pred: Any, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
-        with recorded_terms() as terms:
+        with record_terms() as terms:
             loss = self.compute_loss(batch.x, batch.y, y_pred, batch.sample_weight, training)
         return loss, terms
 
@@ -227,7 +229,7 @@ class Model(nn.Network):
             return {f"val_{name}": value for name, value in trainer.evaluator.evaluate(validation, called).items()}
 
         run = TrainingRun(data, range(initial_epoch, epochs), shuffle, called, validate, lambda: self.stop_training)
-        with trainer.alone("fit"):
+        with trainer.exclusive("fit"):
             called.call("set_model", self)
             trainer.prepare(data)
             self.stop_training = False
@@ -276,8 +278,8 @@ class Model(nn.Network):
         evaluator = self.compiled().evaluator
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
         with pass_progress("evaluate", verbose, data.steps) as bars:
-            found = evaluator.evaluate(data, self._callbacks(callbacks, bars))
-        return found if flag("return_dict", return_dict) else evaluator.without_names(found)
+            numbers = evaluator.evaluate(data, self._callbacks(callbacks, bars))
+        return numbers if flag("return_dict", return_dict) else evaluator.as_list(numbers)
 
     def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
         called = CallbackList([*as_callbacks(callbacks), *progress])
@@ -340,9 +342,9 @@ class Model(nn.Network):
             scale, if there is one, and whether the step was skipped.
         """
         trainer = self.compiled()
-        with trainer.alone("train_on_batch"):
-            found = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
-        return found if flag("return_dict", return_dict) else trainer.evaluator.without_names(found)
+        with trainer.exclusive("train_on_batch"):
+            numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
+        return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
 
     @overload
     def test_on_batch(
@@ -369,8 +371,8 @@ class Model(nn.Network):
             As for `evaluate`.
         """
         evaluator = self.compiled().evaluator
-        found = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
-        return found if flag("return_dict", return_dict) else evaluator.without_names(found)
+        numbers = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
+        return numbers if flag("return_dict", return_dict) else evaluator.as_list(numbers)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Compute the outputs for one batch, as NumPy arrays.
@@ -430,7 +432,7 @@ class Model(nn.Network):
             CheckpointError: for a file that is damaged or that supremum did not write.
             UninitializedError: if the model has no variables yet.
         """
-        with nullcontext() if self._trainer is None else self._trainer.loading("load_weights"):
+        with nullcontext() if self._trainer is None else self._trainer.take_back("load_weights"):
             return load_weights(self, path, strict=strict, cast=cast)
 
     def save_state(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002

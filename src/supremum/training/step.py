@@ -18,7 +18,7 @@ from supremum.nn.functional import as_key
 from supremum.optimizers import Optimizer
 from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel
-from supremum.training.losses import without_left_out
+from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Mean, Metric, OutputLoss
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
@@ -233,7 +233,7 @@ def step_of(
     def step(state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
         key = key_of_step(state)
         losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
-        mean, gathered = updated_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
+        mean, states = update_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
         updated = optimizer.update(
             gradients, state.optimizer, state.trainable, after=other, before=state.other, seed=seed
         )
@@ -241,9 +241,9 @@ def step_of(
         scale = jnp.ones((), jnp.float32) if scaling is None else scaling.loss_scale
         log = state.log.add(losses[0], scale, updated.skipped)
         after = TrainState(
-            updated.values, updated.alongside, updated.state, mean, gathered, log, state.key, state.count + 1
+            updated.values, updated.alongside, updated.state, mean, states, log, state.key, state.count + 1
         )
-        return after if distribution is None else _moved_state(after, distribution.held)
+        return after if distribution is None else _move_state(after, distribution.constrain)
 
     return step
 
@@ -271,22 +271,28 @@ def backward_of(
     """
 
     def backward(state: Any, trainable: dict[str, Any], other: dict[str, Any], batch: Batch, key: jax.Array) -> Any:
-        batch = without_left_out(batch)
-        shapes = {path: variable.shape for path, variable in model.variables.items()}
+        batch = replace_left_out(batch)
+        shapes: dict[str, tuple[int, ...]] = {}
         if distribution is not None:
+            shapes = {path: variable.shape for path, variable in model.variables.items()}
             distribution.check_layout(shapes)
         reduce_dtype = optimizer.reduce_dtype(model.dtype_policy.reduce_dtype)
 
         def loss_of(trainable: dict[str, Any], other: dict[str, Any]) -> tuple[jax.Array, Any]:
-            laid = trainable if distribution is None else distribution.laid(trainable, shapes, reduce_dtype)
-            losses, outputs, values = loss_of_batch(model, loss, laid | other, batch, key, training=True)
+            if distribution is not None:
+                trainable = distribution.replica_values(trainable, shapes, reduce_dtype)
+            losses, outputs, values = loss_of_batch(model, loss, trainable | other, batch, key, training=True)
             # Dividing here keeps float16 gradients as large as on one device, and makes their sum the mean.
             part = losses[0] if distribution is None else losses[0] / distribution.replicas
             return part, (losses, {path: values[path] for path in other}, outputs)
 
-        aggregate = None if distribution is None else distribution.aggregate(reduce_dtype, shapes)
-        if see is not None:
-            aggregate = _seen(see, aggregate)
+        def aggregate(gradients: dict[str, Any]) -> dict[str, Any]:
+            if distribution is not None:
+                gradients = distribution.aggregate(gradients, reduce_dtype, shapes)
+            if see is not None:
+                see(gradients)
+            return gradients
+
         differentiate = optimizer.value_and_grad(loss_of, has_aux=True, aggregate=aggregate)
         (_, (losses, after, outputs)), gradients = differentiate(state, trainable, other)
         return losses, after, outputs, gradients
@@ -294,28 +300,17 @@ def backward_of(
     return backward
 
 
-def _seen(
-    see: Callable[[dict[str, Any]], None], aggregate: Callable[[Any], Any] | None
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def aggregated(gradients: dict[str, Any]) -> dict[str, Any]:
-        found = gradients if aggregate is None else aggregate(gradients)
-        see(found)
-        return found
-
-    return aggregated
-
-
-def placed(distribution: DataParallel, state: TrainState) -> TrainState:
+def place_state(distribution: DataParallel, state: TrainState) -> TrainState:
     """Place a state on the devices of a distribution.
 
     Args:
         distribution: the devices.
         state: the state, which must be the same on all processes.
     """
-    return _moved_state(state, distribution.placed)
+    return _move_state(state, distribution.place)
 
 
-def _moved_state(state: TrainState, move: Callable[..., Any]) -> TrainState:
+def _move_state(state: TrainState, move: Callable[..., Any]) -> TrainState:
     """Apply a function to the parts of a state that replicas may share, and with `whole=True` to the rest."""
     named = {field.name: getattr(state, field.name) for field in fields(state)}
     apart = {name: named.pop(name) for name in ("trainable", "optimizer")}
@@ -352,7 +347,7 @@ def initial_means(metrics: Mapping[str, Metric]) -> tuple[Any, dict[str, Any]]:
     return LOSS_MEAN.init(), {name: metric.init() for name, metric in metrics.items()}
 
 
-def updated_means(
+def update_means(
     metrics: Mapping[str, Metric],
     means: tuple[Any, dict[str, Any]],
     batch: Batch,
@@ -371,12 +366,12 @@ def updated_means(
     loss, parts = losses
     examples = jax.tree.leaves(batch.x)[0].shape[0]
 
-    def updated(name: str, metric: Metric) -> Any:
+    def update(name: str, metric: Metric) -> Any:
         if isinstance(metric, OutputLoss):  # NaN if an overridden `compute_loss` does not compute it
             return metric.update(means[1][name], parts.get(name, jnp.nan), examples)
         return metric.update(means[1][name], batch.y, outputs, batch.sample_weight)
 
-    after = {name: updated(name, metric) for name, metric in metrics.items()}
+    after = {name: update(name, metric) for name, metric in metrics.items()}
     return LOSS_MEAN.update(means[0], loss, examples), after
 
 

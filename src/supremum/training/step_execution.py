@@ -15,7 +15,7 @@ import numpy as np
 from supremum.argument_checks import whole_number
 from supremum.mixed_precision import keep_64_bits
 from supremum.nn.functional import MOST
-from supremum.training.data import Batch, Data, Rows, Selection, described_batch
+from supremum.training.data import Batch, Data, Rows, Selection, describe_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.donated_carry import DonatedCarry
 
@@ -98,8 +98,8 @@ class Execution:
         """Return the next carry, the kept results of the steps, stacked, and the position after them in a selection."""
         after = sent.position + count if isinstance(sent, Selection) else None
         if count == 1:
-            carry, kept = self._step(carry, constant, _first_batch(sent))
-            return carry, jax.tree.map(itemgetter(None), kept), after
+            carry, results = self._step(carry, constant, _first_batch(sent))
+            return carry, jax.tree.map(itemgetter(None), results), after
         items: Any = sent
         if isinstance(sent, Selection):
             items = sent.position + jnp.arange(count)
@@ -109,8 +109,8 @@ class Execution:
         def one(carry: Any, item: Any) -> tuple[Any, Any]:
             return self._step(carry, constant, _batch_at(sent, item) if isinstance(sent, Selection) else item)
 
-        carry, kept = jax.lax.scan(one, carry, items)
-        return carry, kept, after
+        carry, results = jax.lax.scan(one, carry, items)
+        return carry, results, after
 
     def over(
         self,
@@ -139,9 +139,9 @@ class Execution:
                 if isinstance(part, Selection) and start:
                     sent = part._replace(position=position)
                 version = self._version(begin(count, partial(_first_batch, sent)))
-                _, kept, position = carry.step(self._run, constant, sent, count, version)
+                _, results, position = carry.step(self._run, constant, sent, count, version)
             done += count
-            yield count, kept
+            yield count, results
 
     def _dispatches(
         self, parts: Iterable[Batch | Selection | Rows]
@@ -182,7 +182,7 @@ def _note_batches(first: int, count: int, part: list[Batch] | Selection | Rows) 
         yield
     except Exception as error:
         data, rows = (part[0], ()) if isinstance(part, list) else (part.data, part.order.shape[1:])
-        inputs = described_batch(jax.tree.map(partial(_spec_in_batch, rows), data))
+        inputs = describe_batch(jax.tree.map(partial(_spec_in_batch, rows), data))
         batches = f"batch {first}" if count == 1 else f"one of the batches {first} to {first + count - 1}"
         error.add_note(f"in {batches} (counted from 0), of {inputs}")
         raise
@@ -201,10 +201,10 @@ def _first_batch(sent: Sent) -> Batch:
 
 @partial(jax.jit, inline=True)
 def _batch_at(selection: Selection, position: jax.Array) -> Batch:
-    return jax.tree.map(partial(_taken, selection.order[position]), selection.data)
+    return jax.tree.map(partial(_take_rows, selection.order[position]), selection.data)
 
 
-def _taken(rows: jax.Array, leaf: jax.Array) -> jax.Array:
+def _take_rows(rows: jax.Array, leaf: jax.Array) -> jax.Array:
     return leaf.at[rows].get(mode="promise_in_bounds", unique_indices=True)
 
 

@@ -18,7 +18,7 @@ from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import Donation, UninitializedError, has_weights, split_variables
 from supremum.optimizers import Optimizer
 from supremum.training.callbacks import CallbackList, History, NumericsMonitor
-from supremum.training.checkpoints import Checkpoint, fitted_values, load_optimizer, load_resumable
+from supremum.training.checkpoints import Checkpoint, fit_values, load_optimizer, load_resumable
 from supremum.training.data import Batch, Data
 from supremum.training.default_loss_scale import SkippedSteps, with_loss_scale
 from supremum.training.distributed import DataParallel
@@ -26,7 +26,7 @@ from supremum.training.donated_carry import DonatedCarry
 from supremum.training.evaluation import Evaluator
 from supremum.training.last_finite import LastFinite
 from supremum.training.measured_step import StepMeasurement
-from supremum.training.step import CAPACITY, StepLog, TrainState, placed, scaling_of, step_of
+from supremum.training.step import CAPACITY, StepLog, TrainState, place_state, scaling_of, step_of
 from supremum.training.step_execution import Execution
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
@@ -90,7 +90,7 @@ class Trainer:
         self._training, self._measurement = self._compiled_step(self.optimizer)
         self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
         self._log = self._empty_log()
-        self._gathered = self.evaluator.nothing_gathered()
+        self._means = self.evaluator.initial_means()
         self._loans: tuple[Donation, Donation] | None = None
         self._last_finite: LastFinite | None = None
         # This lock is held while the model changes; that of the carry only while values are read or moved.
@@ -118,7 +118,7 @@ class Trainer:
         return training, StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
 
     @contextmanager
-    def alone(self, doing: str) -> Generator[None]:
+    def exclusive(self, doing: str) -> Generator[None]:
         """Keep other threads from changing the model while a block runs.
 
         Args:
@@ -142,7 +142,7 @@ class Trainer:
                 self._changing.release()
 
     @contextmanager
-    def loading(self, doing: str) -> Generator[None]:
+    def take_back(self, doing: str) -> Generator[None]:
         """Take the variables back from training, for a block that assigns new values to them.
 
         Args:
@@ -151,7 +151,7 @@ class Trainer:
         Raises:
             ModelInUseError: while another thread changes the model; a `RuntimeError`.
         """
-        with self.alone(doing):
+        with self.exclusive(doing):
             self._end_loans()
             yield
 
@@ -189,11 +189,11 @@ class Trainer:
         distribution.check_layout({path: variable.shape for path, variable in variables.items()})
         trainable, other = split_variables(self._model)
         values = trainable | other
-        placed_values = distribution.placed(trainable) | distribution.placed(other, whole=True)
+        placed_values = distribution.place(trainable) | distribution.place(other, whole=True)
         for path, variable in variables.items():
             if placed_values[path] is not values[path]:
                 variable.assign(placed_values[path])
-        self.optimizer.state = distribution.placed(self.optimizer.state)
+        self.optimizer.state = distribution.place(self.optimizer.state)
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write everything needed to resume training, as `Model.save_state` does.
@@ -202,7 +202,7 @@ class Trainer:
             path: the file or folder.
             format: as for `save_arrays`.
         """
-        with self.alone("save_state"):
+        with self.exclusive("save_state"):
             self.prepare()
             Checkpoint(
                 model=self._model.variables,
@@ -223,20 +223,20 @@ class Trainer:
         Returns:
             The epoch to continue with.
         """
-        with self.loading("load_state"):
+        with self.take_back("load_state"):
             self.prepare()
             named = self._model.variables
-            found = load_resumable(path, named, self.optimizer.variables, self._key)
-            values, _ = fitted_values(self._model, found.model, source=str(path))
+            checkpoint = load_resumable(path, named, self.optimizer.variables, self._key)
+            values, _ = fit_values(self._model, checkpoint.model, source=str(path))
 
             def load_all() -> None:
-                load_optimizer(self.optimizer, found.optimizer)
+                load_optimizer(self.optimizer, checkpoint.optimizer)
                 for name, value in values.items():
                     named[name].assign(value)
-                self._key = jnp.array(jax.random.key_data(found.rng))
-                self.count = jnp.array(found.step, jnp.int32)
-                self.epoch, self.evaluator.seed = found.extra["epoch"], found.extra["seed"]
-                self._log, self._gathered = self._empty_log(), self.evaluator.nothing_gathered()
+                self._key = jnp.array(jax.random.key_data(checkpoint.rng))
+                self.count = jnp.array(checkpoint.step, jnp.int32)
+                self.epoch, self.evaluator.seed = checkpoint.extra["epoch"], checkpoint.extra["seed"]
+                self._log, self._means = self._empty_log(), self.evaluator.initial_means()
 
             _change_whole(load_all)
             return self.epoch
@@ -284,9 +284,9 @@ class Trainer:
             logs |= run.validate(epoch)
             history.add(epoch, logs)
             self.epoch = epoch + 1
-            known = set(logs)
+            names = set(logs)
             callbacks.call("on_epoch_end", epoch, logs)
-            history.add_to_last({name: value for name, value in logs.items() if name not in known})
+            history.add_to_last({name: value for name, value in logs.items() if name not in names})
         self._end_loans()
         _change_whole(self.optimizer.finalize_variable_values)
 
@@ -327,7 +327,7 @@ class Trainer:
         return self._logs()
 
     def _state(self) -> TrainState:
-        loss, metrics = self._gathered
+        loss, metrics = self._means
         if self._loans is None:
             trained = self._model.trainable_variables
             others = {path: each for path, each in self._model.variables.items() if path not in trained}
@@ -336,7 +336,7 @@ class Trainer:
         trainable, other = self._loans
         values = trainable.take(), other.take()
         state = TrainState(*values, self.optimizer.state, loss, metrics, self._log, self._key, self.count)
-        return state if self.distribution is None else placed(self.distribution, state)
+        return state if self.distribution is None else place_state(self.distribution, state)
 
     def _keep(self, state: TrainState) -> None:
         assert self._loans is not None
@@ -344,15 +344,15 @@ class Trainer:
         trainable.give(state.trainable)
         other.give(state.other)
         self.optimizer.state = state.optimizer
-        self._gathered = state.loss, state.metrics
+        self._means = state.loss, state.metrics
         self._log, self._key, self.count = state.log, state.key, state.count
 
     def _train_epoch(self, run: TrainingRun, epoch: int) -> list[Any]:
         """Train for an epoch, and return the rows of its step log in parts."""
         callbacks = run.callbacks
         parts_of_log: list[Any] = []
-        taken = fetched = 0
-        self._gathered = self.evaluator.nothing_gathered()
+        steps_taken = fetched = 0
+        self._means = self.evaluator.initial_means()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         # The seed and the epoch determine the order of examples, so resumed training repeats it.
@@ -361,21 +361,21 @@ class Trainer:
         first = int(self.count) if monitors else 0
 
         def begin(steps: int, first_batch: Callable[[], Batch]) -> Hashable:
-            callbacks.call("on_train_batch_begin", taken)
+            callbacks.call("on_train_batch_begin", steps_taken)
             key = self.optimizer.trace_key
             if monitors:
-                self._look(monitors, first + taken, steps, first_batch, key)
+                self._look(monitors, first + steps_taken, steps, first_batch, key)
             return key
 
         for steps, _ in self._training.over(run.data, self._carry, None, begin, shuffler):
-            taken += steps
-            if taken - fetched + self._training.steps_per_execution > len(self._log.rows):
+            steps_taken += steps
+            if steps_taken - fetched + self._training.steps_per_execution > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
-                fetched = taken
-            callbacks.call_after_batch("on_train_batch_end", taken - 1, self._logs)
+                fetched = steps_taken
+            callbacks.call_after_batch("on_train_batch_end", steps_taken - 1, self._logs)
             if run.should_stop():
                 break
-        if not taken:
+        if not steps_taken:
             raise ArgumentError(
                 f"the data has no batches left in epoch {epoch}; an iterator gives its batches only once, so use a "
                 "list or a DataLoader, or set steps_per_epoch"
@@ -411,7 +411,7 @@ class Trainer:
 
     def _logs(self) -> dict[str, float]:
         """Return the loss, the metrics and the loss scale of the epoch so far."""
-        logs = self.evaluator.fetched(self._gathered)
+        logs = self.evaluator.fetch(self._means)
         scaling = scaling_of(self.optimizer.state)
         if scaling is not None:
             logs["loss_scale"] = float(scaling.loss_scale)

@@ -10,7 +10,7 @@ from supremum.errors import OperandError, SupremumError, UnknownNameError, shown
 from supremum.nn import described
 
 
-def looked_up(
+def resolve(
     kind: str, given: Any, classes: tuple[type, ...], named: Mapping[str, Callable[[], Any]], wrap: Callable[[Any], Any]
 ) -> Any:
     """Convert an argument to an object: return an object as is, create one by name, or wrap a function.
@@ -41,7 +41,7 @@ def looked_up(
 
 
 @contextmanager
-def noting_where(place: str, **inputs: Any) -> Generator[None]:
+def note_place(place: str, **inputs: Any) -> Generator[None]:
     """Add a note to errors that are not ours, saying where they were raised and with which inputs.
 
     Args:
@@ -49,7 +49,7 @@ def noting_where(place: str, **inputs: Any) -> Generator[None]:
         inputs: its inputs, by name.
 
     >>> try:
-    ...     with noting_where("in the loss mine", y_true=1.0):
+    ...     with note_place("in the loss mine", y_true=1.0):
     ...         raise KeyError("mine")
     ... except KeyError as error:
     ...     print(error.__notes__)

@@ -143,8 +143,8 @@ class LambdaCallback(Callback):
     >>> model = training.Sequential([nn.Dense(1)])
     >>> model.compile("sgd", "mse")
     >>> x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
-    >>> told = training.LambdaCallback(lambda epoch, logs: print(epoch, *logs))
-    >>> _ = model.fit(x, y, epochs=2, callbacks=told, verbose=0)
+    >>> writes = training.LambdaCallback(lambda epoch, logs: print(epoch, *logs))
+    >>> _ = model.fit(x, y, epochs=2, callbacks=writes, verbose=0)
     0 loss
     1 loss
     """
@@ -286,8 +286,8 @@ def as_callbacks(callbacks: Any) -> list[Callback]:
     Raises:
         OperandError: for an object that is not callable; a `TypeError`.
     """
-    given: Iterable[Any] = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
-    for each in given:
+    several: Iterable[Any] = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+    for each in several:
         if isinstance(each, type) or not (isinstance(each, Callback) or callable(each)):
             raise OperandError(f"a callback must be a Callback or a function of epoch and logs, got {shown(each)}")
-    return [each if isinstance(each, Callback) else LambdaCallback(each) for each in given]
+    return [each if isinstance(each, Callback) else LambdaCallback(each) for each in several]

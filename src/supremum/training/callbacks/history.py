@@ -97,7 +97,7 @@ class History:
         """
         if not self.epoch:
             raise ArgumentError("there is nothing to plot, because no epoch was trained")
-        figure = _drawn(self)
+        figure = _draw_history(self)
         if path is not None:
             save_figure(figure, as_path(path))
         return figure
@@ -165,7 +165,7 @@ class CSVLogger(Callback):
         return f"CSVLogger({str(self._path)!r}, append={self._append})"
 
 
-def _drawn(history: History) -> Any:
+def _draw_history(history: History) -> Any:
     """Plot losses and metrics over epochs, one panel each, validation dashed, and the loss scale over steps."""
     require("A plot", "matplotlib")
     from matplotlib.figure import Figure  # matplotlib is an optional dependency

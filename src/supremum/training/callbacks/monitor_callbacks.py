@@ -18,7 +18,7 @@ from supremum.mixed_precision import all_finite
 from supremum.nn import load_variables, split_variables
 from supremum.nn.functional import MOST, positive_int
 from supremum.training.callbacks.callback import Callback
-from supremum.training.checkpoints import check_savable, checked_format
+from supremum.training.checkpoints import check_savable, checkpoint_format
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
 
@@ -211,7 +211,7 @@ class ModelCheckpoint(MonitorCallback):
         allow_nonfinite: bool = False,
     ) -> None:
         super().__init__(monitor, mode, 0.0)
-        self._format = checked_format(format)
+        self._format = checkpoint_format(format)
         self._path = str(as_path(path))
         self._best_only = save_best_only
         self._weights_only = save_weights_only

@@ -14,7 +14,7 @@ from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
 from supremum.nn.functional import MOST, positive_int
 from supremum.numerics import FORMATS, Measured, Measurements, NonfiniteOrigins, NumericsHistory, as_formats
-from supremum.optimizers import LossScaleOptimizer, optimizers_within
+from supremum.optimizers import LossScaleOptimizer, Optimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
 from supremum.training.warnings import TrainingWarning
 from supremum.user_frame import warn_user
@@ -146,16 +146,16 @@ class NumericsMonitor(Callback):
         what = _what_is_wrong(self.model) if explain is not None else None
         if what is None or explain is None:
             return
-        found = explain()
-        if found is None:
+        explanation = explain()
+        if explanation is None:
             warn_user(
                 f"NumericsMonitor: training ended with {what}, but the last step from finite weights makes no inf or "
                 "NaN when it is repeated; look for inf and NaN in x and y",
                 TrainingWarning,
             )
             return
-        self.origins = found.origins
-        warn_user(_explained(what, found.step, found.origins), TrainingWarning)
+        self.origins = explanation.origins
+        warn_user(_explanation_text(what, explanation.step, explanation.origins), TrainingWarning)
 
     def __repr__(self) -> str:
         return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self._formats]})"
@@ -165,27 +165,32 @@ def _what_is_wrong(model: Any) -> str | None:
     """What training ended with that is not finite, in words; None if all is well."""
     trainable, other = split_variables(model)
     weights = trainable | other
-    bad = [] if bool(all_finite(weights)) else [path for path, value in weights.items() if not bool(all_finite(value))]
-    if bad:
-        return f"inf or NaN in {listed(bad)}"
-    scaled = (each for each in optimizers_within(model.optimizer) if isinstance(each, LossScaleOptimizer))
-    for scale in (each.loss_scale for each in scaled if each.skips):
-        is_at_floor = float(scale.state.loss_scale) <= scale.settings.bounds[0]
-        if is_at_floor and int(scale.state.num_skipped_steps) and not int(scale.state.num_good_steps):
-            return "skipped steps at the floor of the loss scale"
+    if not bool(all_finite(weights)):
+        return f"inf or NaN in {listed(path for path, value in weights.items() if not bool(all_finite(value)))}"
+    if any(map(_is_stuck, optimizers_within(model.optimizer))):
+        return "skipped steps at the floor of the loss scale"
     losses = [] if model.history is None else model.history.loss[-1:]
     return f"a loss of {losses[0]}" if losses and not math.isfinite(losses[0]) else None
 
 
-def _explained(what: str, step: int, origins: NonfiniteOrigins) -> str:
+def _is_stuck(optimizer: Optimizer) -> bool:
+    """Whether an optimizer skips all steps, with its loss scale at the floor."""
+    if not isinstance(optimizer, LossScaleOptimizer) or not optimizer.skips:
+        return False
+    scale, state = optimizer.loss_scale, optimizer.loss_scale.state
+    is_at_floor = float(state.loss_scale) <= scale.settings.bounds[0]
+    return is_at_floor and int(state.num_skipped_steps) > 0 and int(state.num_good_steps) == 0
+
+
+def _explanation_text(what: str, step: int, origins: NonfiniteOrigins) -> str:
     origin = next((each for each in origins if each.reached_output), origins[0])
     passes = "backward" if origin.backward else "forward"
     layer = f" of {shown(origin.scope)}" if origin.scope else ""
-    made = "a NaN" if origin.kind == "nan" else "an infinity"
+    value = "a NaN" if origin.kind == "nan" else "an infinity"
     cause = f", {origin.cause}" if origin.cause else ""
     fix = f". To fix it, {origin.fix}" if origin.fix else ""
     return (
-        f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {made} in the "
+        f"NumericsMonitor: training ended with {what}. Step {step} (counted from 0) made the first one: {value} in the "
         f"{passes} pass{layer}, at {origin.where}, {origin.expression or origin.primitive}{cause}{fix}. "
         "monitor.origins has all of them"
     )

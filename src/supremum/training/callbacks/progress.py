@@ -63,13 +63,13 @@ class ProgressBar(Callback):
         if self._bar is None or now - self._shown < _SECONDS_BETWEEN:
             return
         self._shown = now
-        self._bar.update(self._bar.task_ids[0], completed=batch + 1, numbers=told(logs)[: self._room], refresh=True)
+        self._bar.update(self._bar.task_ids[0], completed=batch + 1, numbers=log_text(logs)[: self._room], refresh=True)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Show the results of the epoch."""
         self.on_train_end()
         seconds = f"{time.perf_counter() - self._start:.1f} s"
-        self._console.print("  ".join([self._title(epoch), seconds, told(logs)]).rstrip())
+        self._console.print("  ".join([self._title(epoch), seconds, log_text(logs)]).rstrip())
 
     def on_train_end(self) -> None:
         """Remove the bar from the terminal."""
@@ -82,10 +82,10 @@ class ProgressBar(Callback):
         return f"epoch {epoch + 1:{width}}/{self._epochs}" if self._what == "epoch" else self._what
 
 
-def told(logs: Mapping[str, float]) -> str:
+def log_text(logs: Mapping[str, float]) -> str:
     """Format numbers with their names, in one line.
 
-    >>> told(
+    >>> log_text(
     ...     {
     ...         "loss": 0.123456,
     ...         "val_accuracy": 0.97,

@@ -60,7 +60,7 @@ REMEDY = "load another checkpoint, or save this one again"
 """How to fix a damaged checkpoint."""
 
 
-def damaged(path: Path, what: str) -> CheckpointError:
+def damage_error(path: Path, what: str) -> CheckpointError:
     """Make the error for a damaged checkpoint.
 
     Args:
@@ -71,7 +71,7 @@ def damaged(path: Path, what: str) -> CheckpointError:
 
 
 @contextmanager
-def reading(path: Path, problem: str) -> Generator[None]:
+def reading_errors(path: Path, problem: str) -> Generator[None]:
     """Convert errors in the block to errors about the checkpoint that it reads.
 
     Args:
@@ -89,4 +89,4 @@ def reading(path: Path, problem: str) -> Generator[None]:
         kind = MissingCheckpointError if isinstance(error, FileNotFoundError) else CheckpointFileError
         raise reading_error(path, error, kind) from error
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise damaged(path, f"{problem} ({type(error).__name__}: {error!s:.500})") from error
+        raise damage_error(path, f"{problem} ({type(error).__name__}: {error!s:.500})") from error

@@ -22,7 +22,7 @@ from jax.experimental import multihost_utils
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shortened, shown
 from supremum.formats import Format, Kind, as_format, format_names
 from supremum.mixed_precision import described
-from supremum.training.checkpoints.errors import CheckpointError, damaged
+from supremum.training.checkpoints.errors import CheckpointError, damage_error
 
 VERSION = 1
 """The version of the record; loading rejects other versions."""
@@ -58,17 +58,17 @@ def describe(name: Any, value: Any, by_orbax: bool) -> tuple[Row, Any]:
             raise OperandError(f"{shown(name)} is a key of {key}, which has no name; save jax.random.key_data({name})")
         value = jax.random.key_data(value)
     try:
-        held = as_format(value.dtype)
+        row = as_format(value.dtype)
     except UnknownDtypeError as error:
         what = f"{shown(name)} must be an array of numbers, got dtype {value.dtype}"
         raise OperandError(f"{what}; leave it out") from error
     shape = value.shape
     if not by_orbax:
         # NumPy's own dtype of the format has this machine's byte order.
-        value = _without_spare_bits(np.asarray(value, held.dtype, order="C"))
-    if not _is_native(held, by_orbax):
-        value = _by_part(value, (*shape, held.dtype.itemsize), lambda part: part[..., None].view(_BYTES))
-    return {"format": held.name, "shape": list(shape), "key": key, "checksum": checksum(value)}, value
+        value = _without_spare_bits(np.asarray(value, row.dtype, order="C"))
+    if not _is_native(row, by_orbax):
+        value = _by_part(value, (*shape, row.dtype.itemsize), lambda part: part[..., None].view(_BYTES))
+    return {"format": row.name, "shape": list(shape), "key": key, "checksum": checksum(value)}, value
 
 
 def restore(path: Path, name: str, row: Row, array: Any) -> Any:
@@ -84,22 +84,22 @@ def restore(path: Path, name: str, row: Row, array: Any) -> Any:
         CheckpointError: for an array that differs from its record, bytes that are not a number of the format, and data
             that are not a valid key.
     """
-    held, shape = as_format(row["format"]), tuple(row["shape"])
-    if (array.dtype, array.shape) not in ((held.dtype, shape), (_BYTES, (*shape, held.dtype.itemsize))):
-        raise damaged(path, f"{shown(name)} is stored as {described(array)}, which differs from its record")
+    stored, shape = as_format(row["format"]), tuple(row["shape"])
+    if (array.dtype, array.shape) not in ((stored.dtype, shape), (_BYTES, (*shape, stored.dtype.itemsize))):
+        raise damage_error(path, f"{shown(name)} is stored as {described(array)}, which differs from its record")
     if checksum(array) != row["checksum"]:
-        raise damaged(path, f"the bytes of {shown(name)} do not match their checksum")
+        raise damage_error(path, f"the bytes of {shown(name)} do not match their checksum")
     if array.shape != shape:
-        array = _by_part(array, shape, lambda part: part.view(held.dtype)[..., 0])
-    if held.bits < 8 and isinstance(array, np.ndarray) and array.tobytes() != _without_spare_bits(array).tobytes():
-        raise damaged(path, f"{shown(name)} has bytes that are not valid {held}")
+        array = _by_part(array, shape, lambda part: part.view(stored.dtype)[..., 0])
+    if stored.bits < 8 and isinstance(array, np.ndarray) and array.tobytes() != _without_spare_bits(array).tobytes():
+        raise damage_error(path, f"{shown(name)} has bytes that are not valid {stored}")
     if row["key"] is None:
         return array
     try:
         return jax.random.wrap_key_data(jnp.asarray(array), impl=row["key"])
     except (TypeError, ValueError) as error:
         what = f"{shown(name)} does not hold keys of {shown(row['key'])}"
-        raise damaged(path, f"{what} ({shortened(str(error))})") from error
+        raise damage_error(path, f"{what} ({shortened(str(error))})") from error
 
 
 def write_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any], folder: str | None) -> str:
@@ -117,7 +117,7 @@ def write_record(rows: Mapping[str, Row], metadata: Mapping[Any, Any], folder: s
         if not (isinstance(name, str) and isinstance(text, str)):
             what = f"metadata must map str to str, got {shown(name)}: {shown(text)}"
             raise OperandError(f"{what}; use json.dumps for other values")
-    return signed(json.dumps({"version": VERSION, "arrays": rows, "metadata": dict(metadata), "folder": folder}))
+    return sign(json.dumps({"version": VERSION, "arrays": rows, "metadata": dict(metadata), "folder": folder}))
 
 
 def read_record(path: Path, text: str) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def read_record(path: Path, text: str) -> dict[str, Any]:
         CheckpointError: for a record that is damaged, or of a newer version.
     """
     _, _, content = text.partition(" ")
-    if text != signed(content):
-        raise damaged(path, "its record does not match its checksum")
+    if text != sign(content):
+        raise damage_error(path, "its record does not match its checksum")
     record: Any = parse_json(path, content, "record")
     version: Any = record.get("version") if isinstance(record, dict) else None
     if is_count(version) and version > VERSION:
@@ -144,7 +144,7 @@ def read_record(path: Path, text: str) -> dict[str, Any]:
     return record
 
 
-def signed(content: str) -> str:
+def sign(content: str) -> str:
     """Return a string after its checksum."""
     return f"{zlib.crc32(content.encode()):08x} {content}"
 
@@ -163,7 +163,7 @@ def parse_json(path: Path, text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise damaged(path, f"its {what} is not JSON ({type(error).__name__}: {shortened(str(error))})") from error
+        raise damage_error(path, f"its {what} is not JSON ({type(error).__name__}: {shortened(str(error))})") from error
 
 
 LARGEST_COUNT = 2**63 - 1
@@ -207,10 +207,10 @@ def validate(path: Path, what: str, found: Any, schema: Schema) -> None:
         CheckpointError: if it is not an object, lacks an entry, or has one that is invalid or unknown.
     """
     if not isinstance(found, dict) or found.keys() != schema.keys():
-        raise damaged(path, f"{what} must be a JSON object with {listed(schema)}, got {shown(found)}")
+        raise damage_error(path, f"{what} must be a JSON object with {listed(schema)}, got {shown(found)}")
     for name, is_valid in schema.items():
         if not is_valid(found[name]):
-            raise damaged(path, f"{what} has an invalid {shown(name)}: {shown(found[name])}")
+            raise damage_error(path, f"{what} has an invalid {shown(name)}: {shown(found[name])}")
 
 
 def _check(name: Any, value: Any) -> None:
@@ -232,11 +232,11 @@ def _check(name: Any, value: Any) -> None:
         raise ArgumentError(f"{what}; save what that function returned")
 
 
-def _is_native(held: Format, by_orbax: bool) -> bool:
+def _is_native(row: Format, by_orbax: bool) -> bool:
     """Whether the storage has a dtype for a format."""
     if by_orbax:
-        return hasattr(importlib.import_module("tensorstore"), held.name)  # orbax writes with tensorstore
-    return held.is_builtin and held.kind is not Kind.COMPLEX  # in every version of safetensors
+        return hasattr(importlib.import_module("tensorstore"), row.name)  # orbax writes with tensorstore
+    return row.is_builtin and row.kind is not Kind.COMPLEX  # in every version of safetensors
 
 
 def _by_part(array: Any, shape: tuple[int, ...], change: Callable[[np.ndarray], np.ndarray]) -> Any:

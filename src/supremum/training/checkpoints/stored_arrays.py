@@ -31,7 +31,13 @@ from supremum.atomic_files import as_path, check_writable, whole_file, writing_e
 from supremum.errors import ArgumentError, SupremumError, shown
 from supremum.extras import require
 from supremum.formats import as_format
-from supremum.training.checkpoints.errors import REMEDY, CheckpointError, CheckpointFileError, damaged, reading
+from supremum.training.checkpoints.errors import (
+    REMEDY,
+    CheckpointError,
+    CheckpointFileError,
+    damage_error,
+    reading_errors,
+)
 from supremum.training.checkpoints.record import ENTRY, Row, describe, is_spread, read_record, restore, write_record
 
 # The safetensors header has an entry of this name that is not a tensor.
@@ -81,12 +87,12 @@ def save_arrays(
     >>> load_arrays(path)
     ({'a/b': array([0.5, 2], dtype='float8_e5m2')}, {'by': 'hand'})
     """
-    save = _save_folder if checked_format(format) == _FOLDER else _save_file
+    save = _save_folder if checkpoint_format(format) == _FOLDER else _save_file
     named = mapping("arrays", arrays, "{'kernel': kernel}")
     save(as_path(path), named, {} if metadata is None else mapping("metadata", metadata, "{'by': 'hand'}"))
 
 
-def checked_format(format: str | None) -> str:  # noqa: A002
+def checkpoint_format(format: str | None) -> str:  # noqa: A002
     """Return the name of a checkpoint format after checking it; `"safetensors"` for None.
 
     Raises:
@@ -142,34 +148,21 @@ def load_section(
         CheckpointError: as for `load_arrays`.
     """
     place = as_path(path)
-    wait = together if os.path.isdir(place) else nullcontext  # noqa: PTH112 (`Path.is_dir` raises for some paths)
-    with wait(), _opened(place) as (tensors, record):
+    wait = wait_for_all if os.path.isdir(place) else nullcontext  # noqa: PTH112 (`Path.is_dir` raises for some paths)
+    with wait(), _open_checkpoint(place) as (tensors, record):
         rows, stored = record["arrays"], set(tensors.keys())
         split = {name for name in rows if _stored_name(name) not in stored}
         if len(rows) - len(split) < len(stored) or (split and record["folder"] is None):
-            raise damaged(place, "its arrays differ from those in its record")
+            raise damage_error(place, "its arrays differ from those in its record")
         prefix = prefix_of(record["metadata"])
         names = {name: name.removeprefix(prefix) for name in rows if name.startswith(prefix)}
         arrays = {name: tensors.get_tensor(_stored_name(name)) for name in names.keys() - split}
         wanted = {name: (rows[name], like.get(names[name])) for name in names if name in split}
         if wanted:
             arrays |= _read_by_orbax(place, place / record["folder"], wanted)
-    with wait(), reading(place, "its arrays are invalid"):
+    with wait(), reading_errors(place, "its arrays are invalid"):
         restored = {short: restore(place, name, rows[name], arrays[name]) for name, short in names.items()}
     return restored, record["metadata"]
-
-
-def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read only the metadata of what `save_arrays` wrote, which is fast.
-
-    Args:
-        path: the file or folder.
-
-    Raises:
-        CheckpointError: as for `load_arrays`, except for damage to the arrays themselves.
-    """
-    with _opened(as_path(path)) as (_, record):
-        return record["metadata"]
 
 
 def check_savable(path: Path, format: str) -> None:  # noqa: A002
@@ -184,29 +177,12 @@ def check_savable(path: Path, format: str) -> None:  # noqa: A002
         CheckpointError: for a folder, if the path exists and is neither a checkpoint nor an empty folder.
         FileError: if the path cannot be written, as far as that can be known in advance.
     """
-    with _writing(path):
+    with _writing_errors(path):
         if format == _FOLDER:
             _orbax()
             _check_replaceable(path)
             path /= _RECORD
         check_writable(path)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a folder; readers never see part of it. A kill leaves what `partial_folder` returns.
-
-    Args:
-        path: the file or folder; if there is none, nothing happens.
-    """
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path.rename(partial_folder(path)), ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def partial_folder(folder: Path) -> Path:
-    """Return the path next to a folder where it is written and removed."""
-    return folder.with_name(f".{folder.name}.partial-folder")
 
 
 def _save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
@@ -216,7 +192,7 @@ def _save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str
             what = f"{shown(name)} is spread over several processes, so one process cannot write it to a file"
             raise ArgumentError(f'{what}; use format="orbax", with which each process writes its own part')
     is_shared = any(map(is_spread, arrays.values()))
-    with together() if is_shared else nullcontext(), _writing(file):
+    with wait_for_all() if is_shared else nullcontext(), _writing_errors(file):
         if is_first() or not is_shared:
             _write(file, {name: describe(name, value, by_orbax=False) for name, value in arrays.items()}, metadata)
 
@@ -225,20 +201,20 @@ def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str,
     """Write arrays to a folder next to the final path, then move it there. Every process must make the call."""
     orbax = _orbax()
     folder = Path(os.path.realpath(folder))
-    partial = partial_folder(folder)
-    with _writing(folder):
+    partial = folder.with_name(f".{folder.name}.partial-folder")
+    with _writing_errors(folder):
         _check_replaceable(folder)
         split = {name for name, value in arrays.items() if _is_for_orbax(value)}
         described = {name: describe(name, value, name in split) for name, value in arrays.items()}
         try:
-            with together():
+            with wait_for_all():
                 if is_first():
                     shutil.rmtree(partial, ignore_errors=True)
                     partial.mkdir(parents=True)
-            with together():
+            with wait_for_all():
                 if split:
                     orbax.PyTreeCheckpointer().save(partial / _ARRAYS, {name: described[name][1] for name in split})
-            with together():
+            with wait_for_all():
                 if is_first():
                     _write(partial / _RECORD, described, metadata, split)
                     _move(partial, folder)
@@ -273,7 +249,7 @@ def _move(new: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Generator[None]:
+def _writing_errors(path: Path) -> Generator[None]:
     """Convert errors in the block to errors about the checkpoint that it writes."""
     try:
         yield
@@ -288,13 +264,13 @@ def _writing(path: Path) -> Generator[None]:
 
 
 @contextmanager
-def together() -> Generator[None]:
+def wait_for_all() -> Generator[None]:
     """Wait at the end of the block until every process reaches it; if one fails, the block fails in all.
 
     Raises:
         CheckpointError: if another process failed; that process raises its own error.
 
-    >>> with together():
+    >>> with wait_for_all():
     ...     print("every process does this")
     every process does this
     """
@@ -330,9 +306,9 @@ def _check_replaceable(folder: Path) -> None:
 
 
 @contextmanager
-def _opened(place: Path) -> Generator[tuple[Any, dict[str, Any]]]:
+def _open_checkpoint(place: Path) -> Generator[tuple[Any, dict[str, Any]]]:
     """Yield the tensors and the record of a checkpoint; errors in the block become errors about the checkpoint."""
-    with reading(place, "its record is invalid"):
+    with reading_errors(place, "its record is invalid"):
         file = place / _RECORD if place.is_dir() else place
         if place.is_dir() and not file.is_file():
             fix = f"orbax.checkpoint.PyTreeCheckpointer().restore({shown(str(place))}) reads one of another program"
@@ -380,11 +356,11 @@ def _read_by_orbax(place: Path, folder: Path, wanted: Mapping[str, tuple[Row, An
         # Unlike its checkpointer, orbax's handler waits for no other process, which may fail to read its parts.
         return orbax.PyTreeCheckpointHandler().restore(folder, args=arguments)
     except FileNotFoundError as error:
-        raise damaged(place, f"a part of it is missing ({error})") from error
+        raise damage_error(place, f"a part of it is missing ({error})") from error
     except (OSError, MemoryError):
         raise
     except Exception as error:  # orbax raises nothing more precise for a part that it cannot read
-        raise damaged(place, f"orbax cannot read it ({type(error).__name__}: {error!s:.500})") from error
+        raise damage_error(place, f"orbax cannot read it ({type(error).__name__}: {error!s:.500})") from error
 
 
 def _restore_args(orbax: Any, row: Row, like: Any) -> Any:

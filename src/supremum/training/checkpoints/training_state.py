@@ -1,37 +1,23 @@
-"""A complete training state, from which training resumes bit for bit, and a folder with the newest ones of a run."""
+"""A complete training state, from which training resumes bit for bit."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from supremum.argument_checks import instance, whole_number
-from supremum.atomic_files import as_path, remove_leftovers
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.argument_checks import whole_number
+from supremum.atomic_files import as_path
+from supremum.errors import OperandError, shown
 from supremum.nn import Variable
-from supremum.nn.functional import positive_int
-from supremum.training.checkpoints.errors import CheckpointError, CheckpointFileError, MissingCheckpointError, damaged
+from supremum.training.checkpoints.errors import CheckpointError, damage_error
 from supremum.training.checkpoints.record import LARGEST_COUNT, Schema, is_count, parse_json, validate
-from supremum.training.checkpoints.stored_arrays import (
-    checked_format,
-    is_first,
-    load_arrays,
-    load_metadata,
-    load_section,
-    partial_folder,
-    remove,
-    save_arrays,
-)
-from supremum.user_frame import warn_user
+from supremum.training.checkpoints.stored_arrays import load_arrays, load_section, save_arrays
 from supremum.version import __version__
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
@@ -47,7 +33,6 @@ _RESUMED_ENTRIES: Schema = {
     "step": lambda value: is_count(value) and value < 2**31,  # steps store it as an int32
 }
 _MODEL, _OPTIMIZER, _RNG = "model/", "optimizer/", "rng"
-_NAME = r"step-(\d{6,})\.(?:safetensors|orbax)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,135 +123,6 @@ class Checkpoint:
         return cls(model, optimizer, arrays.get(_RNG), optimizer_config=config, **entries)
 
 
-class CheckpointWarning(UserWarning):
-    """A checkpoint is damaged, so an older one is used.
-
-    >>> import tempfile
-    >>> import warnings
-    >>> folder = CheckpointFolder(tempfile.mkdtemp())
-    >>> older, newer = (
-    ...     folder.save(Checkpoint({"kernel": jnp.ones(2)}, {}, step=step))
-    ...     for step in (1, 2)
-    ... )
-    >>> _ = newer.write_bytes(b"damaged")
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     folder.load_latest().step, caught[0].category.__name__
-    (1, 'CheckpointWarning')
-    """
-
-
-class CheckpointFolder:
-    """The newest checkpoints of one run, `step-000120.safetensors` and so on, or `step-000120.orbax`.
-
-    Other files in the folder are never touched, whatever their names, because a checkpoint stores its own step. The
-    next `save` removes what killed writers left behind. Checkpoints of both formats are found, whichever is written. If
-    several processes train together, all of them must make each call.
-
-    Args:
-        folder: the folder; created by the first `save`.
-        keep: how many checkpoints to keep; None for all.
-        format: the format to write, as for `Checkpoint.save`.
-
-    Raises:
-        ArgumentError: if `keep` is less than 1.
-        UnknownNameError: for an unknown format.
-
-    >>> import tempfile
-    >>> folder = CheckpointFolder(tempfile.mkdtemp(), keep=2)
-    >>> for step in (10, 20, 30):
-    ...     _ = folder.save(Checkpoint({}, step=step))
-    >>> [path.name for path in folder.paths()], folder.load_latest().step
-    (['step-000020.safetensors', 'step-000030.safetensors'], 30)
-    """
-
-    def __init__(self, folder: str | os.PathLike[str], *, keep: int | None = 3, format: str | None = None) -> None:  # noqa: A002
-        if keep is not None:
-            positive_int("keep", keep)
-        self.folder: Path = as_path(folder)
-        self.keep = keep
-        self._format = checked_format(format)
-
-    def path_of(self, step: int) -> Path:
-        """Return the path that the checkpoint of a step has or would have."""
-        return self.folder / f"step-{whole_number('step', step, 0, LARGEST_COUNT):06d}.{self._format}"
-
-    def paths(self) -> list[Path]:
-        """Return the paths of all checkpoints, oldest step first, including damaged ones."""
-        named = [path for path in self.folder.glob("step-*") if re.fullmatch(_NAME, path.name)]
-        return sorted(named, key=lambda path: (_step_of(path), path))
-
-    def save(self, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint under its step, then remove the oldest ones beyond `keep`.
-
-        Args:
-            checkpoint: the state.
-
-        Returns:
-            The path of the checkpoint.
-
-        Raises:
-            ArgumentError: if the folder has a complete checkpoint of a later step, which must belong to another run.
-            CheckpointFileError: if the checkpoint cannot be written; an `OSError`. The other ones are unchanged.
-        """
-        instance("checkpoint", checkpoint, Checkpoint, "a Checkpoint, such as Checkpoint(model)")
-        step = checkpoint.step
-        for later, _ in self._whole(later_than=step, warns=False):
-            raise ArgumentError(
-                f"{later} holds a later step than {step}, so it belongs to another run; use a separate folder for "
-                f"this run, or continue from CheckpointFolder({shown(str(self.folder))}).load_latest()"
-            )
-        if is_first():
-            remove_leftovers(self.folder, _NAME)
-            for left in self.folder.glob(partial_folder(Path("step-*")).name):
-                shutil.rmtree(left, ignore_errors=True)
-        path = self.path_of(step)
-        checkpoint.save(path, format=self._format)
-        if self.keep is not None and is_first():
-            earlier = [old for old in self.paths() if _step_of(old) < step and _holds_state(old)]
-            for old in earlier[: max(0, len(earlier) + 1 - self.keep)]:
-                remove(old)
-        return path
-
-    def latest(self) -> Path | None:
-        """Return the path of the latest complete checkpoint, or None. Warns about damaged ones."""
-        return next((path for path, _ in self._whole()), None)
-
-    def load_latest(self) -> Checkpoint | None:
-        """Load the latest complete checkpoint, or return None. Warns about damaged ones.
-
-        Raises:
-            CheckpointFileError: for a checkpoint that cannot be read.
-        """
-        return next((checkpoint for _, checkpoint in self._whole()), None)
-
-    def _whole(self, *, later_than: int = -1, warns: bool = True) -> Iterator[tuple[Path, Checkpoint]]:
-        """Yield the complete checkpoints of later steps, the latest first.
-
-        Args:
-            later_than: the step.
-            warns: whether to warn about damaged checkpoints, and to raise for one that cannot be read.
-        """
-        for path in reversed(self.paths()):
-            if _step_of(path) <= later_than:
-                return
-            try:
-                checkpoint = Checkpoint.load(path)
-                if checkpoint.step != _step_of(path):
-                    raise CheckpointError(f"{path} holds step {checkpoint.step}, not the step in its name")
-            except CheckpointError as error:
-                if not warns or isinstance(error, MissingCheckpointError):  # another process has removed it
-                    continue
-                if isinstance(error, CheckpointFileError):
-                    raise
-                warn_user(f"{error}; the checkpoint before it is used", CheckpointWarning)
-            else:
-                yield path, checkpoint
-
-    def __repr__(self) -> str:
-        return f"CheckpointFolder({str(self.folder)!r}, keep={self.keep})"
-
-
 def load_resumable(
     path: str | os.PathLike[str], model: Mapping[str, Any], optimizer: Mapping[str, Any], key: jax.Array
 ) -> Checkpoint:
@@ -290,7 +146,7 @@ def load_resumable(
     validate(as_path(path), "its state", resumed, _RESUMED_ENTRIES)
     is_key = jnp.issubdtype(state.rng.dtype, jax.dtypes.prng_key)
     if not is_key or jax.random.key_data(state.rng).shape != key.shape:
-        raise damaged(as_path(path), f"its random key is {state.rng.dtype}{list(state.rng.shape)}")
+        raise damage_error(as_path(path), f"its random key is {state.rng.dtype}{list(state.rng.shape)}")
     return state
 
 
@@ -352,16 +208,3 @@ def _as_json(what: str, value: Any, *, is_optional: bool = False) -> str:
         if is_optional:
             return "null"
         raise OperandError(f"{what} must be JSON ({error}); use dicts, lists, numbers and strings") from error
-
-
-def _step_of(path: Path) -> int:
-    return int(path.stem.removeprefix("step-"))
-
-
-def _holds_state(path: Path) -> bool:
-    """Whether a file has the step in its name, without reading its arrays; False for the files of other programs."""
-    try:
-        texts = load_metadata(path)
-    except CheckpointError:
-        return False
-    return _is_state(texts) and texts.get("step") == str(_step_of(path))

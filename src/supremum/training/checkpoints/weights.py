@@ -147,13 +147,13 @@ def load_weights(layer: Layer, path: str | os.PathLike[str], *, strict: bool = T
     named = built_variables(layer)
     like = specs({name: variable.read_stored() for name, variable in named.items() if variable.is_initialized})
     arrays = load_weight_arrays(path, like)
-    values, report = fitted_values(layer, arrays, strict=strict, cast=cast, source=str(path))
+    values, report = fit_values(layer, arrays, strict=strict, cast=cast, source=str(path))
     for name, value in values.items():
         named[name].assign(value)
     return report
 
 
-def fitted_values(
+def fit_values(
     layer: Layer, values: Mapping[str, Any], *, strict: bool = True, cast: bool = False, source: str = "what was given"
 ) -> tuple[dict[str, jax.Array], LoadReport]:
     """Compute the values that `load_weights` would give to the variables of a layer; nothing is changed.
@@ -174,30 +174,43 @@ def fitted_values(
         MismatchError: for values that do not fit.
     """
     named = built_variables(layer)
+    report = _compare(named, values)
+    problems = _problems(named, values, report, flag("strict", strict), cast)
+    if problems:
+        hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
+        raise _mismatch(f"{source} does not fit {shown(layer)}, which was not changed", problems, hint)
+    return {path: _place(path, named[path], values[path]) for path in report.loaded}, report
+
+
+def _compare(named: Mapping[str, Variable], values: Mapping[str, Any]) -> LoadReport:
     common = [path for path in named if path in values]
     misshapen = tuple(path for path in common if np.shape(values[path]) != named[path].shape)
-    report = LoadReport(
+    return LoadReport(
         loaded=tuple(path for path in common if path not in misshapen),
         missing=tuple(path for path in named if path not in values),
         unexpected=tuple(path for path in values if path not in named),
         misshapen=misshapen,
     )
+
+
+def _problems(
+    named: Mapping[str, Variable], values: Mapping[str, Any], report: LoadReport, strict: bool, cast: bool
+) -> tuple[str, ...]:
+    """Describe the values that do not fit, one line for each path."""
     problems = {path: _dtype_problem(named[path], values[path], cast) for path in report.loaded}
-    if not report.is_complete and (flag("strict", strict) or not report.loaded):
-        problems |= {path: _difference(named[path], values[path]) for path in misshapen}
+    if not report.is_complete and (strict or not report.loaded):
+        others = report.missing or named
+        problems |= {path: _difference(named[path], values[path]) for path in report.misshapen}
         problems |= {path: f"is missing{_near(path, report.unexpected)}" for path in report.missing}
-        problems |= {
-            path: f"is not a variable of the layer{_near(path, report.missing or named)}" for path in report.unexpected
-        }
-    lines = tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
-    if lines:
-        more = f"\n  ... and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-        hint = "\nstrict=False loads what fits, and its report names the rest" if strict and report.loaded else ""
-        what = f"{source} does not fit {shown(layer)}, which was not changed"
-        error = MismatchError(f"{what}:\n  " + "\n  ".join(lines[:_MOST_LINES]) + more + hint)
-        error.problems = lines
-        raise error
-    return {path: _placed(path, named[path], values[path]) for path in report.loaded}, report
+        problems |= {path: f"is not a variable of the layer{_near(path, others)}" for path in report.unexpected}
+    return tuple(f"{shown(path)} {problem}" for path, problem in problems.items() if problem)
+
+
+def _mismatch(what: str, problems: tuple[str, ...], hint: str) -> MismatchError:
+    more = f"\n  ... and {len(problems) - _MOST_LINES} more" if len(problems) > _MOST_LINES else ""
+    error = MismatchError(f"{what}:\n  " + "\n  ".join(problems[:_MOST_LINES]) + more + hint)
+    error.problems = problems
+    return error
 
 
 def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
@@ -209,7 +222,7 @@ def load_optimizer(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
     """
 
     def place(array: jax.Array, spec: jax.ShapeDtypeStruct | None) -> jax.Array:
-        return array if spec is None else _placed_on(array, spec.sharding)
+        return array if spec is None else _place_on(array, spec.sharding)
 
     before = specs(optimizer.state)
     optimizer.load_variables(saved)
@@ -238,7 +251,7 @@ def _dtype_problem(variable: Variable, value: Any, cast: bool) -> str | None:
     return f"{difference}, which cannot hold {lost}; give the layer a wider variable dtype" if lost else None
 
 
-def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
+def _place(path: str, variable: Variable, value: Any) -> jax.Array:
     """Return the value as a JAX array that shares no memory with it, on the variable's devices."""
     dtype = variable.true_dtype
     check_held(
@@ -248,18 +261,18 @@ def _placed(path: str, variable: Variable, value: Any) -> jax.Array:
     if variable.is_initialized:
         stored = variable.read_stored()
         if stored.committed:
-            return _placed_on(array, stored.sharding)
+            return _place_on(array, stored.sharding)
     return jnp.array(array, dtype)
 
 
-def _placed_on(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
+def _place_on(array: Any, sharding: jax.sharding.Sharding) -> jax.Array:
     """Return the array itself if it is a JAX array with this sharding, otherwise a copy placed there.
 
     Args:
         array: a NumPy array, the same in every process, or a JAX array.
         sharding: where its parts go.
 
-    >>> _placed_on(
+    >>> _place_on(
     ...     np.ones(2, "float32"), jax.sharding.SingleDeviceSharding(jax.devices()[0])
     ... )
     Array([1., 1.], dtype=float32)

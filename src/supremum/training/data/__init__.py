@@ -12,7 +12,7 @@ from supremum.training.data.batches import (
     Rows,
     Selection,
     as_batch,
-    described_batch,
+    describe_batch,
 )
 from supremum.training.data.fit_data import as_data, as_fit_data, as_one_batch
 from supremum.training.data.inputs import (
@@ -31,7 +31,7 @@ from supremum.training.data.inputs import (
 __all__ = [
     "ArrayData", "Batch", "Data", "IterableData", "Rows", "Selection", "aligned_pair", "array_pair", "as_batch",
     "as_data", "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "class_numbers",
-    "described_batch", "one_array", "same_shaped_pair", "without_label_axis",
+    "describe_batch", "one_array", "same_shaped_pair", "without_label_axis",
 ]  # fmt: skip
 
 

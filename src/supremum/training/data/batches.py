@@ -111,9 +111,9 @@ def as_batch(batch: Any, *, copies: bool = False) -> Batch:
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
     if not 1 <= len(parts) <= 3:
         raise ArgumentError(f"a batch must be x, (x, y) or (x, y, sample_weight), got {len(parts)} parts")
-    made = Batch(*(_as_arrays(name, part, copies) for name, part in zip(Batch._fields, parts, strict=False)))
-    common_length(made)
-    return made
+    arrays = Batch(*(_as_arrays(name, part, copies) for name, part in zip(Batch._fields, parts, strict=False)))
+    common_length(arrays)
+    return arrays
 
 
 def _as_arrays(name: str, tree: Any, copies: bool) -> Any:
@@ -131,16 +131,16 @@ def _as_arrays(name: str, tree: Any, copies: bool) -> Any:
     pytree(name, tree)
     arrays = _list_as_array(name, tree) if isinstance(tree, list) else tree
 
-    def held(leaf: Any) -> Any:
+    def convert(leaf: Any) -> Any:
         array = _as_array(name, leaf)
-        found = _as_held(name, array)
-        can_change = found is array and arrays is tree and not isinstance(leaf, jax.Array)
-        return _copied(found) if copies and can_change else found
+        narrow = _as_held(name, array)
+        can_change = narrow is array and arrays is tree and not isinstance(leaf, jax.Array)
+        return _copy(narrow) if copies and can_change else narrow
 
-    return jax.tree.map(held, arrays)
+    return jax.tree.map(convert, arrays)
 
 
-def _copied(array: Any) -> Any:
+def _copy(array: Any) -> Any:
     """Copy an array before returning; a plain copy by JAX may read the memory later."""
     return jnp.array(array, copy=True).block_until_ready() if isinstance(array, jax.Array) else np.array(array)
 
@@ -175,34 +175,34 @@ def _as_array(name: str, leaf: Any) -> Any:
     try:
         as_format(array.dtype)
     except UnknownDtypeError:
-        held = f"{array.dtype}{list(array.shape)}" if array is leaf else type(leaf).__name__
-        raise OperandError(f"{name} must hold arrays of numbers, got {held}; use np.asarray(...) of numbers") from None
+        what = f"{array.dtype}{list(array.shape)}" if array is leaf else type(leaf).__name__
+        raise OperandError(f"{name} must hold arrays of numbers, got {what}; use np.asarray(...) of numbers") from None
     if array.ndim == 0:
         raise ArgumentError(f"{name} must have a first axis for the examples, got a single number")
     return native(array)
 
 
 def _as_held(name: str, array: Any) -> Any:
-    held = held_dtype(array.dtype)
-    if held == array.dtype:
+    dtype = held_dtype(array.dtype)
+    if dtype == array.dtype:
         return array
-    given, narrow = as_format(array.dtype), as_format(held)
-    if given.category == "integer":
+    wide, narrow = as_format(array.dtype), as_format(dtype)
+    if wide.category == "integer":
         if array.size and not narrow.min <= array.min() <= array.max() <= narrow.max:
             raise ArgumentError(
-                f"{name} holds {given} numbers that do not fit {narrow}, the widest integer with JAX's x64 off; set "
+                f"{name} holds {wide} numbers that do not fit {narrow}, the widest integer with JAX's x64 off; set "
                 "jax.config.update('jax_enable_x64', True), or use smaller numbers"
             )
     else:
         warn_user(
-            f"{name} is {given}, and JAX narrows it to {narrow}; set jax.config.update('jax_enable_x64', True) to keep "
+            f"{name} is {wide}, and JAX narrows it to {narrow}; set jax.config.update('jax_enable_x64', True) to keep "
             f"it, or narrow it without this warning by {name}.astype('{narrow}')",
             PolicyWarning,
         )
-    return np.asarray(array).astype(held)
+    return np.asarray(array).astype(dtype)
 
 
-def _weighted(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
+def _apply_class_weight(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
     if class_weight is None:
         return batch
     if batch.sample_weight is not None:
@@ -212,7 +212,7 @@ def _weighted(batch: Batch, class_weight: Mapping[int, float] | None) -> Batch:
     return batch._replace(sample_weight=weights_by_class(batch.y, class_weight))
 
 
-def described_batch(batch: Batch) -> str:
+def describe_batch(batch: Batch) -> str:
     """Describe the parts of a batch: arrays by dtype and shape."""
     return described((), {name: part for name, part in batch._asdict().items() if part is not None})
 
@@ -223,12 +223,12 @@ def common_length(batch: Batch) -> int:
     Raises:
         ArgumentError: if the arrays have different lengths, or no examples; a `ValueError`.
     """
-    found = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
-    if len(found) != 1:
-        raise ArgumentError(f"all arrays must have the same number of examples, got {described_batch(batch)}")
-    if found == {0}:
+    lengths = {leaf.shape[0] for leaf in jax.tree.leaves(batch)}
+    if len(lengths) != 1:
+        raise ArgumentError(f"all arrays must have the same number of examples, got {describe_batch(batch)}")
+    if lengths == {0}:
         raise ArgumentError("there are no examples: x is empty")
-    return found.pop()
+    return lengths.pop()
 
 
 class ArrayData:
@@ -265,7 +265,7 @@ class ArrayData:
         steps: int | None = None,
         class_weight: Mapping[int, float] | None = None,
     ) -> None:
-        self._batch = _weighted(as_batch((x, y, sample_weight)), as_class_weight(class_weight))
+        self._batch = _apply_class_weight(as_batch((x, y, sample_weight)), as_class_weight(class_weight))
         self.examples: int = common_length(self._batch)
         self._batch_size = min(positive_int("batch_size", batch_size), self.examples)
         self._on_device: Batch | None = None
@@ -285,10 +285,10 @@ class ArrayData:
         Raises:
             ArgumentError: if one part would be empty; a `ValueError`.
         """
-        kept = self.examples - int(self.examples * share)
-        if not 0 < kept < self.examples:
+        count = self.examples - int(self.examples * share)
+        if not 0 < count < self.examples:
             raise ArgumentError(f"a split of {share} leaves one part of the {self.examples} examples empty")
-        return rows_of(self._batch, slice(kept)), rows_of(self._batch, slice(kept, None))
+        return rows_of(self._batch, slice(count)), rows_of(self._batch, slice(count, None))
 
     @property
     def first(self) -> Batch:
@@ -306,24 +306,23 @@ class ArrayData:
             shuffler: shuffles the examples; None keeps their order.
             on_host: whether the arrays stay on the host, to be split over several devices.
         """
-        size = self._batch_size
+        per_batch = self._batch_size
         # Shuffle on the host: XLA permutes by sorting, which takes 4.7 ms for 12,800 examples (six perceptron steps).
         order = np.arange(self.examples) if shuffler is None else shuffler.permutation(self.examples)
-        order = order.astype(np.int32 if self.examples < 2**31 else np.int64)[: self.steps * size]
-        count = len(order) // size
-        whole = [order[: count * size].reshape(count, size)]
-        if count * size < len(order):
-            whole.append(order[count * size :][None])
-        if on_host or host_is_the_device():
+        order = order.astype(np.int32 if self.examples < 2**31 else np.int64)[: self.steps * per_batch]
+        count = len(order) // per_batch
+        whole = [order[: count * per_batch].reshape(count, per_batch)]
+        if count * per_batch < len(order):
+            whole.append(order[count * per_batch :][None])
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(self._batch))
+        if on_host or host_is_the_device() or size > ON_DEVICE_BYTES:
             data: Any = jax.tree.map(np.asarray, self._batch)
             yield from (Rows(data, each) for each in whole)
-        elif sum(leaf.nbytes for leaf in jax.tree.leaves(self._batch)) <= ON_DEVICE_BYTES:
-            if self._on_device is None:
-                self._on_device = jax.device_put(keep_64_bits(self._batch))
-            data = self._on_device
-            yield from (Selection(data, jnp.asarray(each), jnp.zeros((), jnp.int32)) for each in whole)
-        else:
-            yield from (rows_of(self._batch, rows) for each in whole for rows in each)
+            return
+        if self._on_device is None:
+            self._on_device = jax.device_put(keep_64_bits(self._batch))
+        data = self._on_device
+        yield from (Selection(data, jnp.asarray(each), jnp.zeros((), jnp.int32)) for each in whole)
 
     def __repr__(self) -> str:
         return f"ArrayData({self.examples} examples, batch_size={self._batch_size}, steps={self.steps})"
@@ -399,22 +398,22 @@ class IterableData:
             self._running, self._in_pass, self._peeked = None, 0, None
         if isinstance(self._batches, Sized):
             self._warn_of_repetition(len(self._batches))
-        given, last_pass = 0, None
-        while given != self._steps:
+        count, last_pass = 0, None
+        while count != self._steps:
             batch, self._peeked = self._next() if self._peeked is None else self._peeked, None
             if batch is not None:
                 if last_pass is not None:
                     self._warn_of_repetition(last_pass)
-                given += 1
+                count += 1
                 yield batch
                 continue
             last_pass, self._in_pass, self._running = self._in_pass, 0, None
             if self._steps is None:
                 return
             if not last_pass:
-                if given:
+                if count:
                     self._warn(
-                        f"{self._steps} steps were requested, but the data ran out after {given}; provide a batch for "
+                        f"{self._steps} steps were requested, but the data ran out after {count}; provide a batch for "
                         "every step of every epoch, or request fewer steps"
                     )
                 return
@@ -422,12 +421,12 @@ class IterableData:
     def _next(self) -> Batch | None:
         if self._running is None:
             self._running = iter(self._batches)
-        found = next(self._running, _NO_BATCH)
-        if found is _NO_BATCH:
+        item = next(self._running, _NO_BATCH)
+        if item is _NO_BATCH:
             return None
         self._in_pass += 1
         try:
-            return _weighted(as_batch(found, copies=True), self._class_weight)
+            return _apply_class_weight(as_batch(item, copies=True), self._class_weight)
         except SupremumError as error:
             error.add_note(f"in batch {self._in_pass - 1} of what the iterable gives (counted from 0)")
             raise

@@ -65,25 +65,25 @@ def _as_array(value: Any, what: str) -> Any:
     """
     if isinstance(value, Variable):
         return value.value
-    found = value.unwrap() if isinstance(value, Array) else value
-    refuse_masked(what, found)
-    if isinstance(found, jax.Array):
-        if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
+    array = value.unwrap() if isinstance(value, Array) else value
+    refuse_masked(what, array)
+    if isinstance(array, jax.Array):
+        if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
             raise OperandError(f"{what} must be made of numbers, got keys of jax.random")
-        return found
-    if isinstance(found, (bool, int, float, complex)):
-        return _from_python(found, what)
-    if not hasattr(found, "__array__"):
+        return array
+    if isinstance(array, (bool, int, float, complex)):
+        return _from_python(array, what)
+    if not hasattr(array, "__array__"):
         raise OperandError(f"{what} must be made of numbers, got {type(value).__name__}; use an array")
-    found = np.asarray(found)
-    if not is_array(found):
-        raise OperandError(f"{what} must be made of numbers, got {found.dtype}; use an array of numbers")
-    return found if is_floating(found) else _as_held(found)
+    array = np.asarray(array)
+    if not is_array(array):
+        raise OperandError(f"{what} must be made of numbers, got {array.dtype}; use an array of numbers")
+    return array if is_floating(array) else _as_held(array)
 
 
 def _as_held(array: np.ndarray) -> jax.Array:
-    held = held_dtype(array.dtype)
-    return jnp.asarray(narrowed(held, array), held)
+    dtype = held_dtype(array.dtype)
+    return jnp.asarray(narrowed(dtype, array), dtype)
 
 
 def refuse_masked(what: str, value: Any) -> None:
@@ -126,14 +126,14 @@ def _is_of_numbers(value: Any) -> bool:
 def _from_python(values: Any, what: str) -> Any:
     """Convert Python numbers to an array: floats to float64, integers to the widest dtype that JAX holds."""
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         raise OperandError(f"{what} must not be lists of unequal lengths; use an array") from None
-    if is_floating(found):
-        return found
-    if found.dtype == object:
+    if is_floating(array):
+        return array
+    if array.dtype == object:
         raise OperandError(f"{what} has an integer that is too large for every format; use floats")
-    return _as_held(found)
+    return _as_held(array)
 
 
 def one_array(name: str, what: str, value: Any) -> jax.Array:

@@ -84,7 +84,7 @@ class DataParallel:
         chosen("batches", batches, ("global", "per_process"))
         names: tuple[str, ...] = (_AXIS,) if mesh is None else mesh.axis_names
         self._given = mesh
-        self._data_axes = _checked_data_axes(data_axes, names)
+        self._data_axes = _check_data_axes(data_axes, names)
         sizes = {} if mesh is None else {name: mesh.shape[name] for name in names if name not in self._data_axes}
         self._layout = Layout({} if layout is None else layout, sizes)
         self.batches = batches
@@ -141,7 +141,7 @@ class DataParallel:
 
         return jax.tree_util.tree_map_with_path(spec, tree)
 
-    def placed(self, tree: Any, *, whole: bool = False) -> Any:
+    def place(self, tree: Any, *, whole: bool = False) -> Any:
         """Put arrays on their devices; arrays that are there already are returned as they are.
 
         Args:
@@ -159,8 +159,8 @@ class DataParallel:
 
         return jax.tree.map(put, tree, self.specs(tree, whole=whole))
 
-    def held(self, tree: Any, *, whole: bool = False) -> Any:
-        """Constrain traced arrays to the placement that `placed` gives them.
+    def constrain(self, tree: Any, *, whole: bool = False) -> Any:
+        """Constrain traced arrays to the placement that `place` gives them.
 
         Args:
             tree: a tree of arrays.
@@ -169,7 +169,7 @@ class DataParallel:
         shardings = jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree, whole=whole))
         return lax.with_sharding_constraint(tree, shardings)
 
-    def everywhere(self, tree: Any) -> Any:
+    def replicate(self, tree: Any) -> Any:
         """Constrain traced arrays to be whole on every device.
 
         Args:
@@ -236,12 +236,12 @@ class DataParallel:
         """
         if not self._is_per_process:
             return
-        told = multihost_utils.process_allgather(np.int32(-1 if steps is None else steps)).tolist()
-        if len(set(told)) > 1:
-            each = ", ".join("unknown" if count < 0 else str(count) for count in told)
+        counts = multihost_utils.process_allgather(np.int32(-1 if steps is None else steps)).tolist()
+        if len(set(counts)) > 1:
+            each = ", ".join("unknown" if count < 0 else str(count) for count in counts)
             raise ArgumentError(
                 f"the processes have {each} batches an epoch, but must have the same number; set "
-                f"steps_per_epoch={max(1, min(told))}, or data of one length"
+                f"steps_per_epoch={max(1, min(counts))}, or data of one length"
             )
 
     @property
@@ -249,10 +249,10 @@ class DataParallel:
         return self.batches == "per_process" and jax.process_count() > 1
 
     def _cut(self, examples: int, axis: int) -> NamedSharding:
-        is_cut = self.divides(examples)
+        is_cut = self.can_split(examples)
         return NamedSharding(self.mesh, P(*(None,) * axis, self.axis_name) if is_cut else P())
 
-    def divides(self, examples: int) -> bool:
+    def can_split(self, examples: int) -> bool:
         """Whether a batch can be split into equal parts; if not, every replica computes the whole batch.
 
         Args:
@@ -278,24 +278,23 @@ class DataParallel:
 
     # Computation
 
-    def aggregate(self, reduce_dtype: DType | None, shapes: Mapping[str, tuple[int, ...]]) -> Callable[[Any], Any]:
-        """Return a function that sums gradients over the replicas, to be called in one of them.
+    def aggregate(
+        self, gradients: Mapping[str, Any], reduce_dtype: DType | None, shapes: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Any]:
+        """Sum gradients over the replicas, in one of them.
 
         Args:
+            gradients: the gradients by key; the backward pass has already summed those of variables that are split over
+                the replicas.
             reduce_dtype: the dtype that gradients are sent in; None for at least float32.
-            shapes: the shapes of the variables, by key; the backward pass has already summed the gradients of variables
-                that are split over the replicas.
+            shapes: the shapes of the variables, by key.
         """
+        if self.replicas == 1:  # nothing to send
+            return dict(gradients)
+        whole = {key: each for key, each in gradients.items() if self.split_axis(shapes[key], key) is None}
+        return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
 
-        def aggregated(gradients: Mapping[str, Any]) -> dict[str, Any]:
-            if self.replicas == 1:  # nothing to send
-                return dict(gradients)
-            whole = {key: each for key, each in gradients.items() if self.cut_axis(shapes[key], key) is None}
-            return {**gradients, **replica_sum(whole, self.axis_name, reduce_dtype)}
-
-        return aggregated
-
-    def laid(
+    def replica_values(
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
     ) -> dict[str, Any]:
         """Return the values that replace the variables' values in a replica.
@@ -308,7 +307,7 @@ class DataParallel:
         del shapes, reduce_dtype  # for overrides
         return dict(values)
 
-    def cut_axis(self, shape: tuple[int, ...], path: str) -> int | None:
+    def split_axis(self, shape: tuple[int, ...], path: str) -> int | None:
         """Return the axis of a variable that is split over the replicas; None if every replica has all of it.
 
         Args:
@@ -358,7 +357,7 @@ class DataParallel:
         """
 
         def distributed(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
-            is_cut = self.divides(examples_in(batch))
+            is_cut = self.can_split(examples_in(batch))
 
             def local(optimizer: Any, trainable: Any, other: Any, batch: Any, key: Any) -> Any:
                 if key is not None and is_cut and self.replicas > 1:  # each part has different random numbers
@@ -374,17 +373,17 @@ class DataParallel:
                 return P(self.axis_name) if is_cut and np.ndim(leaf) else P()
 
             cut = self._specs_of_replicas(trainable)
-            made = self._in_replicas(
+            results = self._in_replicas(
                 local,
                 (self._specs_of_replicas(optimizer), cut, P(), jax.tree.map(spec_of_batch, batch), P()),
                 (P(), P(), P(self.axis_name), P(self.axis_name) if keeps_gradients_apart else cut),
             )(optimizer, trainable, other, batch, key)
-            value, after, outputs, gradients = made
-            return value, after, jax.tree.map(_concatenated if is_cut else itemgetter(0), outputs), gradients
+            value, after, outputs, gradients = results
+            return value, after, jax.tree.map(_concatenate if is_cut else itemgetter(0), outputs), gradients
 
         return distributed
 
-    def mean_of_apart(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def over_replicas(self, mean: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """Turn a function of one replica's gradients into a function of the stacked gradients of all replicas.
 
         Args:
@@ -413,26 +412,26 @@ class DataParallel:
         return across(self)
 
     def __repr__(self) -> str:
-        given = {"data_axes": self.axis_name, "layout": self._layout} if self.mesh.devices.ndim > 1 else {}
-        told = ", ".join(f"{name}={value!r}" for name, value in {**given, "batches": self.batches}.items())
-        return f"{type(self).__name__}({self._given!r}, {told})"
+        axes = {"data_axes": self.axis_name, "layout": self._layout} if self.mesh.devices.ndim > 1 else {}
+        options = ", ".join(f"{name}={value!r}" for name, value in {**axes, "batches": self.batches}.items())
+        return f"{type(self).__name__}({self._given!r}, {options})"
 
 
-def _checked_data_axes(given: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
-    if given is None:
+def _check_data_axes(axes: str | Sequence[str] | None, names: tuple[str, ...]) -> tuple[str, ...]:
+    if axes is None:
         if len(names) > 1:
             raise ArgumentError(
                 f"the mesh has the axes {listed(names)}; say which of them batches are split over: "
                 f"data_axes={names[0]!r}"
             )
         return names
-    if not isinstance(given, str):
-        iterable("data_axes", given, "names of mesh axes")
-    data_axes = (given,) if isinstance(given, str) else tuple(given)
+    if not isinstance(axes, str):
+        iterable("data_axes", axes, "names of mesh axes")
+    data_axes = (axes,) if isinstance(axes, str) else tuple(axes)
     for name in data_axes:
         chosen("mesh axis", name, names)
     if not data_axes or len(set(data_axes)) < len(data_axes):
-        raise ArgumentError(f"data_axes must be one axis of the mesh or several different ones, got {shown(given)}")
+        raise ArgumentError(f"data_axes must be one axis of the mesh or several different ones, got {shown(axes)}")
     return data_axes
 
 
@@ -442,7 +441,7 @@ def _mean(axis_name: str | tuple[str, ...], leaf: jax.Array) -> jax.Array:
     return lax.pmax(leaf, axis_name)  # such as a count, which is the same on all devices
 
 
-def _concatenated(leaf: jax.Array) -> jax.Array:
+def _concatenate(leaf: jax.Array) -> jax.Array:
     """Concatenate the stacked outputs of all parts; of an output without examples, take the first part's."""
     return leaf[0] if leaf.ndim == 1 else leaf.reshape(-1, *leaf.shape[2:])
 

@@ -60,29 +60,29 @@ class FullyShardedDataParallel(DataParallel):
         """
         raise ArgumentError("minimize needs whole variables on every device; use DataParallel().scope(), or fit")
 
-    def laid(
+    def replica_values(
         self, values: Mapping[str, jax.Array], shapes: Mapping[str, tuple[int, ...]], reduce_dtype: DType | None
     ) -> dict[str, Any]:
         """Replace this replica's parts of variables by `Shard`s, which are gathered when they are read."""
-        made: dict[str, Any] = dict(values)
+        shards: dict[str, Any] = dict(values)
         for key, value in values.items():
-            axis = self.cut_axis(shapes[key], key)
+            axis = self.split_axis(shapes[key], key)
             if axis is not None:
                 over_model_axes = _over_model_axes(super().spec(shapes[key], key))
                 gather = _gather_function(self.axis_name, axis, reduce_dtype, over_model_axes)
-                made[key] = Shard(value, shapes[key], gather)
-        return made
+                shards[key] = Shard(value, shapes[key], gather)
+        return shards
 
     def spec(self, shape: tuple[int, ...], path: str = "") -> P:
         """The partition of a variable or of a slot of an optimizer."""
-        laid = super().spec(shape, path)
-        parts = [*tuple(laid), *(None,) * (len(shape) - len(laid))]
+        own = super().spec(shape, path)
+        parts = [*tuple(own), *(None,) * (len(shape) - len(own))]
         lengths = [
             length if part is None and length % self.replicas == 0 else 0
             for length, part in zip(shape, parts, strict=True)
         ]
         if self.replicas == 1 or not max(lengths, default=0) or np.prod(shape) < self.smallest:
-            return laid
+            return own
         parts[lengths.index(max(lengths))] = self.axis_name
         return without_trailing_none(parts)
 
@@ -125,11 +125,11 @@ def _gather_function(
     """
 
     @over_model_axes
-    def gathered_pieces(local: jax.Array) -> jax.Array:
+    def gather_pieces(local: jax.Array) -> jax.Array:
         return lax.all_gather(local, axis_name, axis=axis, tiled=True)
 
     @over_model_axes
-    def summed_pieces(part: jax.Array) -> jax.Array:
+    def sum_pieces(part: jax.Array) -> jax.Array:
         return lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
 
     def gather(local: jax.Array, dtype: DType) -> jax.Array:
@@ -137,14 +137,14 @@ def _gather_function(
 
         @jax.custom_vjp
         def gathered(local: jax.Array) -> jax.Array:
-            return gathered_pieces(local.astype(dtype))
+            return gather_pieces(local.astype(dtype))
 
         def forward(local: jax.Array) -> tuple[jax.Array, None]:
             return gathered(local), None
 
         def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
             part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
-            return (summed_pieces(part).astype(local.dtype),)
+            return (sum_pieces(part).astype(local.dtype),)
 
         gathered.defvjp(forward, backward)
         return gathered(local)

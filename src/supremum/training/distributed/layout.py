@@ -39,10 +39,11 @@ class Layout:
 
     def __init__(self, partitions: Mapping[str, P | Sequence[Any]], sizes: Mapping[str, int]) -> None:
         self._sizes = dict(sizes)
-        given = mapping("layout", partitions, "{'.*/kernel': PartitionSpec(None, 'model')}")
-        self._specs = {_pattern(key): self._partition(key, value) for key, value in given.items()}
+        by_pattern = mapping("layout", partitions, "{'.*/kernel': PartitionSpec(None, 'model')}")
+        self._specs = {key: self._partition(key, value) for key, value in by_pattern.items()}
 
     def _partition(self, pattern: str, value: Any) -> P:
+        _check_pattern(pattern)
         if not isinstance(value, (P, tuple, list)):
             raise OperandError(
                 f"layout[{shown(pattern)}] must be a PartitionSpec or a tuple, got {shown(value)}; use "
@@ -110,13 +111,12 @@ class Layout:
         return repr({pattern: tuple(spec) for pattern, spec in self._specs.items()})
 
 
-def _pattern(pattern: Any) -> str:
+def _check_pattern(pattern: Any) -> None:
     try:
         re.compile(text("a pattern of layout", pattern))
     except (re.error, OverflowError, RecursionError) as error:
         fix = f"to match the text literally, write {re.escape(pattern)!r}"
         raise ArgumentError(f"the pattern {shown(pattern)} is not a regular expression ({error}): {fix}") from None
-    return pattern
 
 
 def _names_of(part: Any) -> tuple[str, ...]:

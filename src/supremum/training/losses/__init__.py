@@ -4,20 +4,13 @@ Losses that layers add are in `nn`.
 """
 
 from supremum.public_names import public_names
-from supremum.training.losses.compiled_loss import (
-    LOSSES,
-    CompiledLoss,
-    FunctionLoss,
-    as_loss,
-    entries,
-    recorded_terms,
-)
+from supremum.training.losses.compiled_loss import LOSSES, CompiledLoss, FunctionLoss, as_loss, entries, record_terms
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
     SparseCategoricalCrossentropy,
 )
-from supremum.training.losses.loss import Loss, replicas, spread_weights, weighted, without_left_out
+from supremum.training.losses.loss import Loss, apply_weights, replace_left_out, replicas, spread_weights
 from supremum.training.losses.regression import (
     CosineSimilarity,
     Huber,
@@ -32,8 +25,8 @@ from supremum.training.losses.regression import (
 __all__ = [
     "LOSSES", "BinaryCrossentropy", "CategoricalCrossentropy", "CompiledLoss", "CosineSimilarity", "FunctionLoss",
     "Huber", "KLDivergence", "Loss", "MeanAbsoluteError", "MeanSquaredError", "Poisson",
-    "SparseCategoricalCrossentropy", "absolute_errors", "as_loss", "entries", "recorded_terms", "replicas",
-    "spread_weights", "squared_errors", "weighted", "without_left_out",
+    "SparseCategoricalCrossentropy", "absolute_errors", "apply_weights", "as_loss", "entries", "record_terms",
+    "replace_left_out", "replicas", "spread_weights", "squared_errors",
 ]  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from supremum.formats import as_format
 from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses import cross_entropy, regression
-from supremum.training.losses.loss import Loss, finite_pair, reduced, weighted
-from supremum.training.user_functions import looked_up, noting_where
+from supremum.training.losses.loss import Loss, apply_weights, finite_pair, reduce_losses
+from supremum.training.user_functions import note_place, resolve
 
 _terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
 
@@ -77,8 +77,8 @@ class FunctionLoss:
             shown = type(losses).__name__ if not isinstance(losses, jax.Array) else as_format(losses.dtype)
             raise OperandError(f"{self.name} must give real floating-point losses, got {shown}")
         if sample_weight is not None:
-            losses = weighted(losses, as_weights(self.name, sample_weight, losses.dtype))
-        return reduced(losses, "mean") if losses.ndim else losses
+            losses = apply_weights(losses, as_weights(self.name, sample_weight, losses.dtype))
+        return reduce_losses(losses, "mean") if losses.ndim else losses
 
     def __repr__(self) -> str:
         return f"FunctionLoss({self.name})"
@@ -107,11 +107,11 @@ def as_loss(loss: Any) -> Any:
     supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
 'MeanSquaredError' or 'mean_absolute_error'?
     """
-    return looked_up("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
+    return resolve("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
 
 
 @contextmanager
-def recorded_terms() -> Generator[dict[str, jax.Array]]:
+def record_terms() -> Generator[dict[str, jax.Array]]:
     """Record the losses of the outputs that a `CompiledLoss` with several adds up, while a block runs.
 
     Yields:
@@ -143,12 +143,12 @@ class CompiledLoss:
         self._losses = entries(losses, output_names)
         if output_names and losses is not None and list(self._losses) == [""]:
             self._losses = dict.fromkeys(output_names, losses)
-        given = {} if weights is None else entries(weights, output_names)
-        unknown = sorted(str(name) for name in given.keys() - self._losses.keys())
+        by_name = {} if weights is None else entries(weights, output_names)
+        unknown = sorted(str(name) for name in by_name.keys() - self._losses.keys())
         if unknown:
             raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, unknown))}, which have no loss")
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
-        self._weights = {name: given.get(name, 1.0) for name in self._losses}
+        self._weights = {name: by_name.get(name, 1.0) for name in self._losses}
 
     @property
     def names(self) -> list[str]:
@@ -172,28 +172,28 @@ class CompiledLoss:
         """
         if all(function is None for function in self._functions.values()):
             return jnp.zeros((), jnp.float32)
-        labels, outputs = self._matched("labels", y_true), self._matched("outputs", y_pred)
-        recorded = _terms.get()
+        labels, outputs = self._match("labels", y_true), self._match("outputs", y_pred)
+        record = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
-                with noting_where(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
+                with note_place(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
                     term = function(labels[name], outputs[name], sample_weight)
-                if recorded is not None:
-                    recorded[f"{name}_loss"] = term
+                if record is not None:
+                    record[f"{name}_loss"] = term
                 # Do not multiply by 1, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
-    def _matched(self, what: str, tree: Any) -> dict[Any, Any]:
-        found = entries(tree, self._output_names)
+    def _match(self, what: str, tree: Any) -> dict[Any, Any]:
+        by_name = entries(tree, self._output_names)
         needed = [name for name, function in self._functions.items() if function is not None]
-        if any(name not in found or found[name] is None for name in needed):
+        if any(name not in by_name or by_name[name] is None for name in needed):
             raise ArgumentError(
-                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(found)}; "
+                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(by_name)}; "
                 "use the same structure"
             )
-        return found
+        return by_name
 
 
 def entries(tree: Any, output_names: Sequence[str] | None = None) -> dict[Any, Any]:

@@ -10,58 +10,18 @@ from typing import Any, ClassVar, Unpack
 import jax
 import jax.numpy as jnp
 
-from supremum.argument_checks import flag
-from supremum.errors import ArgumentError, shown
+from supremum.argument_checks import flag, real_within, whole_number
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
-from supremum.nn.functional import as_axes, log_softmax
-from supremum.training.data import (
-    aligned_pair,
-    array_pair,
-    at_labels,
-    check_has_axes,
-    class_numbers,
-    same_shaped_pair,
-)
-from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, finite_where_left_out
+from supremum.nn.functional import MOST, as_axes, log_softmax
+from supremum.training.data import aligned_pair, array_pair, at_labels, check_has_axes, class_numbers, same_shaped_pair
+from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, replace_nonfinite
 from supremum.training.losses.regression import mean_of_each, weight_times
 from supremum.user_frame import warn_user
 
 # These functions sum in at least float32, and the callers round once. A label of 0 contributes nothing: a logit of
 # -inf, which rules a class out, adds no loss if that class is not the label.
-
-
-def categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array, axis: int = -1) -> jax.Array:
-    """Compute `-sum(y_true * log_probabilities)` over the classes.
-
-    Args:
-        y_true: probabilities, or one-hot labels.
-        log_probabilities: an array of the same shape.
-        axis: the axis of the classes.
-
-    >>> categorical_cross_entropy(
-    ...     jnp.asarray([0.0, 1.0]), jnp.asarray([-jnp.inf, -0.5])
-    ... )
-    Array(0.5, dtype=float32)
-    """
-    return -jnp.sum(weight_times(y_true.astype(log_probabilities.dtype), log_probabilities), axis)
-
-
-def sparse_categorical_cross_entropy(y_true: jax.Array, log_probabilities: jax.Array) -> jax.Array:
-    """Take `-log_probabilities` at the labels; the result is NaN for a label outside the classes.
-
-    Args:
-        y_true: integers, shape (...).
-        log_probabilities: shape (..., classes).
-
-    >>> sparse_categorical_cross_entropy(
-    ...     jnp.asarray([1, -1, 2]), jnp.full((3, 2), -0.5, "float32")
-    ... )
-    Array([0.5, nan, nan], dtype=float32)
-    """
-    found, is_class = at_labels(log_probabilities, y_true)
-    return jnp.where(is_class, -found, jnp.full_like(found, jnp.nan))
 
 
 def binary_cross_entropy(y_true: jax.Array, y_pred: jax.Array, *, from_logits: bool, eps: float) -> jax.Array:
@@ -120,8 +80,8 @@ class Crossentropy(Loss):
 
     def logits_or_probabilities(self, y_pred: jax.Array) -> tuple[jax.Array, bool]:
         """Return logits if given or known, else probabilities, in the loss's dtype, and whether they are logits."""
-        found = None if self.from_logits else self._found_logits(y_pred)
-        return (y_pred.astype(self.dtype), self.from_logits) if found is None else (found.astype(self.dtype), True)
+        logits = None if self.from_logits else self._found_logits(y_pred)
+        return (y_pred.astype(self.dtype), self.from_logits) if logits is None else (logits.astype(self.dtype), True)
 
     def log_probabilities(self, y_pred: jax.Array, axis: int) -> jax.Array:
         """Compute the logarithms of probabilities, in at least float32.
@@ -186,7 +146,7 @@ class CategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.label_smoothing: float = _smoothing(label_smoothing)
+        self.label_smoothing: float = real_within("label_smoothing", label_smoothing, 0, 1)
         self.axis = axis
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:
@@ -202,7 +162,7 @@ class CategoricalCrossentropy(Crossentropy):
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[axis]
-        return categorical_cross_entropy(y_true, logs, axis)
+        return -jnp.sum(weight_times(y_true.astype(logs.dtype), logs), axis)
 
 
 class SparseCategoricalCrossentropy(Crossentropy):
@@ -229,11 +189,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, ignore_class: int | None = None, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        if ignore_class is not None and not isinstance(ignore_class, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(
-                f"ignore_class must be a label, a whole number, got {shown(ignore_class)}: give ignore_class=-1"
-            )
-        self.ignore_class = ignore_class
+        self.ignore_class = None if ignore_class is None else whole_number("ignore_class", ignore_class, -MOST, MOST)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Compute the loss of each label, shape (...)."""
@@ -242,8 +198,9 @@ class SparseCategoricalCrossentropy(Crossentropy):
         y_true = class_numbers(self.name, y_true, y_pred)
         counts = self.counts(y_true)
         if counts is not None:
-            y_pred = finite_where_left_out(y_pred, counts, IN_Y_PRED)
-        losses = sparse_categorical_cross_entropy(y_true, self.log_probabilities(y_pred, -1))
+            y_pred = replace_nonfinite(y_pred, counts, IN_Y_PRED)
+        at_label, is_class = at_labels(self.log_probabilities(y_pred, -1), y_true)
+        losses = jnp.where(is_class, -at_label, jnp.full_like(at_label, jnp.nan))
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
 
     def counts(self, y_true: Any) -> jax.Array | None:
@@ -277,7 +234,7 @@ class BinaryCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, label_smoothing: float = 0.0, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.label_smoothing: float = _smoothing(label_smoothing)
+        self.label_smoothing: float = real_within("label_smoothing", label_smoothing, 0, 1)
 
     def call(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
@@ -288,9 +245,3 @@ class BinaryCrossentropy(Crossentropy):
             y_true = y_true * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
         losses = binary_cross_entropy(y_true, values, from_logits=are_logits, eps=as_format(self.dtype).eps)
         return mean_of_each(losses)
-
-
-def _smoothing(value: float) -> float:
-    if not (isinstance(value, (int, float)) and 0 <= value <= 1):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(f"label_smoothing must be from 0 to 1, got {shown(value)}: give label_smoothing=0.1")
-    return value

@@ -137,9 +137,9 @@ class Loss(Configurable, ABC):
             y_true, y_pred = finite_pair(y_true, y_pred, weights, self.reduced_axes)
         losses = jnp.asarray(self.call(y_true, y_pred), self._dtype)
         if weights is not None:
-            losses = weighted(losses, weights)
+            losses = apply_weights(losses, weights)
         counts = None if self._reduction is None else self.counts(y_true)
-        return reduced(losses, self._reduction, None if counts is None else counts.reshape(losses.shape))
+        return reduce_losses(losses, self._reduction, None if counts is None else counts.reshape(losses.shape))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor by name, as data for JSON; `from_config` makes a loss of them."""
@@ -202,13 +202,13 @@ def spread_weights(weights: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     ((4, 1), (4,))
     """
     weights = _without_last_one(weights, len(shape))
-    given = weights.shape
-    if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, shape, strict=False)):
+    axes = weights.shape
+    if len(axes) > len(shape) or any(a not in (1, b) for a, b in zip(axes, shape, strict=False)):
         raise ArgumentError(
-            f"sample_weight has shape {given}, but the values that it weights have shape {shape}; give one of shape "
+            f"sample_weight has shape {axes}, but the values that it weights have shape {shape}; give one of shape "
             f"{shape[:1]}"
         )
-    return weights.reshape(*given, *(1 for _ in shape[len(given) :]))
+    return weights.reshape(*axes, *(1 for _ in shape[len(axes) :]))
 
 
 def _without_last_one(weights: Any, ndim: int) -> Any:
@@ -216,7 +216,7 @@ def _without_last_one(weights: Any, ndim: int) -> Any:
     return weights[..., 0] if weights.ndim == ndim + 1 and weights.shape[-1] == 1 else weights
 
 
-def weighted(values: jax.Array, weights: Any) -> jax.Array:
+def apply_weights(values: jax.Array, weights: Any) -> jax.Array:
     """Multiply values by weights; a value with weight 0 becomes 0 even if it is not finite.
 
     Args:
@@ -238,7 +238,7 @@ def replicas(axis_name: str | tuple[str, ...]) -> AbstractContextManager[None]:
     return _axis(axis_name)
 
 
-def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
+def reduce_losses(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
     """Reduce losses to their mean or sum, in their dtype.
 
     In a replica, the mean of the results over the replicas is the mean or sum of all values.
@@ -265,7 +265,7 @@ def reduced(values: jax.Array, reduction: str | None, counts: jax.Array | None =
     return jnp.sum(values, where=counts) / jnp.where(number == 0, jnp.ones_like(number), number)
 
 
-def finite_where_left_out(
+def replace_nonfinite(
     tree: Any, weights: Any, value: float, axes: Callable[[int], tuple[int, ...]] | None = None
 ) -> Any:
     """Replace inf and NaN by a number where the weight is 0; everything else stays as it is.
@@ -279,51 +279,51 @@ def finite_where_left_out(
         value: the number.
         axes: returns the axes that the weights lack, for the number of axes of an array; None if they lack none.
 
-    >>> finite_where_left_out(
+    >>> replace_nonfinite(
     ...     jnp.asarray([[jnp.nan, 3.0], [jnp.nan, 3.0]]), jnp.asarray([1.0, 0.0]), 0.5
     ... ).tolist()
     [[nan, 3.0], [0.5, 3.0]]
     """
 
-    def replaced(leaf: Any) -> Any:
+    def replace(leaf: Any) -> Any:
         if not is_inexact(leaf) or leaf.ndim == 0:
             return leaf
         # A plain loss function gets NumPy arrays as NumPy arrays, in their dtype.
         xp: Any = np if isinstance(leaf, np.ndarray) and not isinstance(weights, Tracer) else jnp
-        spread = xp.asarray(weights)
+        factor = xp.asarray(weights)
         for axis in sorted(axes(leaf.ndim)) if axes else ():
-            spread = xp.expand_dims(spread, axis) if axis <= spread.ndim else spread
-        spread = _without_last_one(spread, leaf.ndim)
-        if spread.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(spread.shape, leaf.shape, strict=False)):
+            factor = xp.expand_dims(factor, axis) if axis <= factor.ndim else factor
+        factor = _without_last_one(factor, leaf.ndim)
+        if factor.ndim > leaf.ndim or any(a not in (1, b) for a, b in zip(factor.shape, leaf.shape, strict=False)):
             return leaf
-        spread = spread.reshape(*spread.shape, *(1 for _ in leaf.shape[spread.ndim :]))
-        made = xp.where((spread != 0) | xp.isfinite(leaf), leaf, xp.asarray(value, leaf.dtype))
+        factor = factor.reshape(*factor.shape, *(1 for _ in leaf.shape[factor.ndim :]))
+        finite = xp.where((factor != 0) | xp.isfinite(leaf), leaf, xp.asarray(value, leaf.dtype))
         origin = origin_of(leaf)
-        return made if origin is None else record(made, origin._replace(logits=replaced(origin.logits)))
+        return finite if origin is None else record(finite, origin._replace(logits=replace(origin.logits)))
 
-    return jax.tree.map(replaced, tree)
+    return jax.tree.map(replace, tree)
 
 
 def finite_pair(
     y_true: Any, y_pred: Any, weights: jax.Array, axes: Callable[[int], tuple[int, ...]] | None = None
 ) -> tuple[Any, Any]:
-    """Replace inf and NaN where the weight is 0 in labels and outputs, as `finite_where_left_out` does."""
-    y_true = finite_where_left_out(y_true, weights, _IN_Y_TRUE, axes)
-    return y_true, finite_where_left_out(y_pred, weights, IN_Y_PRED, axes)
+    """Replace inf and NaN where the weight is 0 in labels and outputs, as `replace_nonfinite` does."""
+    y_true = replace_nonfinite(y_true, weights, _IN_Y_TRUE, axes)
+    return y_true, replace_nonfinite(y_pred, weights, IN_Y_PRED, axes)
 
 
-def without_left_out(batch: Batch) -> Batch:
+def replace_left_out(batch: Batch) -> Batch:
     """Replace inf and NaN by a number in the inputs of examples whose weights are all 0.
 
     Args:
         batch: the batch.
 
     >>> x, weights = jnp.asarray([[1.0], [jnp.inf]]), jnp.asarray([1.0, 0.0])
-    >>> without_left_out(Batch(x, None, weights)).x.tolist()
+    >>> replace_left_out(Batch(x, None, weights)).x.tolist()
     [[1.0], [0.5]]
     """
     weights = batch.sample_weight
     if not is_array(weights) or weights.ndim == 0:
         return batch
     counts = jnp.any(jnp.asarray(weights) != 0, axis=tuple(range(1, np.ndim(weights))))
-    return batch._replace(x=finite_where_left_out(batch.x, counts, _IN_X))
+    return batch._replace(x=replace_nonfinite(batch.x, counts, _IN_X))

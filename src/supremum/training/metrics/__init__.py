@@ -11,12 +11,12 @@ from supremum.training.metrics.accuracy import (
     SparseCategoricalAccuracy,
     TopKCategoricalAccuracy,
 )
-from supremum.training.metrics.compiled_metrics import OutputLoss, as_metric, compiled_metrics
+from supremum.training.metrics.compiled_metrics import OutputLoss, as_metric, compile_metrics
 from supremum.training.metrics.metric import FunctionMetric, Mean, Metric
 
 __all__ = [
     "Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "FunctionMetric", "Mean", "Metric", "OutputLoss",
-    "SparseCategoricalAccuracy", "TopKCategoricalAccuracy", "as_metric", "compiled_metrics",
+    "SparseCategoricalAccuracy", "TopKCategoricalAccuracy", "as_metric", "compile_metrics",
 ]  # fmt: skip
 
 

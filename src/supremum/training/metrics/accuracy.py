@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from supremum.errors import ArgumentError, shown
+from supremum.argument_checks import real_number
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn.functional import positive_int
 from supremum.training.data import (
@@ -18,7 +19,7 @@ from supremum.training.data import (
     same_shaped_pair,
     without_label_axis,
 )
-from supremum.training.metrics.metric import MeanMetric, widened
+from supremum.training.metrics.metric import MeanMetric, as_wide
 
 
 def is_best(y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
@@ -125,7 +126,7 @@ class BinaryAccuracy(MeanMetric):
         name: the name of the metric.
 
     Raises:
-        ArgumentError: if the threshold is not a number; a `ValueError`.
+        OperandError: if the threshold is not a number; a `TypeError`.
 
     >>> import numpy as np
     >>> metric = BinaryAccuracy(threshold=0.0)
@@ -136,9 +137,7 @@ class BinaryAccuracy(MeanMetric):
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name)
-        if not isinstance(threshold, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"threshold must be a number, got {shown(threshold)}: give threshold=0.5")
-        self.threshold = threshold
+        self.threshold: float = real_number("threshold", threshold)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Whether each element is correct; a NaN never is."""
@@ -194,5 +193,5 @@ def _with_classes(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.A
 
 
 def _is_on_side(y_true: jax.Array, y_pred: jax.Array, threshold: float) -> jax.Array:
-    wide = widened(y_pred)
-    return ((wide > threshold) == (widened(y_true) > 0.5)) & ~jnp.isnan(wide)
+    wide = as_wide(y_pred)
+    return ((wide > threshold) == (as_wide(y_true) > 0.5)) & ~jnp.isnan(wide)

@@ -15,7 +15,7 @@ from supremum.training.metrics.accuracy import (
     TopKCategoricalAccuracy,
 )
 from supremum.training.metrics.metric import FunctionMetric, Mean, MeanAbsoluteError, MeanSquaredError, Metric
-from supremum.training.user_functions import looked_up
+from supremum.training.user_functions import resolve
 
 _NAMED: dict[str, Callable[[], Metric]] = {
     "accuracy": Accuracy,
@@ -45,10 +45,10 @@ def as_metric(metric: Any) -> Metric:
     >>> as_metric("mse")
     MeanSquaredError(name='mse')
     """
-    made = looked_up("metric", metric, (Metric,), _NAMED, _of_function)
+    instance = resolve("metric", metric, (Metric,), _NAMED, _of_function)
     if isinstance(metric, str):
-        made.name = metric
-    return made
+        instance.name = metric
+    return instance
 
 
 def _of_function(function: Callable[[Any, Any], Any]) -> FunctionMetric:
@@ -97,7 +97,7 @@ class OutputLoss(Mean):
     """
 
 
-def compiled_metrics(
+def compile_metrics(
     metrics: Any, losses: Sequence[str] = (), output_names: Sequence[str] | None = None
 ) -> list[Metric]:
     """Convert the `metrics` argument of `compile` to a list of metrics, after the losses of several outputs.
@@ -110,20 +110,20 @@ def compiled_metrics(
     Raises:
         ArgumentError: if two metrics have the same name, or one is called "loss"; a `ValueError`.
     """
-    made: list[Metric] = [OutputLoss(name) for name in losses]
+    instances: list[Metric] = [OutputLoss(name) for name in losses]
     if isinstance(metrics, Mapping) or (isinstance(metrics, (list, tuple)) and any(map(_is_several, metrics))):
         for output, each in entries(metrics, output_names).items():
             of_output = each if _is_several(each) else [] if each is None else [each]
-            made += [OutputMetric(as_metric(metric), output, output_names) for metric in of_output]
+            instances += [OutputMetric(as_metric(metric), output, output_names) for metric in of_output]
     else:
-        made += [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
-    names = ["loss", *(metric.name for metric in made)]
+        instances += [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
+    names = ["loss", *(metric.name for metric in instances)]
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError(
                 f"metrics and the loss must have different names, got two called {shown(name)}; use a different name="
             )
-    return made
+    return instances
 
 
 def _is_several(metrics: Any) -> bool:

@@ -18,8 +18,8 @@ from supremum.errors import ArgumentError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn import snake_case
 from supremum.training.data import aligned_pair, as_inputs, as_weights, one_array
-from supremum.training.losses import absolute_errors, spread_weights, squared_errors, weighted
-from supremum.training.user_functions import noting_where
+from supremum.training.losses import absolute_errors, apply_weights, spread_weights, squared_errors
+from supremum.training.user_functions import note_place
 
 
 class Sum(NamedTuple):
@@ -201,14 +201,14 @@ class MeanMetric(Metric):
     def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
         """The state after one more batch; see `Metric.update`."""
         values = self.values(as_inputs(y_true, None, "y_true"), as_inputs(y_pred, None, "y_pred"))
-        return accumulated(state, values, sample_weight)
+        return add_values(state, values, sample_weight)
 
     def result_of(self, state: Any) -> jax.Array:
         """The mean."""
         return quotient(*state)
 
 
-def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) -> MeanState:
+def add_values(state: MeanState, values: jax.Array, sample_weight: Any = None) -> MeanState:
     """Add values to a mean.
 
     Args:
@@ -229,7 +229,7 @@ def accumulated(state: MeanState, values: jax.Array, sample_weight: Any = None) 
         return MeanState(total, plus_count(state.weight, values.size))
     weights = as_weights("a metric", sample_weight, jnp.dtype("float32"))
     spread = jnp.broadcast_to(spread_weights(weights, values.shape), values.shape)
-    total = plus(state.total, jnp.sum(weighted(values.astype("float32"), spread)))
+    total = plus(state.total, jnp.sum(apply_weights(values.astype("float32"), spread)))
     return MeanState(total, plus(state.weight, jnp.sum(spread)))
 
 
@@ -256,8 +256,8 @@ class Mean(MeanMetric):
             values: numbers of any shape.
             sample_weight: weights for the first axes of the values; None for 1.
         """
-        given = one_array(self.name, "values", as_inputs(values, None, "values"))
-        return accumulated(state, given, sample_weight)
+        array = one_array(self.name, "values", as_inputs(values, None, "values"))
+        return add_values(state, array, sample_weight)
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """Not used: `update` gets the values."""
@@ -287,7 +287,7 @@ class FunctionMetric(MeanMetric):
         """The state after one more batch; see `Metric.update`."""
         values = self.values(y_true, y_pred)
         if values.ndim:
-            return accumulated(state, values, sample_weight)
+            return add_values(state, values, sample_weight)
         if sample_weight is not None:
             raise ArgumentError(
                 f"{self.name} returns one number for a batch, to which sample_weight cannot apply; return one for "
@@ -301,12 +301,12 @@ class FunctionMetric(MeanMetric):
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The result of the function."""
         what = f"the result of {self.name}"
-        with noting_where(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
-            found = self.function(y_true, y_pred)
-        return one_array(self.name, what, as_inputs(found, None, what))
+        with note_place(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
+            value = self.function(y_true, y_pred)
+        return one_array(self.name, what, as_inputs(value, None, what))
 
 
-def widened(x: jax.Array) -> jax.Array:
+def as_wide(x: jax.Array) -> jax.Array:
     """Cast an array to at least float32, also integers and bools."""
     return x.astype(at_least_float32(x.dtype))
 
@@ -320,7 +320,7 @@ class MeanSquaredError(MeanMetric):
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The mean of each example."""
-        return squared_errors(*map(widened, aligned_pair(self.name, y_true, y_pred)))
+        return squared_errors(*map(as_wide, aligned_pair(self.name, y_true, y_pred)))
 
 
 class MeanAbsoluteError(MeanMetric):
@@ -332,4 +332,4 @@ class MeanAbsoluteError(MeanMetric):
 
     def values(self, y_true: Any, y_pred: Any) -> jax.Array:
         """The mean of each example."""
-        return absolute_errors(*map(widened, aligned_pair(self.name, y_true, y_pred)))
+        return absolute_errors(*map(as_wide, aligned_pair(self.name, y_true, y_pred)))

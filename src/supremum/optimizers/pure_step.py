@@ -1,0 +1,93 @@
+"""The pure half of an optimizer: the first slots of variables, and a step from gradients to new values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+
+from supremum.errors import ArgumentError
+from supremum.mixed_precision import one_more
+from supremum.optimizers import transformations
+from supremum.optimizers.accumulation import accumulate, no_gradients
+from supremum.optimizers.gradients import constrain, process, wide_gradients
+from supremum.optimizers.hyperparameters import Hyperparameter, numbers_of_step
+from supremum.optimizers.narrow_values import NarrowValues
+from supremum.optimizers.state import OptimizerState
+from supremum.optimizers.weight_averages import with_average
+
+
+def initial_slots(
+    optimizer: Any,
+    hyperparameters: Sequence[Hyperparameter],
+    dtypes: Mapping[str, Any],
+    state: OptimizerState,
+    values: Mapping[str, jax.Array],
+) -> Any:
+    """Make the slots of an optimizer for variables.
+
+    Args:
+        optimizer: the `Optimizer`.
+        hyperparameters: all of its hyperparameters.
+        dtypes: how each field of the slots is stored; other fields keep the dtype of the computation.
+        state: the state that the numbers of the hyperparameters are read from.
+        values: the values of the variables, by key.
+    """
+    transformation = _transformation(optimizer, numbers_of_step(hyperparameters, state, values))
+    names = [each.name for each in hyperparameters]
+    slots = transformations.initial_slots(transformation, values, names, dtypes, type(optimizer).__name__)
+    slots = slots, NarrowValues(optimizer.weights, values).initial_extra()
+    return slots if optimizer.gradient_accumulation_steps is None else (no_gradients(values), slots)
+
+
+def take_step(
+    optimizer: Any,
+    hyperparameters: Sequence[Hyperparameter],
+    gradients: Mapping[str, Any],
+    state: OptimizerState,
+    values: Mapping[str, jax.Array],
+    aggregates: bool,
+    seed: Any,
+) -> tuple[dict[str, jax.Array], OptimizerState]:
+    """Take a step of an optimizer.
+
+    Args:
+        optimizer: the `Optimizer`.
+        hyperparameters: all of its hyperparameters.
+        gradients: as for `Optimizer.update`, like `state`, `values` and `seed`.
+        state: likewise.
+        values: likewise.
+        aggregates: whether gradients are passed to `gradient_aggregator`.
+        seed: likewise.
+
+    Returns:
+        The new values and the new state.
+    """
+    variables = optimizer.built_for
+    keys = frozenset(variables or values)
+    narrow, name = NarrowValues(optimizer.weights, values, seed), type(optimizer).__name__
+    aggregator = optimizer.gradient_aggregator if aggregates else None
+
+    def step(gradients: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
+        numbers = numbers_of_step(hyperparameters, state, values)
+        processed = process(gradients, values, variables, numbers, aggregator, optimizer.gradient_transformers)
+        if not processed:
+            raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
+        transformation, (slots, extra) = _transformation(optimizer, numbers), state.slots
+        wide, slots = transformations.take_step(
+            transformation, processed, slots, narrow.wide_values(extra), keys, numbers, name
+        )
+        stored, extra = narrow.stored_values(wide, extra, partial(constrain, variables=variables), state.iterations)
+        return stored, OptimizerState(one_more(state.iterations), state.hyperparameters, (slots, extra))
+
+    gradients, count = wide_gradients(gradients, keys & values.keys()), optimizer.gradient_accumulation_steps
+    return step(gradients, state) if count is None else accumulate(count, step, gradients, state, values)
+
+
+def _transformation(optimizer: Any, numbers: Mapping[str, Any]) -> Any:
+    """Return the transformation of a step, with the moving average of `use_ema`."""
+    step = optimizer.make_transformation(**numbers)
+    average = optimizer.ema_momentum, optimizer.ema_overwrite_frequency
+    return with_average(step, *average) if optimizer.use_ema else step
