@@ -1,72 +1,80 @@
-"""docs/architecture.md names files and functions that exist, and all of those it says it names."""
+"""The pages on the architecture name files and functions that exist; the walks list files in the order of a call."""
 
 import ast
-import itertools
 import re
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
-from generate.architecture import file_lists, layers, layers_drawing, without_jax
+import pytest
+
+import count_walks
+from generate.architecture import house, layers, without_jax
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/supremum"
-PAGE = (ROOT / "docs/architecture.md").read_text()
+ARCHITECTURE, CALLS, WORDS = ((ROOT / f"docs/{name}.md").read_text() for name in ("architecture", "walks", "words"))
 
 
-def test_the_tree_has_every_file_and_package_of_the_top_level_in_order():
-    tree = PAGE.split("```text\nsrc/supremum/\n")[1].split("```")[0]
-    listed = re.findall(r"^[├└]── (\S+) +\S", tree, flags=re.MULTILINE)
-    assert len(listed) == tree.count("\n")
-    there = [
-        f"{place.name}/" if place.is_dir() else place.name
-        for place in SOURCE.iterdir()
-        if place.name != "__pycache__" and (place.is_file() or (place / "__init__.py").exists())
-    ]
-    assert listed == sorted(there, key=lambda name: name.removesuffix("/"))
+def test_every_module_is_in_one_row_of_the_house_with_a_sentence():
+    html = house(ROOT)
+    modules = re.findall(r"(?:<summary|<p)(?: class=.shaded.)?><code>([\w/.]+)</code> (.+?)(?:</summary>|</p>)", html)
+    files = re.findall(r"<tr><td><code>(\S+)</code></td><td>(.*)</td></tr>", html)
+    there = {f"{place.parent.name}/" for place in SOURCE.glob("*/__init__.py")}
+    there |= {place.name for place in SOURCE.glob("*.py")} - {"__init__.py"}
+    assert sorted(name for name, _ in modules) == sorted(there)
+    assert len(files) + len(there) == len([*SOURCE.rglob("*.py")]) - 1
+    assert len(files) > 200
+    assert [name for name, sentence in modules + files if not sentence.endswith((".", "</code>"))] == []
 
 
-def test_the_lists_of_files_are_complete_and_have_a_sentence_for_each():
-    html = file_lists(ROOT)
-    rows = re.findall(r"<tr><td><code>(\S+)</code></td><td>(.*)</td></tr>", html)
-    packages = re.findall(r"<summary><code>(\S+)/</code> (.+)</summary>", html)
-    files = [place for place in SOURCE.rglob("*.py") if place.parent != SOURCE]
-    assert len(rows) + len(packages) == len(files)
-    assert len(rows) > 200
-    assert [name for name, sentence in rows + packages if not sentence.endswith((".", "</code>"))] == []
+def test_shaded_modules_of_the_house_are_those_without_jax():
+    shaded = {
+        name.removesuffix(".py").removesuffix("/")
+        for name in re.findall(r'class="shaded"><code>(\S+?)</code>', house(ROOT))
+    }
+    assert shaded == without_jax(ROOT) & {name for row in layers(ROOT) for name in row}
+    assert len(shaded) > 10
 
 
-def test_the_drawing_has_each_module_of_the_contract_once_below_those_that_may_import_it():
-    rows = layers(ROOT)
-    drawing = ET.fromstring(layers_drawing(ROOT).removeprefix("```{raw} html\n").removesuffix("\n```"))
-    heights = {text.text: int(text.attrib["y"]) for text in drawing.iter("text")}
-    assert sorted(heights) == sorted(name for row in rows for name in row)
-    assert len(heights) > 30
-    for upper, lower in itertools.pairwise(rows):
-        assert max(heights[name] for name in upper) < min(heights[name] for name in lower)
+WALKS = {"result_type(a, b)": "result_type", "casts(f)(x)": "casts", "model.fit(x, y)": "fit_step"}
 
 
-def test_the_drawing_fits_its_width_and_shades_modules_without_jax():
-    drawing = ET.fromstring(layers_drawing(ROOT).removeprefix("```{raw} html\n").removesuffix("\n```"))
-    width = int(drawing.attrib["viewBox"].split()[2])
-    boxes = [each for each in drawing.iter("rect") if each.attrib.get("class") != "row"]
-    assert all(float(box.attrib["x"]) + float(box.attrib["width"]) <= width for box in boxes)
-    shaded = sum(box.attrib.get("class") == "shaded" for box in boxes)
-    assert shaded == len(without_jax(ROOT) & {name for row in layers(ROOT) for name in row}) > 10
+def listed(walk):
+    """The files and functions that the page lists for a walk."""
+    section = ARCHITECTURE.split(f"### `{walk}`")[1].split("\n##")[0]
+    return re.findall(r"^\d+\. `([\w/]+\.py)`(?:, `([\w.]+)`)?: ", section, flags=re.MULTILINE)
+
+
+def test_the_page_has_three_walks_of_at_most_twelve_files():
+    assert re.findall(r"^### `(.*)`$", ARCHITECTURE, flags=re.MULTILINE) == [*WALKS]
+    assert all(5 < len(listed(walk)) <= 12 for walk in WALKS)
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_call_enters_the_files_of_its_walk_in_this_order(walk):
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        first, _ = processes.submit(count_walks.measure, WALKS[walk]).result()
+    files = [path for path, _ in listed(walk)]
+    assert [path for path in first if path in files] == files
+
+
+def test_the_functions_of_the_walks_exist():
+    assert [each for walk in WALKS for each in listed(walk) if each[1] and not defines(*each)] == []
 
 
 def steps():
     """The rows of the tables of calls: the section, the file and the function."""
-    calls = PAGE.split("## What happens in a call")[1].split("\n## ")[0]
-    for section in calls.split("\n### ")[1:]:
+    for section in CALLS.split("\n## ")[1:]:
         for path, name in re.findall(r"^\| `([\w/]+\.py)` \| `([\w.]+)` \| .", section, flags=re.MULTILINE):
             yield section.partition("\n")[0], path, name
 
 
 def test_every_call_is_followed():
     found = list(steps())
-    assert len({section for section, *_ in found}) == PAGE.count("\n### `") > 8
-    assert len(found) == PAGE.split("## What happens in a call")[1].split("\n## ")[0].count("\n| `")
+    assert len({section for section, *_ in found}) == CALLS.count("\n## `") > 8
+    assert len(found) == CALLS.count("\n| `")
 
 
 def test_each_step_of_a_call_is_a_function_of_its_file():
@@ -98,14 +106,13 @@ def names_defined(node):
 
 
 def test_the_glossary_is_in_alphabetical_order():
-    glossary = PAGE.split("## Glossary")[1].split("\n## ")[0]
-    words = re.findall(r"^\| ([\w, ]+) \| ", glossary, flags=re.MULTILINE)[1:]
+    words = re.findall(r"^\| ([\w, ]+) \| ", WORDS, flags=re.MULTILINE)[1:]
     assert len(words) > 30
     assert words == sorted(words)
 
 
 def test_every_file_named_in_the_page_exists():
-    paths = set(re.findall(r"`((?:[\w]+/)+[\w.]*|\w+\.(?:py|md|toml))`", PAGE))
+    paths = set(re.findall(r"`((?:[\w]+/)+[\w.]*|\w+\.(?:py|md|toml))`", ARCHITECTURE + CALLS))
     assert len(paths) > 40
     places = (ROOT, SOURCE, ROOT / "docs")
     assert [path for path in sorted(paths) if not any((place / path).exists() for place in places)] == []

@@ -1,4 +1,4 @@
-"""The edits of each "How to add" in docs/architecture.md, made in a copy of the source, do what the page says."""
+"""The edits of each "How to add" in docs/how-to-add.md, made in a copy of the source, do what the page says."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 from documents import fences
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/architecture.md").read_text()
+PAGE = (ROOT / "docs/how-to-add.md").read_text()
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def run(program: str, root: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, text=True)
 
 
-def test_the_page_has_five_sections_with_edits_and_a_program():
-    assert list(SECTIONS) == ["format", "operation", "rule set", "layer", "autocast row"]
+def test_the_page_has_six_sections_with_edits_and_a_program():
+    assert list(SECTIONS) == ["format", "operation", "rule set", "layer", "autocast row", "command"]
     assert all(edits and "assert" in program for edits, program in SECTIONS.values())
 
 
