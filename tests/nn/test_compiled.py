@@ -144,7 +144,7 @@ NETWORKS = {
 @pytest.mark.parametrize(
     ("name", "backward"),
     [(name, False) for name in NETWORKS]
-    # The backward pass of attention is explicit, since JAX's would multiply float32 cotangents by 16-bit operands.
+    # The derivatives of our attention do not go through the maximum of the scores, and those by hand do.
     + [(name, True) for name in NETWORKS if name != "transformer block"],
 )
 def test_models_compile_to_the_operations_of_handwritten_jax(name, policy, count, backward):

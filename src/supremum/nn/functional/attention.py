@@ -167,13 +167,13 @@ def _attend(
         scores = jnp.where(jnp.arange(scores.shape[-1]) <= arrays["place"], scores, -jnp.inf)
     # The maximum cancels out, so derivatives do not go through it. It is -inf for a query that attends to no key.
     top = lax.stop_gradient(jnp.max(scores, -1, keepdims=True, initial=-jnp.inf))
-    weights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+    weights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0.0, top))
     total = jnp.sum(weights, -1, keepdims=True)
     rate, dropout_key = dropout
     if rate:
-        weights = jnp.where(_kept(dropout_key, rate, arrays["place"], weights.shape), weights / (1 - rate), 0)
+        weights = jnp.where(_kept(dropout_key, rate, arrays["place"], weights.shape), weights / (1 - rate), 0.0)
     sums = products("...rk,...kd->...rd", weights.reshape(*merged, weights.shape[-1]), value)
-    return sums.reshape(*query.shape[:-1], value.shape[-1]) / jnp.where(total == 0, 1, total)
+    return sums.reshape(*query.shape[:-1], value.shape[-1]) / jnp.where(total == 0, 1.0, total)
 
 
 def _kept(dropout_key: jax.Array, rate: float, place: jax.Array, shape: tuple[int, ...]) -> jax.Array:
