@@ -99,7 +99,6 @@ def documents(tmp_path_factory):
         "Decision._repr_html_ of a refusal": explain("int8", "float64", rules=rules)._repr_html_(),
         "CastOutcome._repr_html_": explain_cast("int8", "uint8", rules=casting)._repr_html_(),
         "Summary._repr_html_": layer.summary()._repr_html_(),
-        "Summary.to_markdown": layer.summary().to_markdown(),
         "table.table_to_html": table_to_html(drawing),
         "table.table_to_markdown": table_to_markdown(drawing),
         "side_by_side.side_by_side_to_html": side_by_side_to_html(pair),
@@ -147,7 +146,7 @@ NAMES = [
     "Decision._repr_html_", "Decision._repr_html_ of a refusal", "CastOutcome._repr_html_",
     "Attribution._repr_html_", "Attribution.to_svg", "attribution_page", "Products._repr_html_",
     "NonfiniteOrigins._repr_html_", "nonfinite_page",
-    "Summary._repr_html_", "Summary.to_markdown",
+    "Summary._repr_html_",
     "table.table_to_html", "table.table_to_markdown", "side_by_side.side_by_side_to_html",
     "side_by_side.side_by_side_to_svg", "diagrams.lattice_svg",
 ]  # fmt: skip
@@ -163,10 +162,9 @@ def test_names_are_escaped(documents, name):
 
 
 def test_names_do_not_break_markdown_columns(documents):
-    for name in ("Summary.to_markdown", "table.table_to_markdown"):
-        rendered = html_of(documents, name)
-        head, *rows = [row.count("<th") + row.count("<td") for row in rendered.split("<tr>")[1:]]
-        assert set(rows) == {head}
+    rendered = html_of(documents, "table.table_to_markdown")
+    head, *rows = [row.count("<th") + row.count("<td") for row in rendered.split("<tr>")[1:]]
+    assert set(rows) == {head}
 
 
 def test_names_are_quoted_in_dot():

@@ -324,7 +324,7 @@ def test_cost_without_a_floating_result_is_an_error_for_functions_and_a_note_for
     result = run("counts:count", "--args", "bf16[4], f32[4]", "--cost")
     sys.modules.pop("counts", None)
     assert result.exit_code == 2
-    assert "promotion_costs needs a floating-point result" in result.stderr
+    assert "promotion_costs needs a function with a floating-point result" in result.stderr
     result = run("counts.py", "--cost")
     assert result.exit_code == 0
     assert "the errors of count(bfloat16[4], float32[4]) are left out" in result.stderr

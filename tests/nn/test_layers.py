@@ -194,6 +194,14 @@ class DtypeRecorder(nn.Layer):
         return x
 
 
+def test_assigning_inside_call_never_casts():
+    """Keras 3 casts the assigned value too, and loses 1e-4 that is added to a float32 weight of a float16 layer."""
+    layer = DtypeRecorder(dtype="mixed_float16")
+    nn.initialize(layer, data((2,)))
+    layer(data((2,)), training=True)
+    np.testing.assert_array_equal(np.asarray(layer.w.value), np.float32(1) + np.float32(1e-4))
+
+
 def test_inputs_and_autocast_variables_are_cast_only_inside_call():
     layer = DtypeRecorder(dtype="mixed_float16")
     extra = {"f": np.ones(1, np.float64), "i": np.arange(2, dtype=np.int8), "c": jnp.ones(1, jnp.complex64)}
