@@ -104,7 +104,9 @@ class PromotingFunction(Function):
         self.operation: Operation = replace(row, name=name, family=own) if name else row
         self.operands = sys.maxsize if takes_numbers else 0
         self._deciding, self._build = row, build
-        self._trial = build if row.family is Family.REDUCTION else build and in_library(row.name)
+        # A fix is tried with the promoted operands alone.
+        is_whole = row.family in (Family.WHOLE, Family.QUESTION) or promoted != slice(None)
+        self._trial = in_library(row.name) if build and is_whole else build
         self._promoted, self._gives_indices = promoted, gives_indices
         super().__init__(name or row.name, arguments, doc)
         self.operator: Callable[..., Any] = callable_of(self, is_operand if takes_numbers else library_of)
