@@ -306,7 +306,7 @@ INVALID = [
     (lambda: SCE(ignore_class=1.5), OperandError, "a whole number"),
     (lambda: SCE(from_logits=1), OperandError, "True or False"),
     (lambda: training.BinaryAccuracy("x"), OperandError, "threshold"),
-    (lambda: nn.L1("a"), ArgumentError, "l1=0.01"),
+    (lambda: nn.L1("a"), OperandError, "l1 must be a number"),
     (lambda: as_loss("categorical_crosentropy"), UnknownNameError, "did you mean 'categorical_crossentropy'"),
     (lambda: as_loss(HUBER), OperandError, r"use Huber\(\)"),
     (lambda: as_loss(3), OperandError, "got 3"),
