@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from rule_sets import FRAMEWORK_RULES
 from supremum import RuleSet, get_rules
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES
@@ -11,10 +12,9 @@ from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, is_available
 from supremum.lattice import Counterexample, Lattice, counterexamples
 from supremum.operands import WEAK_NAMES, as_operand
-from supremum.rules.names import HOMES
 from supremum.rules.rule_set import LatticeRuleSet
 
-RULE_SETS = list(HOMES)
+RULE_SETS = FRAMEWORK_RULES
 OF_JAX = ("jax-x64", "jax-x32", "jax-explicit-x64", "jax-strict-x64", "jax-strict-x32", "jax-strict-explicit-x64")
 LATTICES = [*OF_JAX, "tf-rfc-none", "tf-off", "tf-all", "pyarrow", "array-api"]
 FORMAT_NAMES = [row.name for row in FORMATS]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rule_sets import FRAMEWORK_RULES
 from supremum import PromotionError
 from supremum.arrays import ELEMENTWISE_OPERATIONS, RuntimeDtypeError, ops
 from supremum.arrays.functions.losses import LOSSES
@@ -14,9 +15,8 @@ from supremum.arrays.wrapped import wrap
 from supremum.errors import SupremumError
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
-from supremum.rules.names import HOMES
 
-RULE_SETS = list(HOMES)
+RULE_SETS = FRAMEWORK_RULES
 FORMAT_OF = {row.name: row for row in FORMATS}
 CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat16"]
 BINARY = [name for name, applied in ELEMENTWISE_OPERATIONS.items() if applied.operation.arity == 2]

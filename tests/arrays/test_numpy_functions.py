@@ -15,12 +15,12 @@ import supremum
 from arrays.libraries import NAMES, library
 from conformance.numpy_function_judge import TABLES
 from optional_packages import import_or_skip
+from rule_sets import FRAMEWORK_RULES
 from slowly import for_each
 from supremum import Array, PromotionError, namespace, use_rules
 from supremum.arrays import LibraryError, NarrowingError, RuntimeDtypeError, numpy_functions
 from supremum.arrays.numpy_signatures import numpy_signature
 from supremum.errors import ArgumentError, OperandError
-from supremum.rules import rule_names
 
 AMBIGUOUS = r"dtype must not be '..', which is u?int. here and u?int\d\d in NumPy"
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
@@ -189,7 +189,7 @@ def test_positions_of_numpy_serve_on_jax_without_x64():
             xp.take(np.asarray([1, 2]), xp.asarray([0]))
 
 
-@for_each("rules", rule_names(), one_in=9, one_slow_in=4)
+@for_each("rules", FRAMEWORK_RULES, one_in=9, one_slow_in=4)
 def test_positions_inside_of_functions_follow_no_rules(rules):
     xp = namespace("jax")
     with jax.enable_x64(False), use_rules(rules):

@@ -242,7 +242,7 @@ def test_binary_operations_follow_the_table_of_the_rfc(mode):
 def test_unary_operations_follow_the_diagonal_of_the_table(mode):
     components = {"complex64": "float32", "complex128": "float64"}
     for row, name in itertools.product(ELEMENTWISE.values(), NAMES):
-        if row.arity != 1:
+        if row.arity != 1 or row.name not in RULES[mode].measured:
             continue
         promoted = CELLS[mode][name, name]["result"]
         if row.result is Result.FLOAT:  # the table of division
