@@ -54,7 +54,6 @@ nitpick_ignore_regex = [
 _UNNAMED = (
     "Allowed",
     "ArrayCasts",
-    "GradientDescentOptions",
     "Forbidding",
     "Hyper",
     "Columns",
@@ -99,6 +98,7 @@ _UNNAMED = (
     "supremum.numerics.watching.P",
     "supremum.numerics.watching.R",
     "supremum.numerics.tallies.Tally",
+    "supremum.optimizers.algorithms.GradientDescentOptions",
     "supremum.optimizers.hyperparameters.Rule",
     "supremum.optimizers.state.Scalar",
     "supremum.render.side_by_side.SideBySide",

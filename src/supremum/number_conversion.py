@@ -317,7 +317,7 @@ def _range(row: Format) -> tuple[_Boundary, _Boundary]:
     if not row.is_inexact:
         return (row.min, 0), (row.max, 1)
     unit = row.max_exponent - row.mantissa
-    significand = int(row.max / 2.0**unit)
+    significand = int(row.max / 2.0**unit) if isinstance(row.max, float) else row.max >> unit
     # Half a unit above the maximum; an int where a float would overflow.
     limit = (2 * significand + 1) * 2 ** (unit - 1)
     tie_goes_down = significand % 2 == 0  # ties go to the even neighbour

@@ -124,7 +124,7 @@ class Blocks(Generic[B]):
         """Put a block in force."""
         self.innermost.set(block)
         self.thread.open.append(block)
-        self._tell(block)
+        self._sync_jax_context(block)
 
     def leave(self, owner: object) -> None:
         """Remove the innermost block of an owner, and no other."""
@@ -136,7 +136,7 @@ class Blocks(Generic[B]):
                 del opened[index]
                 break
         # A task may have inherited a block that has ended since; nothing in this thread would remove it again.
-        self._tell(left if any(each.owner is left.owner for each in opened) else self._always)
+        self._sync_jax_context(left if any(each.owner is left.owner for each in opened) else self._always)
 
     @coroutine
     def run_in_block(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
@@ -152,7 +152,7 @@ class Blocks(Generic[B]):
             outside, told = self.innermost.get(), self.thread.told
             self.thread.open.append(block)
             self.innermost.set(inside)
-            self._tell(inside)
+            self._sync_jax_context(inside)
             try:
                 wanted = step()
             except StopIteration as end:
@@ -161,18 +161,18 @@ class Blocks(Generic[B]):
                 self.thread.open.remove(block)
                 inside = self.innermost.get()
                 self.innermost.set(outside)
-                self._tell(told)
+                self._sync_jax_context(told)
             try:
                 step = partial(awaited.send, (yield wanted))
             except BaseException as error:  # any error thrown in, also on cancel or close
                 step = partial(awaited.throw, error)
 
-    def tell_all_threads(self, key: Hashable) -> None:
+    def sync_all_threads(self, key: Hashable) -> None:
         """Tell JAX the key outside all blocks, for all threads."""
         if self._found_jax():
             self._context.set_global(key)
 
-    def _tell(self, block: B) -> None:
+    def _sync_jax_context(self, block: B) -> None:
         if self._fix is None or not self._found_jax():
             return
         self.thread.told = block
@@ -203,16 +203,16 @@ def _is_tracing() -> bool:
 class BlockDecorator(ABC, Generic[B]):
     """The base of a context manager that puts a block in force, and decorates functions to run every call in one."""
 
-    blocks: ClassVar[Blocks[Any]]
+    _blocks: ClassVar[Blocks[Any]]
     """The blocks of its kind."""
 
     @abstractmethod
-    def block(self, owner: object) -> B:
+    def _make_block(self, owner: object) -> B:
         """Make the block inside the one in force, which its owner removes."""
 
     def __exit__(self, *exception: object) -> None:
         """Restore what was in force without the block."""
-        self.blocks.leave(self)
+        self._blocks.leave(self)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Wrap a function to run every call in a block; for a coroutine function, its body whenever it is awaited.
@@ -224,7 +224,7 @@ class BlockDecorator(ABC, Generic[B]):
 
             @wraps(function)
             async def run_awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-                return await self.blocks.run_in_block(self.block(object()), function(*args, **kwargs))
+                return await self._blocks.run_in_block(self._make_block(object()), function(*args, **kwargs))
 
             return run_awaited  # pyright: ignore[reportReturnType] (it is what R is for a coroutine function)
 
@@ -238,11 +238,11 @@ class BlockDecorator(ABC, Generic[B]):
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
             owner = object()
-            self.blocks.enter_block(self.block(owner))
+            self._blocks.enter_block(self._make_block(owner))
             try:
                 return function(*args, **kwargs)
             finally:
-                self.blocks.leave(owner)
+                self._blocks.leave(owner)
 
         return run
 

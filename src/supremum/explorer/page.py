@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gc
 import json
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -206,7 +207,7 @@ def _conversion(row: Format) -> dict[str, Any]:
         "mantissa": row.mantissa,
         "lowest": row.min_exponent,
         "highest": row.max_exponent,
-        "max": row.max,
+        "max": min(row.max, sys.float_info.max),  # the page computes in float64
         "beyond": "inf" if row.inf else "max" if row.nan is Nan.NONE else "nan",
         "signed": row.signed,
         "zero": row.zero,

@@ -35,7 +35,7 @@ from supremum.rules.numpy import SHARED, NumpyRules
 from supremum.rules.numpy_casts import LOOP_ORDER, common, common_of_all
 from supremum.rules.numpy_loops import FUNCTIONS, listed
 from supremum.rules.reductions import Reduction, to
-from supremum.rules.verdicts import Storing, Target, objection_to_loss
+from supremum.rules.verdicts import MEASURED, Storing, Target, objection_to_loss
 
 _BOOL, _COMPLEX = as_format("bool"), as_format("complex128")
 _INTEGERS = [row for row in map(as_format, LOOP_ORDER) if row.category == "integer"]
@@ -73,7 +73,7 @@ _HELD_AS = {"float16": "float32"}
 # `s += t` gives the name `s` to a new column if the dtype changes, and `s.iloc[0] = v` raises if `v` does not fit. Rule
 # sets store only results of the dtype by default.
 _SHARED: dict[str, Any] = {
-    "measured": SHARED["measured"],
+    "measured": MEASURED,
     "accepts": SHARED["accepts"],
     "stands_in": SHARED["stands_in"],
     "follows": {name: other for name, other in SHARED["follows"].items() if name not in ("concat", "diff")},

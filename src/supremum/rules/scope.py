@@ -151,7 +151,7 @@ def set_default_rules(rules: RulesLike) -> None:
         canonical_name(rules)
     _PROCESS.rules, _PROCESS.memory = rules, memory_of(rules)
     _PROCESS.key = _PROCESS.memory.key
-    _scopes.tell_all_threads(_PROCESS.key)
+    _scopes.sync_all_threads(_PROCESS.key)
 
 
 class use_rules(BlockDecorator[Scope]):  # noqa: N801 (a context manager that reads as a verb)
@@ -183,20 +183,20 @@ class use_rules(BlockDecorator[Scope]):  # noqa: N801 (a context manager that re
     dtype('float16')
     """
 
-    blocks: ClassVar[Blocks[Scope]] = _scopes
+    _blocks: ClassVar[Blocks[Scope]] = _scopes
 
     def __init__(self, rules: RulesLike) -> None:
         if not isinstance(rules, RuleSet):
             canonical_name(rules)
         self.rules = rules
 
-    def block(self, owner: object) -> Scope:
+    def _make_block(self, owner: object) -> Scope:
         """Make the scope of the rules inside the one in force."""
         return Scope(self.rules, SCOPE.get(), owner=owner)
 
     def __enter__(self) -> RuleSet:
         """Apply the rules, and return them."""
-        self.blocks.enter_block(self.block(self))
+        self._blocks.enter_block(self._make_block(self))
         return get_rules(self.rules)
 
     def __repr__(self) -> str:

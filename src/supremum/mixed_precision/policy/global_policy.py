@@ -131,7 +131,7 @@ def set_global_policy(policy: Any) -> None:
 
 
 def _sync_jax_context() -> None:
-    _scope.tell_all_threads(_process.explicit or _process.floatx)
+    _scope.sync_all_threads(_process.explicit or _process.floatx)
 
 
 class use_policy(BlockDecorator[ValueBlock[Policy | None]]):  # noqa: N801 (a context manager, named like the verb it is)
@@ -151,18 +151,18 @@ class use_policy(BlockDecorator[ValueBlock[Policy | None]]):  # noqa: N801 (a co
     dtype('float32')
     """
 
-    blocks: ClassVar[Blocks[Any]] = _scope
+    _blocks: ClassVar[Blocks[Any]] = _scope
 
     def __init__(self, policy: Any) -> None:
         self.policy: Policy | None = None if policy is None else _usable(policy)
 
-    def block(self, owner: object) -> ValueBlock[Policy | None]:
+    def _make_block(self, owner: object) -> ValueBlock[Policy | None]:
         """Make the block of the policy inside the one in force."""
         return _scope.block(owner, self.policy, self.policy)
 
     def __enter__(self) -> Policy:
         """Set the policy, and return it."""
-        self.blocks.enter_block(self.block(self))
+        self._blocks.enter_block(self._make_block(self))
         return global_policy()
 
     def __repr__(self) -> str:
