@@ -16,6 +16,7 @@ from slowly import for_each, mostly_slow
 from supremum import OperandError, explain_cast, rules
 from supremum.errors import ArgumentError
 from supremum.formats import FORMATS, as_format
+from supremum.number_conversion import converted
 from supremum.rules import get_rules
 
 ORACLES = Path(__file__).parent / "oracles"
@@ -64,6 +65,9 @@ def check(document, name, least):
             pass
         elif value != value and target.component.nan.name == "NONE":
             told, found = ({each.lstrip("-") for each in texts} for texts in (told, found))  # the sign of zero varies
+        if name.startswith("jax") and (source.component.name, target.component.name) == ("float64", "float16"):
+            # On processors with AVX512-FP16, XLA rounds once; on others, through float32.
+            told |= {key(converted(value.real, [target.component]))}
         assert found <= told, (source, target, value, measured, becomes)
         counts[found == told] += 1
         if sum(counts) % 50 == 0:
