@@ -161,8 +161,9 @@ def test_batch_norm_normalizes_and_updates_its_averages(policy):
     x = data((64, 5)) * 3 + 7
     layer = built(nn.BatchNorm(momentum=0.9, epsilon=1e-5, dtype=policy), x)
     out, values = call(layer, x, jitted=True, training=True)
-    seen = np.asarray(x.astype(layer.compute_dtype), np.float64)
-    tolerance = 8 * as_format(layer.compute_dtype).eps
+    dtype = layer.compute_dtype or x.dtype  # the inferred one is that of the input
+    seen = np.asarray(x.astype(dtype), np.float64)
+    tolerance = 8 * as_format(dtype).eps
     np.testing.assert_allclose(np.asarray(out, np.float64).mean(0), 0, atol=tolerance)
     np.testing.assert_allclose(np.asarray(out, np.float64).std(0), 1, atol=tolerance)
     np.testing.assert_allclose(values["moving_mean"], 0.1 * seen.mean(0), rtol=1e-5)
