@@ -149,6 +149,7 @@ def test_tensors_and_dtypes_of_tinygrad_are_operands():
     tensors = [tinygrad.Tensor([1], dtype=each) for each in (dtypes.int8, dtypes.half, dtypes.fp8e5m2, dtypes.bfloat16)]
     assert [as_operand(tensor).name for tensor in tensors] == ["int8", "float16", "float8_e5m2", "bfloat16"]
     assert as_operand(dtypes.ulong) == as_operand("uint64")
+    assert [str(as_operand(each)) for each in (dtypes.weakint, dtypes.weakfloat)] == ["int32 (weak)", "float32 (weak)"]
     assert [str(as_operand(tinygrad.Tensor(value))) for value in (1, 1.5)] == ["int32[] (weak)", "float32[] (weak)"]
     with pytest.raises(OperandError):
         as_operand(dtypes.void)

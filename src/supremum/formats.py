@@ -9,7 +9,6 @@ The bit layouts are those of IEEE 754, of the OCP Microscaling and 8-bit floatin
 
 from __future__ import annotations
 
-import enum
 import math
 import re
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ import numpy as np
 
 from supremum.column_dtype import ColumnDtype
 from supremum.errors import ArgumentError, UnknownDtypeError, shown
+from supremum.framework_dtypes import framework_dtype_name
+from supremum.number_kinds import CATEGORIES, Kind, Nan
 from supremum.public_names import public_names
 
 __all__ = [
@@ -44,51 +45,6 @@ DType: TypeAlias = np.dtype[Any]
 >>> dtype
 dtype(bfloat16)
 """
-
-
-class Kind(enum.Enum):
-    """The kind of number that a format holds, in the order of promotion.
-
-    >>> as_format("uint8").kind, as_format("uint8").kind.category
-    (<Kind.UNSIGNED: 'unsigned integer'>, 'integer')
-    >>> as_format("bfloat16").kind is Kind.FLOAT, np.dtype("bfloat16").kind
-    (True, 'V')
-    """
-
-    BOOL = "bool"
-    UNSIGNED = "unsigned integer"
-    SIGNED = "signed integer"
-    FLOAT = "real floating"
-    COMPLEX = "complex floating"
-
-    @property
-    def category(self) -> str:
-        """The kind without its signedness, one of `"bool"`, `"integer"`, `"float"` and `"complex"`."""
-        return _CATEGORY[self]
-
-
-_CATEGORY = dict(zip(Kind, ("bool", "integer", "integer", "float", "complex"), strict=True))
-CATEGORIES: tuple[str, ...] = ("bool", "integer", "float", "complex")
-"""Categories from the lowest to the highest; this is all that the type of a Python scalar determines.
-
->>> [CATEGORIES.index(as_format(name).category) for name in ("int64", "bfloat16")]
-[1, 2]
-"""
-
-
-class Nan(enum.Enum):
-    """Which bit patterns of a floating format are NaN.
-
-    >>> as_format("float8_e5m2").nan, as_format("float8_e4m3fn").nan
-    (<Nan.IEEE: 'top exponent with a nonzero mantissa'>, <Nan.ALL_ONES: 'all exponent and mantissa bits one'>)
-    >>> as_format("float8_e4m3fn").dtype.type(1000)
-    nan
-    """
-
-    NONE = "no pattern"
-    IEEE = "top exponent with a nonzero mantissa"
-    ALL_ONES = "all exponent and mantissa bits one"
-    NEGATIVE_ZERO = "the pattern that would be -0"
 
 
 # A row is equal only to itself, also after pickling and copying. Rows are never freed, so methods may be cached.
@@ -369,16 +325,6 @@ _KIND_NAMES = {"int", "float", "complex"}
 _WORDS = ("uint", "int", "float", "complex")
 _BY_ANY_NAME: dict[str, Format] = {row.short_name: row for row in FORMATS} | _BY_NAME
 _OF_COLUMNS: dict[str, Format] = {name: row for row in COLUMN_FORMATS for name in (row.name, row.short_name)}
-# The frameworks whose dtypes are known by their names. None of them is imported.
-_FRAMEWORKS = {"torch", "tensorflow", "paddle", "mlx", "tinygrad"}
-_TINYGRAD_NAMES = {
-    "char": "int8", "short": "int16", "int": "int32", "long": "int64",
-    "uchar": "uint8", "ushort": "uint16", "uint": "uint32", "ulong": "uint64",
-    "half": "float16", "float": "float32", "double": "float64",
-    "fp8e4m3": "float8_e4m3fn", "fp8e4m3fnuz": "float8_e4m3fnuz",
-    "fp8e5m2": "float8_e5m2", "fp8e5m2fnuz": "float8_e5m2fnuz",
-    "weakint": "int32", "weakfloat": "float32",
-}  # fmt: skip
 _BYTES_IN_NUMPY = "[ui][1248]|f(2|4|8|16)|c(8|16|32)"
 # NumPy's codes: a letter, or after a byte order a letter and the size in bytes.
 _NUMPY_CODE = r"[<>=|]?[?bBhHiIlLqQefdFD]|[<>=|](b1|[iu][1248]|f[248]|c8|c16)"
@@ -514,10 +460,8 @@ def _format_of_object(thing: Any) -> Format | None:
     if issubclass(kind, type) and issubclass(scalar := cast("type[object]", thing), np.generic):
         # An abstract type, such as np.floating, has no format; np.dtype makes it float64 before NumPy 2.3.
         return next((_BY_SCALAR_TYPE[base] for base in scalar.__mro__ if base in _BY_SCALAR_TYPE), None)
-    package = str(kind.__module__).partition(".")[0]  # a class may have anything as its `__module__`
-    if package in _FRAMEWORKS and kind.__name__.lower() in ("dtype", "datatype"):
-        name: str = re.findall(r"\w+", str(thing))[-1]  # torch.int8, mlx.core.int8, <dtype: 'int8'> or dtypes.char
-        return _BY_NAME.get(_TINYGRAD_NAMES.get(name, name))
+    if name := framework_dtype_name(cast("object", thing)):
+        return _BY_NAME.get(name)
     if not issubclass(kind, type):
         return None
     inner: Any = getattr(thing, "dtype", None)  # JAX's scalar types are classes with a dtype

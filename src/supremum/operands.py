@@ -11,6 +11,7 @@ import numpy as np
 from supremum.data_frames import NULLABLE_NAMES, is_missing_value, nullable_format
 from supremum.errors import OperandError, UnknownDtypeError, near_names
 from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.framework_dtypes import is_weak_dtype
 
 Scalar: TypeAlias = "bool | int | float | complex"
 """A Python number.
@@ -215,7 +216,7 @@ def _operand_of_object(value: Any, which: str) -> Operand:
             return nullable
     try:
         if dtype is None or not isinstance(ndim, int):
-            return _of_format(as_format(value, columns=True))
+            return replace(_of_format(as_format(value, columns=True)), weak=is_weak_dtype(value))
         target = as_format(dtype)
     except UnknownDtypeError as error:
         raise OperandError(_not_an_operand(value, dtype, which)) from error
@@ -263,8 +264,7 @@ def _item(value: object) -> Scalar | None:
 
 def _is_weak(value: object, dtype: object) -> bool:
     """Whether JAX or tinygrad marks an array as weak."""
-    is_of_tinygrad = not isinstance(dtype, np.dtype) and str(dtype).startswith("dtypes.weak")
-    return is_of_tinygrad or bool(_attribute(value, "weak_type"))
+    return is_weak_dtype(dtype) or bool(_attribute(value, "weak_type"))
 
 
 def _ndim(value: object) -> object:

@@ -159,7 +159,7 @@ def test_unknown_names_raise_value_errors(bad):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("_infer", "unknown policy '_infer': did you mean 'infer'"),
+        ("_infer", "is not supported: use 'infer'"),
         ("variable=float32", "needs compute: write variable=float32,compute=float32, for instance"),
         ("output=int8,reduce=float16", "needs variable and compute: write output=int8,"),
         ("variable=float32,compute", "'compute' must be role=dtype, where role is variable, compute, output or reduce"),

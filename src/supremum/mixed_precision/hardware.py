@@ -7,13 +7,14 @@ for Intel's and AMD's AVX512_BF16 and AMX-BF16 and for Arm's BF16 extension.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
-from supremum.formats import DType
+from supremum.formats import DType, as_format
 from supremum.mixed_precision.policy.global_policy import PolicyWarning
 from supremum.user_frame import warn_user
 
@@ -31,14 +32,21 @@ class HardwareWarning(PolicyWarning):
     """
 
 
+Check: TypeAlias = Callable[[Any], bool | None]
+"""A function of a JAX device: whether the device has fast units for a dtype; None if that cannot be found out."""
+
+
+def _capability(least: float) -> Check:
+    def found(device: Any) -> bool | None:
+        try:
+            return float(device.compute_capability) >= least
+        except (AttributeError, ValueError):  # GPUs of other makers have a name there, or nothing
+            return None
+
+    return found
+
+
 _CPU_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
-_LEAST_CAPABILITY = {"float16": 7.0, "bfloat16": 8.0}
-_NEEDS = {
-    "float16": "a CUDA compute capability of 7.0 or more",
-    "bfloat16": "a CUDA compute capability of 8.0 or more, or a TPU, or a CPU with native bfloat16 (AVX512_BF16, "
-    "AMX-BF16 or Arm's BF16)",
-}
-"""What makes each 16-bit dtype faster than float32, in words; `gains` checks it."""
 
 
 @cache
@@ -53,6 +61,21 @@ def _cpu_flags() -> frozenset[str] | None:
     )
 
 
+def _has_flag(_: Any) -> bool | None:
+    flags = _cpu_flags()
+    return None if flags is None else bool(flags & _CPU_FLAGS)
+
+
+SUPPORT: Mapping[str, Mapping[str, tuple[str, Check]]] = {
+    "float16": {"gpu": ("a CUDA compute capability of 7.0 or more", _capability(7.0))},
+    "bfloat16": {
+        "gpu": ("a CUDA compute capability of 8.0 or more", _capability(8.0)),
+        "tpu": ("a TPU", lambda _: True),
+        "cpu": ("a CPU with native bfloat16 (AVX512_BF16, AMX-BF16 or Arm's BF16)", _has_flag),
+    },
+}
+"""By dtype and JAX platform: what makes the dtype faster than float32, in words, and the check of a device for it."""
+
 _warned: set[DType] = set()
 
 
@@ -60,35 +83,30 @@ def gains(dtype: Any, device: Any) -> bool | None:
     """Whether a device computes faster in a 16-bit dtype than in float32; None if that cannot be found out.
 
     Args:
-        dtype: float16 or bfloat16.
+        dtype: the dtype.
         device: a JAX device.
     """
-    if device.platform == "gpu":
-        try:
-            return float(device.compute_capability) >= _LEAST_CAPABILITY[str(dtype)]
-        except (AttributeError, ValueError):  # GPUs of other makers have a name there, or nothing
-            return None
-    if device.platform == "cpu" and str(dtype) == "bfloat16":
-        flags = _cpu_flags()
-        return None if flags is None else bool(flags & _CPU_FLAGS)
-    return device.platform == "tpu" and str(dtype) == "bfloat16"
+    support = SUPPORT.get(str(as_format(dtype)), {}).get(device.platform)
+    return False if support is None else support[1](device)
 
 
 def warn_if_it_gains_nothing(dtype: DType) -> None:
     """Warn, once for each dtype in a process, if a policy's mixed computation is no faster on the default device.
 
     Args:
-        dtype: the compute dtype; only float16 and bfloat16 can warn.
+        dtype: the compute dtype; dtypes that `SUPPORT` does not list never warn.
     """
     if dtype in _warned:
         return
     _warned.add(dtype)
+    platforms = SUPPORT.get(str(as_format(dtype)), {})
     device = jax.devices()[0]
-    if str(dtype) in _NEEDS and gains(dtype, device) is False:
+    if platforms and gains(dtype, device) is False:
         kind = getattr(device, "device_kind", device.platform)
+        needs = ", or ".join(needed for needed, _ in platforms.values())
         warn_user(
-            f"computing in {dtype} gains no speed on this {device.platform} device ({kind}): it needs "
-            f"{_NEEDS[str(dtype)]}. Results and memory use are the same as on other hardware; to silence this warning, "
-            "call warnings.simplefilter('ignore', supremum.mixed_precision.HardwareWarning)",
+            f"computing in {dtype} gains no speed on this {device.platform} device ({kind}): it needs {needs}. Results "
+            "and memory use are the same as on other hardware; to silence this warning, call "
+            "warnings.simplefilter('ignore', supremum.mixed_precision.HardwareWarning)",
             HardwareWarning,
         )

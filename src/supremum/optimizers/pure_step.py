@@ -56,11 +56,11 @@ def take_step(
     Args:
         optimizer: the `Optimizer`.
         hyperparameters: all of its hyperparameters.
-        gradients: as for `Optimizer.update`, like `state`, `values` and `seed`.
-        state: likewise.
-        values: likewise.
+        gradients: the gradients by key; None where there is none.
+        state: the state of the optimizer.
+        values: the values of the variables, by key.
         aggregates: whether gradients are passed to `gradient_aggregator`.
-        seed: likewise.
+        seed: the seed of stochastic rounding.
 
     Returns:
         The new values and the new state.

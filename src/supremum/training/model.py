@@ -38,9 +38,7 @@ class Model(nn.Network):
     """An `nn.Network`, functional or subclassed, that adds `compile` and `fit`.
 
     Args:
-        inputs: as for `nn.Network`.
-        outputs: likewise.
-        options: likewise.
+        inputs, outputs, options: as for `nn.Network`.
 
     Attributes:
         stop_training: set it to True in a callback to end training after the current batch.
@@ -117,13 +115,12 @@ class Model(nn.Network):
             instance("distribution", distribution, DataParallel, "DataParallel() or FullyShardedDataParallel()")
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        unused = [name for name in ("train_step", "test_step", "predict_step") if hasattr(self, name)]
-        if unused:
-            raise ArgumentError(
-                f"{type(self).__name__}.{unused[0]} is never called: override "
-                "compute_loss(x, y, y_pred, sample_weight, training), or write the loop yourself with "
-                "training.init_state and training.train_step"
-            )
+        for name in ("train_step", "test_step", "predict_step"):
+            if hasattr(self, name):
+                raise ArgumentError(
+                    f"{type(self).__name__}.{name} is never called: override compute_loss(x, y, y_pred, sample_weight, "
+                    "training), or write the loop yourself with training.init_state and training.train_step"
+                )
         self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
         all_metrics = compile_metrics(metrics, self._compiled_loss.names, self.output_names)
         evaluator = Evaluator(self, self._loss_of, all_metrics, seed, distribution)

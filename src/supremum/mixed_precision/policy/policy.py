@@ -84,8 +84,14 @@ def parse_policy(name: object) -> Roles:
     >>> str(parse_policy("compute=float16, variable=float32").reduce)
     'float16'
     """
-    if isinstance(name, str) and name in NAMED:
-        return NAMED[name]
+    if isinstance(name, str):
+        if name in NAMED:
+            return NAMED[name]
+        if name == "_infer":
+            raise ArgumentError(
+                "policy '_infer', which took the dtype of weights from the first input, is not supported: use 'infer', "
+                "which computes in the result type of inputs and parameters and stores float32"
+            )
     try:
         dtype = as_format(argument_dtype(name))
     except UnknownDtypeError as error:
