@@ -11,7 +11,6 @@ from supremum.nn import functional
 from supremum.nn.cast_variables import cast_variables
 from supremum.nn.constraints import Constraint, MaxNorm, MinMaxNorm, NonNeg, UnitNorm
 from supremum.nn.constructor_arguments import Configurable as Configurable
-from supremum.nn.constructor_arguments import constructor_parameters as constructor_parameters
 from supremum.nn.custom_derivatives import custom_jvp, custom_vjp
 from supremum.nn.donation import Donation as Donation
 from supremum.nn.donation import copy_tree as copy_tree

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from inspect import Parameter
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from supremum.argument_checks import chosen, mapping, text
 from supremum.errors import OperandError, shown
+from supremum.keyword_signature import KeywordSignature
 from supremum.nn.module_tree import Attributes
-
-_VAR_KEYWORD, _VAR_POSITIONAL = Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL
 
 
 class Configurable:
@@ -26,10 +24,12 @@ class Configurable:
     True
     """
 
+    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the arguments; subclasses do not have to."""
         new = super().__new__(cls)
-        names = next((list(each) for each in constructor_parameters(cls) if _VAR_POSITIONAL not in _kinds(each)), [])
+        names = inspect.signature(cls).parameters if args else ()
         vars(new)["_arguments"] = Attributes(dict(zip(names, args, strict=False)) | kwargs)
         return new
 
@@ -52,26 +52,6 @@ class Configurable:
         for name in mapping("config", config, f"{cls.__name__}(...).get_config()"):
             text("each name in config", name)
         return cls(**{name: from_data(value) for name, value in config.items()})
-
-
-def constructor_parameters(kind: type) -> Iterator[dict[str, Parameter]]:
-    """The parameters of the constructors of a class and its bases, without `self`, by name."""
-    for base in kind.__mro__[:-1]:
-        if "__init__" in vars(base):
-            _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.items()
-            yield dict(parameters)
-
-
-def takes_argument(kind: type, name: str) -> bool:
-    """Whether a constructor takes an argument by name, itself or as an option that it passes on to a base class."""
-    for parameters in constructor_parameters(kind):
-        if name in parameters or _VAR_KEYWORD not in _kinds(parameters):
-            return name in parameters
-    return False
-
-
-def _kinds(parameters: Mapping[str, Parameter]) -> set[Any]:
-    return {each.kind for each in parameters.values()}
 
 
 def as_data(value: Any) -> Any:

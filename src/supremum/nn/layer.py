@@ -23,7 +23,7 @@ from supremum.formats import DType, Kind, argument_dtype, as_format
 from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, is_inexact, warn_if_it_gains_nothing
 from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
 from supremum.nn.constraints import ConstraintFunction, as_constraint
-from supremum.nn.constructor_arguments import Configurable, takes_argument
+from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
 from supremum.nn.functional import check_held
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
@@ -448,15 +448,12 @@ class Layer(Module["Layer"], Configurable, ABC):
         Name, policy and `trainable` are the current ones. Inner layers are written as class and config. Functions, such
         as initializers, arrays and other objects stay as they are; the rest is data for JSON.
         """
-        config = super().get_config()
-        return config | {
-            name: each for name, each in self._current_options().items() if takes_argument(type(self), name)
-        }
-
-    def _current_options(self) -> dict[str, Any]:
-        """The current options of the constructor that may differ from the arguments."""
-        dtype = {} if self._param_dtype is None else {"param_dtype": str(as_format(self._param_dtype))}
-        return {"name": self.name, "dtype": self._policy_data(), "trainable": self.trainable, **dtype}
+        # These may have changed since.
+        current = {"name": self.name, "dtype": self._policy_data(), "trainable": self.trainable}
+        if self._param_dtype is not None:
+            current["param_dtype"] = str(as_format(self._param_dtype))
+        known = inspect.signature(type(self)).parameters
+        return super().get_config() | {name: each for name, each in current.items() if name in known}
 
     def _policy_data(self) -> Any:
         # A policy may have another loss scale than its name stands for.

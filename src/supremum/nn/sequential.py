@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.nn.constructor_arguments import as_data, takes_argument
+from supremum.nn.constructor_arguments import as_data
 from supremum.nn.layer import Layer
 from supremum.nn.network import Input, Network, SymbolicTensor, name_layers
 from supremum.nn.symbolic import call_symbolically
@@ -137,7 +138,7 @@ class SequentialNetwork(Network):
     def get_config(self) -> dict[str, Any]:
         """Return the input and the layers as data, and the other arguments of the constructor."""
         config = super().get_config()
-        if takes_argument(type(self), "layers"):  # layers may have been added or exchanged since
+        if "layers" in inspect.signature(type(self)).parameters:  # layers may have been added or exchanged since
             inputs = [] if self._input is None else [self._input]
             config["layers"] = as_data([*inputs, *self])
         return config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,8 +14,9 @@ import numpy as np
 from supremum.argument_checks import chosen, flag, mapping, real_within, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
+from supremum.keyword_signature import KeywordSignature
 from supremum.mixed_precision import all_reduce_gradients
-from supremum.nn import Variable, constructor_parameters
+from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
 from supremum.optimizers.gradients import Aggregate, Transformer, Variables, check_loss, register
@@ -88,6 +90,7 @@ class Optimizer:
     (Array([0.75, 1.5 ], dtype=float32), 1)
     """
 
+    __signature__: ClassVar[KeywordSignature] = KeywordSignature()
     # With slots, an unknown attribute of a wrapper cannot be set. What subclasses add is compiled into steps.
     __slots__ = ("__weakref__", "_built", "_hyper", "_key", "_settings", "_stepper")
     _slot_dtypes: ClassVar[Mapping[str, str]] = {}  # the settings for the dtypes of slots, by field
@@ -155,8 +158,7 @@ class Optimizer:
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
         elif transformation is not None or injected_hyperparameters:
             extra = next(iter(injected_hyperparameters), "transformation")
-            known = dict.fromkeys(name for parameters in constructor_parameters(type(self)) for name in parameters)
-            raise UnknownNameError("argument", extra, known, type(self).__name__)
+            raise UnknownNameError("argument", extra, inspect.signature(type(self)).parameters, type(self).__name__)
 
     def make_transformation(self, **hyperparameters: Any) -> Any:
         """Return the optax transformation of a step; called while a step is traced, and by `build`.

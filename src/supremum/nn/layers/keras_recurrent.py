@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from supremum.argument_checks import flag
+from supremum.keyword_signature import KeywordSignature
 from supremum.nn.layers.recurrent import RNN
 from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
 
@@ -24,6 +25,7 @@ class _KerasRNN(RNN):
     """
 
     _cell_class: ClassVar[Callable[..., RecurrentCell]]
+    __signature__: ClassVar[KeywordSignature] = KeywordSignature("_cell_class")
 
     def __init__(
         self,
@@ -44,10 +46,6 @@ class _KerasRNN(RNN):
             unroll=1 if unroll is False else unroll,
             name=name,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, as for any layer; the options of the cell are current ones too."""
-        return super().get_config() | self._current_options()
 
 
 class SimpleRNN(_KerasRNN):
