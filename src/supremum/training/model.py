@@ -260,9 +260,9 @@ class Model(nn.Network):
 
         Args:
             x: as for `fit`.
-            y: likewise.
-            batch_size: likewise.
-            sample_weight: likewise.
+            y: as for `fit`.
+            batch_size: as for `fit`.
+            sample_weight: as for `fit`.
             steps: how many batches; None for all of them.
             verbose: as for `fit`; 2 prints the numbers.
             callbacks: as for `fit`; called when the evaluation and each of its batches begin and end.
@@ -360,8 +360,8 @@ class Model(nn.Network):
 
         Args:
             x: as for `train_on_batch`.
-            y: likewise.
-            sample_weight: likewise.
+            y: as for `train_on_batch`.
+            sample_weight: as for `train_on_batch`.
             return_dict: as for `evaluate`.
 
         Returns:
@@ -474,7 +474,7 @@ class Sequential(Model, nn.SequentialNetwork):
 
     Args:
         layers: as for `nn.SequentialNetwork`.
-        options: likewise.
+        options: as for `nn.SequentialNetwork`.
 
     >>> import numpy as np
     >>> model = Sequential(

@@ -93,7 +93,7 @@ def save_weights(layer: Layer, path: str | os.PathLike[str], *, format: str | No
     Args:
         layer: the layer.
         path: where to write; as for `save_arrays`.
-        format: likewise.
+        format: as for `save_arrays`.
 
     Raises:
         UninitializedError: if the layer has no weights yet.
@@ -163,7 +163,7 @@ def fit_values(
         values: arrays by path. JAX arrays that are already on the variable's devices are used without a copy, so the
             caller must not keep them.
         strict: as for `load_weights`.
-        cast: likewise.
+        cast: as for `load_weights`.
         source: where the values come from, for the error.
 
     Returns:
