@@ -63,7 +63,7 @@ def data_docstring(name: str, value: object) -> str:
         value: the value of the constant, which identifies the module.
 
     >>> data_docstring(
-    ...     "CATEGORIES", sys.modules["supremum.formats"].CATEGORIES
+    ...     "CATEGORIES", sys.modules["supremum.number_kinds"].CATEGORIES
     ... ).partition(";")[0]
     'Categories from the lowest to the highest'
     """
@@ -79,9 +79,9 @@ def module_of_data(name: str, value: object) -> ModuleType | None:
         value: the value of the constant.
 
     >>> module_of_data(
-    ...     "CATEGORIES", sys.modules["supremum.formats"].CATEGORIES
+    ...     "CATEGORIES", sys.modules["supremum.number_kinds"].CATEGORIES
     ... ).__name__
-    'supremum.formats'
+    'supremum.number_kinds'
     """
     loaded = [each for key, each in sys.modules.items() if key.split(".")[0] == "supremum"]
     return next((each for each in loaded if vars(each).get(name) is value and name in _docstrings_of(each)), None)
