@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.number_conversion import converted, fits, is_beyond_integers
-from supremum.operands import OperandLike, Scalar, as_operand, without_flag
+from supremum.operands import OperandLike, as_operand, without_flag
 from supremum.rules import RuleSet, RulesLike, get_rules
+from supremum.typing import Scalar
 
 if TYPE_CHECKING:
     from supremum.render import Document

@@ -15,7 +15,8 @@ from supremum.errors import SupremumError, listed
 from supremum.fix import MOST_OPERANDS, Fix, letter
 from supremum.formats import DType, as_format
 from supremum.number_conversion import NumberChange, Steps, change, converted
-from supremum.operands import Operand, Scalar, nullable_mark, weak_name
+from supremum.operands import Operand, nullable_mark, weak_name
+from supremum.typing import Scalar
 
 # The most bits of an int that is written as a decimal.
 _MOST_BITS = 256

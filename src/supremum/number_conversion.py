@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from supremum.formats import FORMATS, Format, Nan, as_format
-from supremum.operands import Scalar
+from supremum.typing import Scalar
 
 if TYPE_CHECKING:
     from fractions import Fraction

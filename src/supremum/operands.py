@@ -12,15 +12,9 @@ from supremum.data_frames import NULLABLE_NAMES, is_missing_value, nullable_form
 from supremum.errors import OperandError, UnknownDtypeError, near_names
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.framework_dtypes import is_weak_dtype
+from supremum.typing import ArrayLike, DTypeLike, Scalar
 
-Scalar: TypeAlias = "bool | int | float | complex"
-"""A Python number.
-
->>> value: Scalar = 2.5
->>> str(as_operand(value))
-'float* (2.5)'
-"""
-OperandLike: TypeAlias = Any
+OperandLike: TypeAlias = "ArrayLike | DTypeLike"
 """An array, a column, a dtype or its name, a Python number, `int`, `float`, `complex`, or an `Operand`.
 
 >>> alike: list[OperandLike] = ["int8", np.int8, np.ones(3, "int8"), as_operand("int8")]
@@ -183,11 +177,11 @@ def as_operand(value: OperandLike, position: int | None = None) -> Operand:
     """
     kind = cast("type[object]", type(value))
     if kind in _CATEGORY_OF_TYPE:
-        return Operand(_CATEGORY_OF_TYPE[kind], None, weak=True, ndim=0, value=value)
+        return Operand(_CATEGORY_OF_TYPE[kind], None, weak=True, ndim=0, value=cast("Scalar", value))
     if isinstance(value, Operand):
         return value
     if kind is bool:
-        return Operand(CATEGORIES[0], np.dtype(bool), ndim=0, value=value)
+        return Operand(CATEGORIES[0], np.dtype(bool), ndim=0, value=cast("bool", value))
     if isinstance(value, type) and value in _CATEGORY_OF_TYPE:
         return Operand(_CATEGORY_OF_TYPE[value], None, weak=True, ndim=0)
     which = "" if position is None else f"argument {position}"

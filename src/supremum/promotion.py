@@ -37,7 +37,7 @@ _innermost = SCOPE.get  # looking it up in each call takes 5 % of the call
 def explain(
     *operands: OperandLike,
     operation: str | None = None,
-    into: OperandLike = None,
+    into: OperandLike | None = None,
     rules: RulesLike | None = None,
 ) -> Decision:
     """Decide a call and explain the decision, which prints as a few plain lines and renders in notebooks.
@@ -103,7 +103,7 @@ def _is_in_jax(operands: Sequence[OperandLike]) -> bool:
     return not all(compat.is_array_api_obj(each) and not compat.is_jax_array(each) for each in arrays)
 
 
-def _array(operand: OperandLike) -> Any:
+def _array(operand: Any) -> Any:
     """The array that an operand is or wraps; None for a number, a dtype or an `Operand`."""
     raw = operand.unwrap() if hasattr(operand, "unwrap") else operand
     is_description = isinstance(raw, (Operand, type))
@@ -144,6 +144,8 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
             known = (scope if IN_JAX.told is scope else scope_in_force()).memory.pairs
         else:
             known = memory_of(rules).pairs
+        a: Any
+        b: Any
         a, b = operands
         if a.__class__ is ndarray is b.__class__:
             return known[a.dtype, b.dtype]

@@ -16,8 +16,9 @@ from supremum.arrays.errors import LibraryError
 from supremum.errors import OperandError, shown
 from supremum.fix import letter
 from supremum.formats import DType, as_format
-from supremum.operands import TYPE_OF_CATEGORY, Operand, Scalar, as_operand
+from supremum.operands import TYPE_OF_CATEGORY, Operand, as_operand
 from supremum.rules import RuleSet, RulesLike, get_rules, memory_of
+from supremum.typing import Scalar
 
 KeyedRaw: TypeAlias = "tuple[Raw, Key]"
 """An array of a library, and its key."""

@@ -14,8 +14,9 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from supremum.decisions import Decision
 from supremum.explorer.number_classes import SPECIAL, NumberClasses
 from supremum.formats import as_format, format_names
-from supremum.operands import WEAK_NAMES, Operand, Scalar, as_operand
+from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.rules import RuleSet, get_rules
+from supremum.typing import Scalar
 
 WRITTEN = ("\x01", "\x02")
 """The placeholders of operands as written, such as `uint8[]` or `int* (256)`."""

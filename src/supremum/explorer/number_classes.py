@@ -15,8 +15,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from supremum.formats import FORMATS
-from supremum.operands import Scalar, as_operand
+from supremum.operands import as_operand
 from supremum.rules import get_rules
+from supremum.typing import Scalar
 
 Number = TypeVar("Number", int, float)
 SPECIAL: tuple[float, ...] = (math.nan, -math.inf, math.inf)

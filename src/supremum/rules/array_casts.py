@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from supremum.formats import FORMATS, Format, as_format
 from supremum.number_conversion import Steps, converted
-from supremum.operands import Scalar
+from supremum.typing import Scalar
 
 _FLOAT32, _FLOAT64 = as_format("float32"), as_format("float64")
 Route: TypeAlias = Callable[[float, Format], int]

@@ -12,10 +12,11 @@ from supremum.decisions import Verdict
 from supremum.fix import Fix, FixCast
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
 from supremum.number_conversion import fits, stores
-from supremum.operands import Operand, Operands, Scalar
+from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.runtimes import Runtime
 from supremum.rules.verdicts import Target
+from supremum.typing import Scalar
 
 _REAL = as_operation("real")
 

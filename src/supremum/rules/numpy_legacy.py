@@ -24,12 +24,13 @@ from supremum.decisions import ResultType, Verdict
 from supremum.fix import letter
 from supremum.formats import Format, Kind, as_format
 from supremum.number_conversion import fits
-from supremum.operands import WEAK_NAMES, Operand, Operands, Scalar
+from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules.numpy import SHARED, NumpyFunctions, solved, ufunc_of
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, height, listed
 from supremum.rules.verdicts import with_result_of
+from supremum.typing import Scalar
 
 _ROUNDING = ("ceil", "floor", "trunc")
 # NumPy 1.26 has no integer loops for these.

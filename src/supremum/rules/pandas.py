@@ -27,7 +27,7 @@ from supremum.data_frames import NULLABLE_NAME_OF
 from supremum.decisions import Verdict
 from supremum.formats import DType, Format, as_format
 from supremum.number_conversion import Steps, fits
-from supremum.operands import Operand, Operands, Scalar, as_operand
+from supremum.operands import Operand, Operands, as_operand
 from supremum.operations import ASSIGN, Family, Operation
 from supremum.rules.array_casts import NATIVE
 from supremum.rules.columns import Columns, Settle
@@ -36,6 +36,7 @@ from supremum.rules.numpy_casts import LOOP_ORDER, common, common_of_all
 from supremum.rules.numpy_loops import FUNCTIONS, listed
 from supremum.rules.reductions import Reduction, to
 from supremum.rules.verdicts import MEASURED, Storing, Target, objection_to_loss
+from supremum.typing import Scalar
 
 _BOOL, _COMPLEX = as_format("bool"), as_format("complex128")
 _INTEGERS = [row for row in map(as_format, LOOP_ORDER) if row.category == "integer"]

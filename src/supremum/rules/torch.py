@@ -25,7 +25,7 @@ from supremum.fix import Fix
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format, is_available
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
-from supremum.operands import Operand, Operands, Scalar, as_operand
+from supremum.operands import Operand, Operands, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.array_casts import BYTES, C_ROUTES, HALVES, NATIVE, ArrayCasts, through_float32
 from supremum.rules.lattices import INEXACT, SIGNED
@@ -33,6 +33,7 @@ from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PART
 from supremum.rules.rule_set import RuleSet, Target
 from supremum.rules.runtimes import Runtime
 from supremum.rules.verdicts import ALREADY, MEASURED, Storing
+from supremum.typing import Scalar
 
 # Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
 _ORDER = Lattice(

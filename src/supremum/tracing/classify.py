@@ -291,7 +291,7 @@ def _operands(atoms: Sequence[Any], numbers: Sequence[Operand | None], *, weak: 
             operands.append(number)
         else:
             is_weak = is_number and (weak or aval_of(atom).weak_type)
-            operands.append(as_operand(np.asarray(atom.val).item() if is_weak else atom.aval))
+            operands.append(as_operand(np.asarray(atom.val).item() if is_weak else aval_of(atom)))
     return tuple(operands)
 
 

@@ -14,9 +14,10 @@ from supremum.arrays.backends.base import Backend, Key, Plan, Raw
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
 from supremum.number_conversion import Steps, fits, usual_steps
-from supremum.operands import TYPE_OF_CATEGORY, Scalar
+from supremum.operands import TYPE_OF_CATEGORY
 from supremum.operations import Family, as_operation
 from supremum.rules import RuleSet, find_rules
+from supremum.typing import Scalar
 
 
 def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:
