@@ -61,7 +61,7 @@ def is_missing_value(value: object) -> bool:
     return _class_of(value).__name__ == "NAType" and _library(value) == "pandas"
 
 
-def fix_of_missing_values(data: Any, target: Format | None, name: str = "a") -> str:
+def fix_of_missing_values(data: object, target: Format | None, name: str = "a") -> str:
     """The code that fills or drops missing values which would not be NaN in an array; empty if there are none.
 
     Args:
@@ -95,13 +95,14 @@ _FIXES = {
 """The methods of each library that fill and that drop missing values."""
 
 
-def _columns_of(data: Any) -> list[Any]:
+def _columns_of(data: object) -> list[object]:
     """The columns of a table; a column itself."""
     if not hasattr(data, "columns"):
         return [data]
+    table: Any = data
     if _library(data) == "pyarrow":
-        return data.columns
-    return [column for _, column in data.items()] if _library(data) == "pandas" else data.get_columns()
+        return table.columns
+    return [column for _, column in table.items()] if _library(data) == "pandas" else table.get_columns()
 
 
 def _dtype_of(column: object) -> object:

@@ -23,6 +23,7 @@ from supremum.errors import ArgumentError, UnknownDtypeError, shown
 from supremum.framework_dtypes import framework_dtype_name
 from supremum.number_kinds import CATEGORIES, Kind, Nan
 from supremum.public_names import public_names
+from supremum.typing import DTypeLike
 
 __all__ = [
     "CATEGORIES",
@@ -361,7 +362,7 @@ def _format_of_name(name: str) -> Format | None:
     return _BY_DTYPE.get(np.dtype(name.lstrip("<>=|"))) if re.fullmatch(_NUMPY_CODE, name) else None
 
 
-def as_format(dtype: Any, *, columns: bool = False) -> Format:
+def as_format(dtype: object, *, columns: bool = False) -> Format:
     """Look up the format of a dtype, however it is named.
 
     Args:
@@ -407,7 +408,7 @@ def as_format(dtype: Any, *, columns: bool = False) -> Format:
     return found
 
 
-def argument_dtype(dtype: Any) -> DType:
+def argument_dtype(dtype: object) -> DType:
     """The dtype that an argument of an array or a layer names, which NumPy and JAX must read in the same way.
 
     Args:
@@ -433,7 +434,7 @@ def argument_dtype(dtype: Any) -> DType:
     return row.dtype
 
 
-def at_least_float32(dtype: Any) -> DType:
+def at_least_float32(dtype: DTypeLike) -> DType:
     """The dtype in which sums and statistics of a dtype are computed: at least float32, and complex if it is complex.
 
     Source: Flax FLIP, default dtypes, "Half-precision dtypes" and "Batch statistics".

@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from supremum.errors import UnknownNameError
 from supremum.formats import CATEGORIES
@@ -192,7 +191,7 @@ TABLED: dict[str, Operation] = {row.name: row for row in _ROWS if row.arity != 1
 _BY_ANY_NAME = OPERATIONS | {ASSIGN.name: ASSIGN} | {alias: row for row in _ROWS for alias in row.aliases}
 
 
-def as_operation(operation: Any) -> Operation:
+def as_operation(operation: object) -> Operation:
     """Look up the row of an operation; None stands for `"result_type"`.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from supremum.argument_checks import flag
 from supremum.errors import UnknownNameError
@@ -60,7 +60,7 @@ def rule_names() -> tuple[str, ...]:
     return (*FOLLOWING, *HOMES)
 
 
-def canonical_name(name: Any, *, in_jax: Any = True) -> str:
+def canonical_name(name: object, *, in_jax: object = True) -> str:
     """The name of one rule set: `"jax"` and `"jax-strict"` become the one that JAX's flags select now.
 
     Args:

@@ -14,7 +14,7 @@ from supremum.fix import Fix
 from supremum.formats import DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, interval, usual_steps
-from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands, number_text, weak_name
+from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, OperandLike, Operands, number_text, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.columns import Columns
 from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
@@ -253,7 +253,7 @@ class RuleSet(ABC):
         """Whether the framework has a format."""
         return row.is_of_arrays if self.formats is None else row.name in self.formats
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: OperandLike) -> Any:
         """An operand as the framework reads it; PyTorch, for one, reads a NumPy scalar as a Python number."""
         return value
 

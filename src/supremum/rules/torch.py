@@ -25,7 +25,7 @@ from supremum.fix import Fix
 from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format, is_available
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
-from supremum.operands import Operand, Operands, as_operand
+from supremum.operands import Operand, OperandLike, Operands, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
 from supremum.rules.array_casts import BYTES, C_ROUTES, HALVES, NATIVE, ArrayCasts, through_float32
 from supremum.rules.lattices import INEXACT, SIGNED
@@ -33,7 +33,7 @@ from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PART
 from supremum.rules.rule_set import RuleSet, Target
 from supremum.rules.runtimes import Runtime
 from supremum.rules.verdicts import ALREADY, MEASURED, Storing
-from supremum.typing import Scalar
+from supremum.typing import DTypeLike, Scalar
 
 # Thirteen dtypes are a lattice, whose joins are the table in `promoteTypes`.
 _ORDER = Lattice(
@@ -217,7 +217,7 @@ class TorchRules(RuleSet):
 
     default_dtype: str = "float32"
 
-    def with_default(self, dtype: object) -> TorchRules:
+    def with_default(self, dtype: DTypeLike) -> TorchRules:
         """The same rules after `torch.set_default_dtype(dtype)`.
 
         Args:
@@ -237,7 +237,7 @@ class TorchRules(RuleSet):
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
         return replace(TORCH, name=f"{TORCH.name}[{default}]", summary=summary, default_dtype=default)
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: OperandLike) -> Any:
         """As in the base class; PyTorch reads a NumPy bool as a float (torch/csrc/utils/python_arg_parser.cpp)."""
         scalar: Any = value
         if not isinstance(value, np.generic) or not scalar.dtype.isbuiltin:
