@@ -1,103 +1,61 @@
 """Deliberate differences between rule sets and their sources in functions of whole arrays: rows like `departures`."""
 
+from dataclasses import replace
+
 import jax
 
-from conformance.departures import Departure
+from conformance.departures import Departure, applies_to, departures_of_table
 from supremum.rules.names import FOLLOWING
 
+_JAX = " ".join(FOLLOWING["jax"])
+_STANDARD_JAX = " ".join(name for name in FOLLOWING["jax"] if "strict" not in name)
 _FLOAT8 = "float8_e4m3fn float8_e5m2"
-_WHOLE = "concat stack matmul tensordot outer cross clip"
-_ORDER = (
-    "decisions do not depend on the order of the operands; what Paddle accepts in one order, these rules accept in both"
-)
-
+_PRODUCTS = "matmul vecdot tensordot cross outer"
+_TABLE = f"""\
+JAX computes the mean of 1-bit and 2-bit integers in their own dtype, which cannot hold it; JAX refuses their sums and
+variances, and these rules refuse all three
+  {_JAX} | array | mean | uint1 uint2 int1 int2 | - | refused | tensor | 4
+JAX 0.10 starts the reduction from a 32-bit number, which its own reduction refuses; JAX 0.11 does not
+  jax-explicit-x64 jax-strict-explicit-x64 | array before 0.11 | min max | int64 uint64 | - | tensor | refused | 3
+JAX requests a result that is narrower than uint64, and its own product refuses the request
+  jax-explicit-x64 | array | matmul tensordot vecdot | uint64 | int8 int16 int32 int64 | float32* | refused | 24
+    | either order
+these rules give the promoted dtype; only JAX's product lacks this pair, its other functions accept it
+  {_STANDARD_JAX} | array | matmul tensordot vecdot | bool | int1 | int1 | refused | 6 | either order
+with the JAX backend, Keras passes a float8 next to another float8, an integer or a number to JAX; its own result_type,
+which these rules follow, refuses a float8 next to any operand
+  keras | array | concat stack matmul tensordot outer cross clip | {_FLOAT8}
+    | bool integer bool() int* float* {_FLOAT8} | refused | {_FLOAT8} | 246 | either order
+Paddle subtracts a mean that has lost its fraction, so the variance of 1 and 2 is 1 instead of 0.5
+  paddle | array | var std | int32 int64 | - | refused | int32 int64 float32 | 4
+decisions do not depend on the order of the operands; what Paddle accepts in one order, these rules accept in both
+  paddle | array | matmul tensordot | int32 int64 | float32 | float32 | refused | 4
+Paddle accepts them only with the complex tensor first, and narrows a float64 next to complex64
+  paddle | array | stack | complex | tensor | refused | complex64 complex128 | 12
+Paddle uses the real part of a complex bound and silently drops the imaginary part
+  paddle | array | clip | tensor | complex complex* | refused | any | 20
+tinygrad adds up the squares as integers and loses their fractions, so the variance of 1 and 2 is 0, not 0.5
+  tinygrad | array | var std | bool integer | - | refused | float32 | 20
+NumPy converts a frame of nullable columns to objects, and does not solve with them; these rules decide as for arrays of
+the dtypes of the columns
+  pandas-nullable | array | solve | tensor | tensor | float32 float64 | refused | 121
+TensorFlow has a sparse matrix product for this pair only; its other operators refuse the pair
+  tf-off | array | matmul tensordot | bfloat16 | float32 | refused | float32 | 4 | either order
+array-api-strict passes products of integers and floats to NumPy; the standard leaves them undefined
+  array-api | array | {_PRODUCTS} | integer | float complex | refused | any | 320 | either order
+array-api-strict passes products of uint64 and signed integers to NumPy; the standard leaves them undefined
+  array-api | array | {_PRODUCTS} | uint64 | int8 int16 int32 int64 | refused | float64 | 40 | either order
+the standard asks for `prepend` and `append` in the dtype of the array and leaves other dtypes undefined;
+array-api-strict does not check them
+  array-api | array | diff | tensor | tensor | refused | any | 144
+the standard leaves bounds of a different dtype undefined; array-api-strict gives the dtype of the array
+  array-api | array | clip | tensor | tensor scalar | refused | any | 116
+"""
 ARRAY_DEPARTURES: list[Departure] = [
-    *(
-        Departure(
-            rules, "array", "mean", "uint1 uint2 int1 int2", "", "refused", "tensor", 4,
-            "JAX computes the mean of 1-bit and 2-bit integers in their own dtype, which cannot hold it; JAX refuses "
-            "their sums and variances, and these rules refuse all three",
-        )
-        for rules in FOLLOWING["jax"]
-    ),
-    *(
-        Departure(
-            rules, "array", "min max", "int64 uint64", "", "tensor", "refused", 3,
-            "JAX 0.10 starts the reduction from a 32-bit number, which its own reduction refuses; JAX 0.11 does not",
-        )
-        for rules in FOLLOWING["jax"]
-        if "explicit" in rules and jax.__version_info__ < (0, 11)
-    ),
-    Departure(
-        "jax-explicit-x64", "array", "matmul tensordot vecdot", "uint64", "int8 int16 int32 int64", "float32*",
-        "refused", 24, "JAX requests a result that is narrower than uint64, and its own product refuses the request",
-        either_order=True,
-    ),
-    *(
-        Departure(
-            rules, "array", "matmul tensordot vecdot", "bool", "int1", "int1", "refused", 6,
-            "these rules give the promoted dtype; only JAX's product lacks this pair, its other functions accept it",
-            either_order=True,
-        )
-        for rules in FOLLOWING["jax"]
-        if "strict" not in rules
-    ),
-    Departure(
-        "keras", "array", _WHOLE, _FLOAT8, f"bool integer bool() int* float* {_FLOAT8}", "refused", _FLOAT8, 246,
-        "with the JAX backend, Keras passes a float8 next to another float8, an integer or a number to JAX; its own "
-        "result_type, which these rules follow, refuses a float8 next to any operand",
-        either_order=True,
-    ),
-    Departure(
-        "paddle", "array", "var std", "int32 int64", "", "refused", "int32 int64 float32", 4,
-        "Paddle subtracts a mean that has lost its fraction, so the variance of 1 and 2 is 1 instead of 0.5",
-    ),
-    Departure(
-        "paddle", "array", "matmul tensordot", "int32 int64", "float32", "float32", "refused", 4, _ORDER,
-    ),
-    Departure(
-        "paddle", "array", "stack", "complex", "tensor", "refused", "complex64 complex128", 12,
-        "Paddle accepts them only with the complex tensor first, and narrows a float64 next to complex64",
-    ),
-    Departure(
-        "paddle", "array", "clip", "tensor", "complex complex*", "refused", "any", 20,
-        "Paddle uses the real part of a complex bound and silently drops the imaginary part",
-    ),
-    Departure(
-        "tinygrad", "array", "var std", "bool integer", "", "refused", "float32", 20,
-        "tinygrad adds up the squares as integers and loses their fractions, so the variance of 1 and 2 is 0, not 0.5",
-    ),
-    Departure(
-        "pandas-nullable", "array", "solve", "tensor", "tensor", "float32 float64", "refused", 121,
-        "NumPy converts a frame of nullable columns to objects, and does not solve with them; these rules decide as "
-        "for arrays of the dtypes of the columns",
-    ),
-    Departure(
-        "tf-off", "array", "matmul tensordot", "bfloat16", "float32", "refused", "float32", 4,
-        "TensorFlow has a sparse matrix product for this pair only; its other operators refuse the pair",
-        either_order=True,
-    ),
-    Departure(
-        "array-api", "array", "matmul vecdot tensordot cross outer", "integer", "float complex", "refused", "any", 320,
-        "array-api-strict passes products of integers and floats to NumPy; the standard leaves them undefined",
-        either_order=True,
-    ),
-    Departure(
-        "array-api", "array", "matmul vecdot tensordot cross outer", "uint64", "int8 int16 int32 int64", "refused",
-        "float64", 40,
-        "array-api-strict passes products of uint64 and signed integers to NumPy; the standard leaves them undefined",
-        either_order=True,
-    ),
-    Departure(
-        "array-api", "array", "diff", "tensor", "tensor", "refused", "any", 144,
-        "the standard asks for `prepend` and `append` in the dtype of the array and leaves other dtypes undefined; "
-        "array-api-strict does not check them",
-    ),
-    Departure(
-        "array-api", "array", "clip", "tensor", "tensor scalar", "refused", "any", 116,
-        "the standard leaves bounds of a different dtype undefined; array-api-strict gives the dtype of the array",
-    ),
-]  # fmt: skip
+    replace(row, form="array")
+    for row in departures_of_table(_TABLE)
+    if applies_to(row.form, "array", jax.__version_info__)
+]
 
 _SUMMED = "the weights are added, in the dtype that the rules decide for sums; NumPy "
 _IN_FLOAT64 = "the rules decide the dtype of every step; NumPy computes in float64, whatever the dtypes"

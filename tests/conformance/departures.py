@@ -72,7 +72,7 @@ def departures_of_version(rules: str, version: tuple[int, ...], kind: str = "fun
         version: the library's version, such as `(0, 12)`.
         kind: `"function"` for rows about functions, `"number"` for rows about converted numbers.
     """
-    return [row for row in DEPARTURES if row.rules == rules and _applies(row.form, kind, version)]
+    return [row for row in DEPARTURES if row.rules == rules and applies_to(row.form, kind, version)]
 
 
 def expected_cells(cells: Mapping[Hashable, int], covered: Mapping[Hashable, int]) -> Counter[Hashable]:
@@ -87,7 +87,7 @@ def expected_cells(cells: Mapping[Hashable, int], covered: Mapping[Hashable, int
     return Counter({row: min(count, covered.get(row, 0)) for row, count in cells.items()})
 
 
-def _applies(form: str, kind: str, version: tuple[int, ...]) -> bool:
+def applies_to(form: str, kind: str, version: tuple[int, ...]) -> bool:
     """Whether a form such as `"function"`, `"function before 0.11"` or `"function from 0.12"` applies to a version."""
     form_kind, *limits = form.split()
     if form_kind != kind or not limits:
@@ -354,10 +354,6 @@ in eager calls, JAX reads the value of a 0-d exponent and multiplies repeatedly;
 these rules, which do not read the values of arrays
   jax | eager | pow | int8 | int32[] | int32 | int8 | 0
 """
-"""The departures: for each reason its rows, with the fields of `Departure` in their order, and - for no operand.
-
-A row may have several rule sets, which have one number of cells or one each, and several forms, after commas.
-"""
 
 
 def rows_by_reason(table: str) -> Iterator[tuple[str, list[str]]]:
@@ -371,8 +367,12 @@ def rows_by_reason(table: str) -> Iterator[tuple[str, list[str]]]:
         is_complete = line.startswith(" ")
 
 
-def _departures() -> Iterator[Departure]:
-    for reason, row in rows_by_reason(_TABLE):
+def departures_of_table(table: str) -> Iterator[Departure]:
+    """Yield the departures of a table with the fields of `Departure` in their order, and - for no operand.
+
+    A row may have several rule sets, which have one number of cells or one each, and several forms, after commas.
+    """
+    for reason, row in rows_by_reason(table):
         rules, forms, operations, left, right, ours, theirs, cells = row[:8]
         names, counts = rules.split(), cells.split()
         counts = counts if counts[1:] else counts * len(names)
@@ -381,4 +381,4 @@ def _departures() -> Iterator[Departure]:
             yield Departure(name, form, operations, *operands, ours, theirs, int(count), reason, "either order" in row)
 
 
-DEPARTURES: list[Departure] = [*_departures()]
+DEPARTURES: list[Departure] = [*departures_of_table(_TABLE)]
