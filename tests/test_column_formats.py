@@ -1,7 +1,6 @@
 """Formats that columns of data frames have and arrays do not: 128-bit integers."""
 
 import copy
-import itertools
 import json
 import pickle
 
@@ -15,9 +14,7 @@ from supremum import asarray, explain, explain_cast, namespace, result_type, use
 from supremum.arrays import RuntimeDtypeError
 from supremum.errors import SupremumError, UnknownDtypeError
 from supremum.formats import COLUMN_FORMATS, FORMATS, as_format
-from supremum.operands import as_operand, parse_operand
-from supremum.operations import ASSIGN, OPERATIONS
-from supremum.rules import get_rules, rule_names
+from supremum.operands import parse_operand
 
 NAMES = [row.name for row in COLUMN_FORMATS]
 every_format = pytest.mark.parametrize("name", NAMES)
@@ -69,30 +66,6 @@ def _makers(xp, dtype):
         lambda: xp.astype(xp.ones(2), dtype),
         lambda: xp.sum(xp.ones(2), dtype=dtype),
     )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rules_without_the_format_refuse_it_in_every_operation(name):
-    """In turn, each operation has another second operand."""
-    wrong = []
-    for rules in map(get_rules, rule_names()):
-        if rules.formats is not None and name in rules.formats:
-            assert rules.name.startswith("polars")
-            continue
-        reason = (f"{rules.library or rules.name} has no {name}",)
-        others = itertools.cycle((name, "int8", "float32", 3))
-        for row, other in zip(OPERATIONS.values(), others, strict=False):
-            if row is ASSIGN:
-                continue
-            decision = rules.decide(row, [as_operand(name), *[as_operand(other)] * ((row.arity or 2) - 1)])
-            fix = decision.fix  # it casts the format away
-            if decision.reason != reason or not (fix is None or rules.decide(row, fix.apply(decision.operands))):
-                wrong.append(f"{rules.name}: {row.name} of {name} and {other}: {decision.reason}, fix {fix}")
-        for operand in ("int8", name):
-            decision = explain(operand, operation="assign", into=name, rules=rules)
-            if decision.reason != reason:
-                wrong.append(f"{rules.name}: {operand} stored in {name}: {decision.reason}")
-    assert wrong == []
 
 
 def test_every_view_names_the_format():

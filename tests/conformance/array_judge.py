@@ -4,7 +4,6 @@ The calls are those of tools/oracles/arrays.py. An answer is `"refused"`, `"no k
 if it is weak.
 """
 
-import dataclasses
 import warnings
 
 import jax
@@ -12,15 +11,13 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-from conformance.measured import cells, document
+from conformance.measured import NUMBERS, cells, document, operand
 from oracles import arrays as oracle
 from oracles.tables import Framework
 from rules.test_jax_flags import flags
-from supremum.formats import FORMATS, as_format
-from supremum.operands import as_operand
+from supremum.formats import FORMATS
 from supremum.rules import get_rules
 
-NUMBERS = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1j}
 REFUSED, NO_KERNEL = "refused", "no kernel"
 _CUMULATIVE = {"cumulative_sum": "cumsum", "cumulative_prod": "cumprod"}
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all", "min", "max")
@@ -164,18 +161,6 @@ def _answer(cell, codes):
     if cell in ("-", "n"):
         return REFUSED if cell == "-" else NO_KERNEL
     return codes[cell.removesuffix("*")] + "*" * cell.endswith("*")
-
-
-def operand(name):
-    """The operand that a key such as `"int*"`, `"int8"` or `"int8[]"` stands for."""
-    if name in NUMBERS:
-        return as_operand(NUMBERS[name])
-    if "*" in name:  # a weak tensor
-        strong = as_operand(name.partition("*")[0])
-        return dataclasses.replace(strong, weak=True, ndim=0 if name.endswith("[]") else 1)
-    if name.endswith("[]"):
-        return as_operand(np.ones((), as_format(name.removesuffix("[]")).dtype))
-    return dataclasses.replace(as_operand(name), ndim=1)
 
 
 def ours(rules, operation, left, right):

@@ -4,18 +4,13 @@ import collections
 import functools
 import itertools
 import operator
-from dataclasses import replace
-
-import numpy as np
 
 from conformance.assignment_departures import DEPARTURES
 from conformance.departures import expected_cells
-from supremum.formats import as_format
-from supremum.operands import as_operand
+from conformance.measured import NUMBERS, operand
 from supremum.rules import get_rules
 
 STORED, REFUSED, UNKNOWN = "stored", "refused", "unknown"
-NUMBERS = {"bool()": True, "int*": 1, "float*": 1.0, "complex*": 1j}
 IN_PLACE = {
     "add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv,
     "floor_divide": operator.ifloordiv, "remainder": operator.imod, "pow": operator.ipow, "bitwise_and": operator.iand,
@@ -24,20 +19,13 @@ IN_PLACE = {
 }  # fmt: skip
 
 
-@functools.cache
-def operand(name):
-    """The operand for `"int8"` (an array with one dimension), `"int8[]"` (0-d), `"int32*"` (weak) or a number."""
-    if name in NUMBERS:
-        return as_operand(NUMBERS[name])
-    if name.endswith("*"):  # a weak tensor
-        return replace(as_operand(name.removesuffix("*")), weak=True, ndim=1)
-    ndim, row = int(not name.endswith("[]")), as_format(name.removesuffix("[]"), columns=True)
-    return as_operand(np.ones((1,) * ndim, row.dtype)) if row.is_of_arrays else replace(as_operand(row), ndim=ndim)
+operand_of = functools.cache(operand)
 
 
+@functools.cache  # several forms ask the same
 def decide(rules, operation, into, value):
     """The decision to store the result of an operation in its first operand, or a value in an array."""
-    target, given = operand(into), operand(value)
+    target, given = operand_of(into), operand_of(value)
     operands = (given,) if operation == "assign" else (target, given)
     return get_rules(rules).decide(operation, operands, target)
 

@@ -34,6 +34,8 @@ class Cell(NamedTuple):
 
 CELLS = [Cell(*cell) for cell in itertools.product(DTYPES, DTYPES, (None, *DTYPES))]
 """The full product: 150 cells."""
+EXACT = [cell for cell in CELLS if not cell.truncates_in_flax]
+TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
 
 gradients_everywhere = pytest.mark.parametrize(
     "everywhere", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["some gradients", "all gradients"]
@@ -102,6 +104,31 @@ def differences(
             error = np.abs(wide[0] - wide[1]).max(initial=0) / scale
             if not error <= ulps * eps:
                 yield f"{cell} {name}: differs by {error / eps:.1f} ulp"
+
+
+def differences_with_some_gradients(
+    *layers_and_shapes: Any, cells: list[Cell], with_gradients: list[Cell], everywhere: bool, ulps: float
+) -> list[str]:
+    """List the differences as `differences` does, with gradients in some of the cells, or everywhere."""
+    others = [cell for cell in cells if cell not in with_gradients]
+    chosen = [cell for cell in cells if cell in with_gradients]
+    return [
+        *differences(*layers_and_shapes, cells=chosen, ulps=ulps),
+        *differences(*layers_and_shapes, cells=others, ulps=ulps, gradients=everywhere),
+    ]
+
+
+def assert_imaginary_parts_are_kept(layer: Layer, inputs: Any, params: Any, cells: list[Cell] = TRUNCATED) -> None:
+    """Assert that a layer promotes a requested real dtype to a complex one where Flax drops imaginary parts."""
+    assert cells
+    for cell in cells:
+        given, weights = random_like(inputs, cell.inputs, 1), random_like(params, cell.params, 2)
+        wide = "complex128" if cell.asked == "float64" else "complex64"
+        got, want = (jax.tree.leaves(layer(weights, given, dtype)) for dtype in (cell.asked, wide))
+        assert any(np.any(np.asarray(leaf).imag) for leaf in want), cell
+        for a, b in zip(got, want, strict=True):
+            assert a.dtype == b.dtype == wide, cell
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(cell))
 
 
 def _outcome(layer: Layer, cell: Cell, inputs: Any, params: Any, *, gradients: bool) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from conformance.departures import DEPARTURES, expected_cells
+from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES, as_operand
 from supremum.operations import as_operation
 from supremum.rules import get_rules
@@ -66,11 +67,11 @@ def operand(name, numbers=NUMBERS):
     """
     if name in numbers:
         return as_operand(numbers[name])
-    if name.endswith("[]"):
-        return dataclasses.replace(as_operand(name.removesuffix("[]")), ndim=0)
-    if name.endswith("*"):
-        return dataclasses.replace(as_operand(name.removesuffix("*")), weak=True, ndim=1)
-    return as_operand(name)
+    ndim, plain = int(not name.endswith("[]")), name.removesuffix("[]")
+    row = as_format(plain.removesuffix("*"), columns=True)
+    if plain.endswith("*"):
+        return dataclasses.replace(as_operand(row), weak=True, ndim=ndim)
+    return as_operand(np.ones((1,) * ndim, row.dtype) if row.is_of_arrays else row)
 
 
 def fixed_operands(decision, operands):

@@ -1,44 +1,32 @@
 """What the frameworks that are not installed store in arrays, as measured by tools/oracles/assignments.py."""
 
 import ast
-import json
 import math
-import pathlib
 
 import numpy as np
 
-from conformance.assignment_judge import NUMBERS, REFUSED, STORED, check, operand
+from conformance.assignment_judge import REFUSED, STORED, check
+from conformance.measured import NUMBERS, cells, document, operand
 from slowly import for_each
 from supremum.operands import as_operand
-from supremum.operations import as_operation
 from supremum.rules import get_rules
 
-ORACLES = pathlib.Path(__file__).parent / "oracles"
 
-
-def _document(framework):
-    return json.loads((ORACLES / f"assignment-{framework}.json").read_text())
-
-
-def _cells(document, part, form):
+def _cells(whole, part, form):
     """The cells {(operation, into, value): outcome} of one form; a result with a different dtype counts as refused."""
-    codes = document["codes"]
+    codes = whole["codes"]
 
     def name_of(code):
         return code if code in NUMBERS else codes[code.removesuffix("[]")] + "[]" * code.endswith("[]")
 
-    cells, columns = {}, part["columns"].split()
-    for table in part["tables"]:
-        for operation in (each.split()[0] for each in table["measured"] if each.split()[1] == form):
-            for into, row in table["rows"].items():
-                for value, cell in zip(columns, row.split(), strict=True):
-                    without = into.endswith("[]"), value.endswith("[]") or value in NUMBERS
-                    if value.startswith("np.") or cell == "n" or without == (True, False):
-                        continue  # a NumPy scalar, a missing kernel, or more dimensions than the target
-                    known = cell in codes
-                    outcome = STORED if known and codes[cell] == codes[into.removesuffix("[]")] else REFUSED
-                    cells[as_operation(operation).name, name_of(into), name_of(value)] = outcome
-    return cells
+    found = {}
+    for (operation, its_form, into, value), cell in cells(part["tables"], part["columns"]):
+        without = into.endswith("[]"), value.endswith("[]") or value in NUMBERS
+        if its_form != form or value.startswith("np.") or cell == "n" or without == (True, False):
+            continue  # a NumPy scalar, a missing kernel, or more dimensions than the target
+        is_stored = cell in codes and codes[cell] == codes[into.removesuffix("[]")]
+        found[operation, name_of(into), name_of(value)] = STORED if is_stored else REFUSED
+    return found
 
 
 FORMS = {
@@ -61,8 +49,8 @@ FORMS = {
 
 def _measurements(rules):
     """The document of a rule set's framework, and the part that is about its mode."""
-    document = _document("tensorflow" if rules.startswith("tf-") else rules)
-    return document, document["modes"][rules.removeprefix("tf-")] if "modes" in document else document
+    found = document(f"assignment-{'tensorflow' if rules.startswith('tf-') else rules}")
+    return found, found["modes"][rules.removeprefix("tf-")] if "modes" in found else found
 
 
 @for_each("rules, form", [(rules, form) for rules, forms in FORMS.items() for form in forms.split()])

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import re
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from rule_sets import FRAMEWORK_RULES
 from slowly import for_each
 from supremum import PromotionError, RuleSet, ScalarOverflowError, explain, get_rules
 from supremum.analysis.tables import STANDARD_TYPES
-from supremum.formats import FORMATS, as_format, is_available
+from supremum.formats import COLUMN_FORMATS, FORMATS, as_format, is_available
 from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.operations import OPERATIONS, Family, Operation, Result, as_operation
@@ -63,6 +64,33 @@ def test_lattices_of_users_decide_new_operations_by_the_row_alone():
     assert "does not accept float" in mine.decide(gcd, (narrow, as_operand("float32"))).reason[-1]
     assert mine.decide(erf, (as_operand("float32"),)).dtype == "float32"
     assert not mine.decide(median, (wide,))  # reductions have rows of their own
+
+
+@every_rule_set
+def test_formats_that_the_framework_lacks_are_refused_and_the_fixes_work(rules):
+    """Formats of columns are asked for in every operation, with another second operand in each."""
+    rule_set, wrong = get_rules(rules), []
+    refused = [row for row in (*FORMATS, *COLUMN_FORMATS) if not rule_set.decide(None, [as_operand(row)])]
+    lacking = [row for row in refused if row.name not in (rule_set.formats or ())]
+    assert lacking
+    for row in lacking:
+        others = itertools.cycle((row.name, "int8", "float32", 3))
+        for operation in ("result_type", "add", "where", "sum") if row.is_of_arrays else OPERATIONS:
+            operands = (row.name, *[next(others)] * ((OPERATIONS[operation].arity or 2) - 1))
+            for order in (operands, operands[::-1]):
+                decision = explain(*order, operation=operation, rules=rules)
+                if (fix := decision.fix) is None:  # a complex column has no real part that a fix could use
+                    works = row.category == "complex" or operation == "imag"
+                else:
+                    works = rule_set.decide(operation, fix.apply(decision.operands))
+                says = re.search(rf"(has no|not contain|promotion of) {row}\b", "; ".join(decision.reason))
+                if decision or not works or not says:
+                    wrong.append(str(decision))
+        for operand in ("int8", row.name):
+            decision = explain(operand, operation="assign", into=row.name, rules=rules)
+            if decision or row.name not in decision.reason[-1]:
+                wrong.append(str(decision))
+    assert wrong == []
 
 
 # NumPy searches for a function's loop. Some formats of ml_dtypes can be cast safely to each other, and NumPy then finds
@@ -234,7 +262,8 @@ def test_formats_include_every_ml_dtypes_scalar_type():
 @every_rule_set
 def test_decisions_have_reasons_casts_and_printed_forms(rules):
     rule_set, accepted, refused = get_rules(rules), 0, 0
-    for operation, (a, b) in zip(itertools.cycle(("add", "divide")), itertools.product(TYPES, repeat=2), strict=False):
+    pairs = itertools.islice(itertools.product(TYPES, repeat=2), 0, None, 3)
+    for operation, (a, b) in zip(itertools.cycle(("add", "divide")), pairs, strict=False):
         decision = rule_set.decide(operation, (TYPES[a], TYPES[b]))
         assert decision.reason
         assert all(sentence.strip() for sentence in decision.reason)
@@ -262,7 +291,7 @@ def test_decisions_have_reasons_casts_and_printed_forms(rules):
             assert str(error) == text
             assert error.decision is decision
     assert accepted > 20
-    assert (refused > 100) == (rules != "numpy")
+    assert (refused > 50) == (rules != "numpy")
 
 
 # The refusals without a fix: their number and a function that selects them. All other fixes are executed.
@@ -361,7 +390,7 @@ def test_stand_ins_of_every_rule_set_are_as_listed():
         assert get_rules(rules).stands_in[name] == OTHER_STAND_INS.get(rules, STAND_INS).get(name, "divide")
 
 
-@for_each("rules, name", LACKING, one_in=10, one_slow_in=4)
+@for_each("rules, name", LACKING, one_in=40, one_slow_in=4)
 def test_missing_functions_are_decided_as_their_stand_ins(rules, name):
     rule_set, accepted = get_rules(rules), 0
     library = rule_set.library
@@ -393,17 +422,6 @@ def test_missing_functions_have_fixes():
     assert str(explain("complex64", 1.5, operation="l1_loss", rules="numpy").fix) == "a.real.astype('float32')"
 
 
-@pytest.mark.one_in(4)
-@every_rule_set
-def test_second_decision_reuses_the_same_verdict(rules):
-    rule_set = get_rules(rules)
-    for operation, (a, b) in itertools.product(ASKED, itertools.product(STANDARD_TYPES, repeat=2)):
-        first, second = (rule_set.decide(operation, [as_operand(a), as_operand(b)]) for _ in range(2))
-        assert first.verdict is second.verdict
-        assert first == second
-        assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
-
-
 @every_rule_set
 def test_explanations_of_any_number_are_shown(rules):
     numbers = (0, 10**400, -0.5, math.inf, math.nan, complex(math.inf, math.nan))
@@ -417,7 +435,7 @@ def test_explanations_of_any_number_are_shown(rules):
 @pytest.mark.one_in(32)
 @every_rule_set
 def test_explain_changes_neither_operands_nor_rules(rules):
-    arrays = [np.ones((2,), row.dtype) for row in FORMATS]
+    arrays = [np.ones((2,), row.dtype) for row in FORMATS[::3]]
     for array in arrays:
         array.flags.writeable = False
     values = [*arrays, jnp.ones(2, jnp.bfloat16), 3, 2.5, True]

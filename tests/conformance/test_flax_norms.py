@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conformance.flax_judge import CELLS, Cell, differences, gradients_everywhere, random_like
+from conformance.flax_judge import (
+    EXACT,
+    TRUNCATED,
+    Cell,
+    assert_imaginary_parts_are_kept,
+    differences_with_some_gradients,
+    gradients_everywhere,
+    random_like,
+)
 from slowly import for_each
 from supremum import nn
 from supremum.formats import as_format
@@ -18,8 +26,6 @@ EPSILON = 1e-3
 SHAPE = (2, 3, 4)
 """A batch of 2, 3 points in space and 4 channels."""
 PARAMS = {"scale": (4,), "bias": (4,)}
-EXACT = [cell for cell in CELLS if not cell.truncates_in_flax]
-TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
 
 
 @pytest.fixture(autouse=True)
@@ -98,10 +104,8 @@ ULPS = 8
 def test_norm_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
     mine, theirs, params = NORMS[name]
     cells = EXACT if params else [cell for cell in EXACT if cell.params == "float32"]
-    with_gradients = [cell for cell in cells if cell in WITH_GRADIENTS]
-    others = [cell for cell in cells if cell not in with_gradients]
-    assert list(differences(mine, theirs, SHAPE, params, cells=with_gradients, ulps=ULPS)) == []
-    assert list(differences(mine, theirs, SHAPE, params, cells=others, ulps=ULPS, gradients=everywhere)) == []
+    options = {"cells": cells, "with_gradients": WITH_GRADIENTS, "everywhere": everywhere, "ulps": ULPS}
+    assert differences_with_some_gradients(mine, theirs, SHAPE, params, **options) == []
 
 
 @pytest.mark.slow
@@ -109,14 +113,7 @@ def test_norm_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
 def test_norms_keep_imaginary_parts_that_flax_truncates(name):
     mine, _, params = NORMS[name]
     cells = TRUNCATED if params else [cell for cell in TRUNCATED if cell.inputs == "complex64"]
-    assert cells
-    for cell in cells:
-        x, weights = random_like(SHAPE, cell.inputs, 1), random_like(params, cell.params, 2)
-        got = mine(weights, x, cell.asked)
-        wide = "complex128" if cell.asked == "float64" else "complex64"
-        want = mine(weights, x, wide)
-        assert got.dtype == want.dtype == wide, cell
-        np.testing.assert_array_equal(np.asarray(got), np.asarray(want), str(cell))
+    assert_imaginary_parts_are_kept(mine, SHAPE, params, cells)
 
 
 LAYERS = {

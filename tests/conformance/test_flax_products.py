@@ -1,7 +1,7 @@
 """Products, convolutions and embeddings compared with Flax's, for all dtypes of inputs, parameters and computation."""
 
+import functools
 import itertools
-import warnings
 
 import flax.linen as linen
 import jax
@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conformance.flax_judge import CELLS, differences, gradients_everywhere, random_like
+from conformance.flax_judge import (
+    EXACT,
+    TRUNCATED,
+    assert_imaginary_parts_are_kept,
+    differences_with_some_gradients,
+    gradients_everywhere,
+    random_like,
+)
 from slowly import for_each
 from supremum import nn
 from supremum.errors import ArgumentError
@@ -21,9 +28,6 @@ from supremum.nn.functional.products import dense, dense_general, einsum
 from supremum.nn.layers.convolution import Conv, ConvTranspose
 from supremum.nn.layers.embedding import Embedding
 from supremum.nn.layers.products import Dense, DenseGeneral, Einsum
-
-EXACT = [cell for cell in CELLS if not cell.truncates_in_flax]
-TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
 
 INDICES = np.array([1, 0], np.int32)
 
@@ -94,12 +98,10 @@ EQUAL = [cell for cell in EXACT if cell.inputs == cell.params and cell.asked is 
 @gradients_everywhere
 @for_each("name", PAIRS, one_in=0, one_slow_in=3)
 def test_product_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
-    ours, theirs, inputs, params = PAIRS[name]
     everywhere = everywhere or name in GRADIENTS_OVER_ALL_CELLS
+    options = {"cells": EXACT, "with_gradients": EQUAL, "everywhere": everywhere, "ulps": 4}
     with jax.enable_x64(True):
-        assert list(differences(ours, theirs, inputs, params, cells=EXACT, gradients=everywhere)) == []
-        if not everywhere:
-            assert list(differences(ours, theirs, inputs, params, cells=EQUAL)) == []
+        assert differences_with_some_gradients(*PAIRS[name], **options) == []
 
 
 @pytest.mark.one_slow_in(3)
@@ -108,24 +110,16 @@ def test_product_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
 def test_products_keep_imaginary_parts_that_flax_truncates(name):
     """Flax drops imaginary parts if a real dtype is requested; ours promotes that dtype to a complex one."""
     ours, theirs, inputs, params = PAIRS[name]
-    compared = 0
-    with jax.enable_x64(True), warnings.catch_warnings():
-        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-        for cell in TRUNCATED:
-            if name == "embedding" and cell.params != "complex64":
-                continue  # its inputs are integers, so no operand is complex
-            wide = "complex128" if cell.asked == "float64" else "complex64"
-            given = random_like(inputs, cell.inputs, 1), random_like(params, cell.params, 2)
-            got = ours(given[1], given[0], cell.asked)
-            want = ours(given[1], given[0], wide)
-            assert (got.dtype, theirs(given[1], given[0], cell.asked).dtype) == (wide, cell.asked)
-            np.testing.assert_array_equal(got, want)
-            assert np.abs(np.asarray(want).imag).max() > 0
-            compared += 1
-    assert compared == (
-        sum(cell.params == "complex64" for cell in TRUNCATED) if name == "embedding" else len(TRUNCATED)
-    )
-    assert compared > 0
+    # The inputs of an embedding are integers, so only its table can be complex.
+    cells = [cell for cell in TRUNCATED if name != "embedding" or cell.params == "complex64"]
+    with jax.enable_x64(True):
+        assert_imaginary_parts_are_kept(ours, inputs, params, cells)
+        for cell in cells:
+            flax = jax.eval_shape(
+                functools.partial(theirs, dtype=cell.asked),
+                random_like(params, cell.params), random_like(inputs, cell.inputs),
+            )  # fmt: skip
+            assert flax.dtype == cell.asked
 
 
 LAYERS = {

@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conformance.flax_judge import CELLS, Cell, differences, gradients_everywhere, random_like
+from conformance.flax_judge import (
+    EXACT,
+    Cell,
+    assert_imaginary_parts_are_kept,
+    differences_with_some_gradients,
+    gradients_everywhere,
+    random_like,
+)
 from nn.recurrent_reference import with_weights
 from slowly import for_each
 from supremum import nn
@@ -18,8 +25,6 @@ from supremum.nn import RNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 
 N, UNITS = 2, 2
 BATCH = 3
-EXACT = [cell for cell in CELLS if not cell.truncates_in_flax]
-TRUNCATED = [cell for cell in CELLS if cell.truncates_in_flax]
 
 
 @pytest.fixture(autouse=True)
@@ -121,26 +126,16 @@ WITH_GRADIENTS = [
 @gradients_everywhere
 @for_each("name", CELL_TYPES, one_in=0, one_slow_in=3)
 def test_recurrent_states_gradients_and_dtypes_agree_with_flax(name, everywhere):
-    params = CELL_TYPES[name][2]
-    others = [cell for cell in EXACT if cell not in WITH_GRADIENTS]
     # On both sides, float16 gradients differ by up to 4 ulp from float64, because each product and sum rounds.
-    assert list(differences(ours(name), theirs(name), inputs(name), params, cells=WITH_GRADIENTS, ulps=8)) == []
-    found = differences(ours(name), theirs(name), inputs(name), params, cells=others, ulps=8, gradients=everywhere)
-    assert list(found) == []
+    options = {"cells": EXACT, "with_gradients": WITH_GRADIENTS, "everywhere": everywhere, "ulps": 8}
+    layers = ours(name), theirs(name)
+    assert differences_with_some_gradients(*layers, inputs(name), CELL_TYPES[name][2], **options) == []
 
 
 @pytest.mark.one_in(3)
 @every_type
 def test_recurrent_cells_keep_imaginary_parts_that_flax_truncates(name):
-    layer = ours(name)
-    for cell in TRUNCATED:
-        given, params = random_like(inputs(name), cell.inputs, 1), random_like(CELL_TYPES[name][2], cell.params, 2)
-        wide = "complex128" if cell.asked == "float64" else "complex64"
-        got, want = (jax.tree.leaves(layer(params, given, dtype)) for dtype in (cell.asked, wide))
-        assert got
-        for a, b in zip(got, want, strict=True):
-            assert a.dtype == b.dtype == wide, cell
-            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str(cell))
+    assert_imaginary_parts_are_kept(ours(name), inputs(name), CELL_TYPES[name][2])
 
 
 def _has_a_wider_state(cell):

@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import re
 
 import pytest
 
@@ -10,7 +9,7 @@ from conformance.departures import DEPARTURES
 from conformance.measured import NUMBERS, REFUSED, Comparison, number
 from conformance.measured_rules import ORACLES_OF_RULES
 from supremum import explain
-from supremum.formats import FORMATS, as_format
+from supremum.formats import COLUMN_FORMATS, FORMATS
 from supremum.number_conversion import converted
 from supremum.operands import as_operand
 from supremum.operations import ELEMENTWISE, OPERATIONS
@@ -75,6 +74,8 @@ def test_oracle_has_the_expected_version_and_operations(oracle):
     measured = rule_set.measured & ELEMENTWISE.keys()
     assert asked | stand_ins | unmeasured == measured | set(oracle.others.split())
     assert set(oracle.codes.values()) == getattr(rule_set.columns, "dtypes", set(oracle.codes.values()))
+    formats = (*FORMATS, *COLUMN_FORMATS)
+    assert {row.name for row in formats if rule_set.decide(None, [as_operand(row)])} <= set(oracle.codes.values())
 
 
 @every_oracle(lambda oracle: oracle.triples)
@@ -117,24 +118,3 @@ def test_python_numbers_agree_with_the_measured_framework_except_departures(orac
     assert wrong == []
     assert differing == oracle.valued_differing
     assert sum(found.compared.values()) == oracle.valued
-
-
-@every_oracle(has_own_rules)
-def test_formats_that_the_framework_lacks_are_refused_and_the_fixes_work(oracle):
-    rule_set = get_rules(oracle.rules)
-    lacking, wrong = [row.name for row in FORMATS if row.name not in oracle.codes.values()], []
-    assert lacking
-    for name in lacking:
-        for operands in ((name, name), (name, "float32"), (name, 1.0), ("int8", name)):
-            decision = explain(*operands, operation="add", rules=oracle.rules)
-            says = re.fullmatch(rf".+ (has|have) no {name}( \w+)?", "; ".join(decision.reason))
-            fix = decision.fix
-            # A complex column has no real part that a fix could use.
-            works = (
-                as_format(name).category == "complex"
-                if fix is None
-                else rule_set.decide("add", fix.apply(decision.operands))
-            )
-            if decision or not says or not works:
-                wrong.append((operands, str(decision)))
-    assert wrong == []
