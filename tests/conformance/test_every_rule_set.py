@@ -29,7 +29,10 @@ TYPES = {name: as_operand(name) for name in (*FORMAT_NAMES, *WEAK_NAMES)}
 ZERO_DIMENSIONAL = {f"{row.name}[]": Operand(row.category, row.dtype, ndim=0) for row in FORMATS}
 OPERANDS = TYPES | ZERO_DIMENSIONAL | {name: as_operand(number) for name, number in NUMBERS.items()}
 ASKED = ("result_type", "add", "divide", "equal", "bitwise_and")
-ASKED_TOO = {"tinygrad": ("bitwise_left_shift", "logical_and", "solve")}
+ASKED_TOO = {
+    "tinygrad": ("bitwise_left_shift", "logical_and", "solve"),
+    "paddle": ("floor_divide", "where", "copysign", "fmax", "poisson_nll_loss", "bitwise_left_shift"),
+}
 """More operations whose fixes are tried."""
 RULE_SETS = FRAMEWORK_RULES
 every_rule_set = pytest.mark.parametrize("rules", RULE_SETS)

@@ -80,7 +80,8 @@ def test_rule_sets_that_differ_in_any_field_are_unequal():
     different = {
         "name": "other", "summary": "other", "source": "other", "measured": frozenset({"add"}),
         "accepts": {"add": ("float",)}, "stands_in": {},
-        "formats": frozenset({"int8"}), "computes": {"add": {"int8": "int16"}}, "gives": {"add": {"int8": "int16"}},
+        "formats": frozenset({"int8"}), "computes": {"add": {"int8": "int16"}}, "weak_arrays": False,
+        "quotients": {"int8": "float16"}, "gives": {"add": {"int8": "int16"}},
         "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
         "library": "other", "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
         "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",

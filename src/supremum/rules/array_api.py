@@ -39,8 +39,7 @@ _EDGES: dict[str, tuple[str, ...]] = {
 class ArrayApiRules(LatticeRuleSet):
     """The lattice of the standard, which needs at least one array and Python numbers in the range of its dtype."""
 
-    weak_arrays: ClassVar[bool] = False
-    reads_ints: ClassVar[bool] = True
+    reads_numbers: ClassVar[tuple[type, ...]] = (int,)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if all(operand.is_python_scalar for operand in operands):
@@ -56,6 +55,7 @@ ARRAY_API = ArrayApiRules(
     defaults={"int*": "int64", "float*": "float64", "complex*": "complex128"},
     # The standard leaves it to the library what happens if bounds or ends have a different dtype than the array.
     agreeing=frozenset(("clip", "diff")),
+    weak_arrays=False,
     measured=MEASURED,
     stands_in={"fmax": "maximum", "fmin": "minimum"} | LOSSES_AS_DIVISION,
     library="the array API standard",

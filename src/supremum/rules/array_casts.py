@@ -271,15 +271,6 @@ def named(*without: str) -> frozenset[str]:
     return frozenset(row.name for row in FORMATS) - {*without}
 
 
-def through_float32(*names: str) -> dict[str, str]:
-    """The `through` of a framework that rounds to float32 before it rounds to some narrower formats.
-
-    >>> through_float32("float16")
-    {'float16': 'float32'}
-    """
-    return dict.fromkeys(names, _FLOAT32.name)
-
-
 PACKING_ROUTES: dict[str, tuple[Route, ...]] = C_ROUTES | {
     **dict.fromkeys(("int8", "int16", "uint16"), (through_int32, packed_from_register)),
     "uint8": (through_int32, packed_from_register, packed_twice),

@@ -17,7 +17,7 @@ from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation
-from supremum.rules.array_casts import HALVES, SATURATING, ArrayCasts, named, through_float32
+from supremum.rules.array_casts import SATURATING, ArrayCasts, named
 from supremum.rules.jax_flags import holds_64_bits
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED, held_format, weak_defaults
 from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -83,11 +83,21 @@ _UPCAST = "`_upcast_f16` in jax/_src/numpy/reductions.py"
 _BELOW_4_BITS = tuple(name for name in _SMALL_INTEGERS if as_format(name).bits < _NARROWEST_BITS)
 
 
+def _floats(wide: str) -> dict[str, str]:
+    """The float dtype of every integer, given that of 64-bit integers."""
+    return {name: wide if as_format(name).bits >= _WIDE_INTEGER_BITS else "float32" for name in BITS}
+
+
+def _quotients(wide: str) -> dict[str, str]:
+    """The floats of operations such as division; JAX has none for 1-bit and 2-bit integers."""
+    return {name: target for name, target in _floats(wide).items() if name not in _BELOW_4_BITS}
+
+
 def _reductions(signed: str, unsigned: str, wide: str) -> dict[str, Reduction]:
     """The reductions of `jax.numpy`, given the default integers and the float dtype for 64-bit integers."""
     gives = to_default(signed, unsigned, least_bits=8)
     summed = Reduction(gives=gives, accumulates=IN_FLOAT32, lacks=_SMALL_INTEGERS, source=_UPCAST)
-    floats = {name: wide if as_format(name).bits >= _WIDE_INTEGER_BITS else "float32" for name in BITS}
+    floats = _floats(wide)
     averaged = Reduction(gives=floats, accumulates=IN_FLOAT32, lacks=_BELOW_4_BITS, source=_UPCAST)
     return (
         to(summed, "sum prod")
@@ -112,7 +122,7 @@ class JaxRuleSet(LatticeRuleSet):
     a narrower dtype wraps around silently, which explanations mention. Questions about types alone ignore values.
     """
 
-    reads_ints: ClassVar[bool] = True  # the value of a float or complex never matters
+    reads_numbers: ClassVar[tuple[type, ...]] = (int,)  # the value of a float or complex never matters
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         asks_for_types = operation.name in ("result_type", "promote_types")
@@ -179,13 +189,6 @@ class JaxRuleSet(LatticeRuleSet):
             return verdict.resulting_in(result.dtype, f"{name} returns a strong dtype even for weak operands")
         return verdict
 
-    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002 (one for all)
-        row = as_format(dtype)
-        if row.category == "integer" and row.bits < _NARROWEST_BITS:
-            return None
-        name = "float64" if row.bits >= _WIDE_INTEGER_BITS else "float32"
-        return as_format(held_format(name, self.defaults, self.held_as)).dtype
-
 
 def _from_wide(target: Format) -> Steps:
     """The steps in which XLA converts a number that JAX holds in a wide format; to 16 bits it goes through float32.
@@ -210,7 +213,7 @@ _CASTS = ArrayCasts(
         "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu", "int1", "uint1", "complex32", "bcomplex32"
     ),
     SATURATING,
-    through=through_float32(*HALVES),
+    through=IN_FLOAT32,
     flushes=frozenset(("float32", "bfloat16")),
 )
 JAX_X64 = JaxRuleSet(
@@ -221,6 +224,7 @@ JAX_X64 = JaxRuleSet(
     defaults=_DEFAULTS,
     accepts=_ACCEPTS,
     computes=_COMPUTES,
+    quotients=_quotients("float64"),
     reductions=_reductions("int64", "uint64", "float64"),
     measured=MEASURED,
     stands_in=LOSSES_AS_DIVISION,
@@ -235,6 +239,7 @@ JAX_X32 = replace(
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
     held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
     held_because="these are the rules of JAX with x64 off",
+    quotients=_quotients("float32"),
     reductions=_reductions("int32", "uint32", "float32"),
 )
 # A separate rule set: it has the lattice of x64 off, but keeps 64-bit dtypes.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from supremum.decisions import Verdict
-from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.formats import CATEGORIES, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps
 from supremum.operands import Operand, Operands
@@ -75,7 +75,7 @@ class KerasRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    reads_ints: ClassVar[bool] = True
+    reads_numbers: ClassVar[tuple[type, ...]] = (int,)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         names = [operand.name for operand in operands]
@@ -129,9 +129,6 @@ class KerasRules(RuleSet):
         # Keras casts a float8 like any other format, although sums refuse it.
         return "" if {value.name, target.name} & {*_FLOAT8} else super()._objection_to_cast(value, target)
 
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return _FLOAT
-
 
 KERAS = KerasRules(
     name="keras",
@@ -142,6 +139,7 @@ KERAS = KerasRules(
     | {"clip": CATEGORIES[:3], "cross": CATEGORIES[1:]},
     formats=frozenset((*_ORDER.nodes, *_FLOAT8)),
     computes=_COMPUTES,
+    quotients=_FLOATS,
     lacks={"solve": NARROW_FLOATS},
     reductions=_REDUCTIONS,
     measured=MEASURED,

@@ -11,20 +11,20 @@ never weak, and arrays without dimensions promote like all others. On a GPU, MLX
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from supremum.decisions import Verdict
 from supremum.fix import letter
-from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.formats import CATEGORIES, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
 from supremum.operations import OPERATIONS, Operation
-from supremum.rules.array_casts import C_ROUTES, HALVES, ArrayCasts, through_float32
+from supremum.rules.array_casts import C_ROUTES, ArrayCasts
 from supremum.rules.lattices import SIGNED, UNSIGNED, weak_defaults
-from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, Reduction, to, to_default
+from supremum.rules.reductions import BITS, IN_FLOAT32, REAL_PARTS, TRUTH, UNCONVERTED, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, MEASURED, Storing, climb
 
@@ -69,8 +69,6 @@ _OF_TRUTHS = ("logical_and", "logical_or", "logical_xor")
 """Functions that convert each operand to bool by itself, whatever the others are (`logical_and` in mlx/ops.cpp)."""
 _FIRST: Mapping[str, tuple[str, ...]] = {"solve": ("float32", "float64")}
 """The types that a function needs as first operand."""
-_KEEPS_INTEGERS = ("l1_loss", "mse_loss")
-"""Functions that are defined for floats, and do not convert integers to them."""
 
 _SUMS = to_default("int32", "uint32")
 _FLOATS = to("float32", BITS)
@@ -96,7 +94,11 @@ _RETURNS_0_D = ("sum", "prod")
 """Reductions that return an array without dimensions as it is (`sum` and `prod` in mlx/ops.cpp)."""
 _SHIFTED = {"bool": "uint8"}
 # MLX multiplies narrow integers in their own type, in which a product may wrap around, and adds them in 32 bits.
-_COMPUTES: Mapping[str, Mapping[str, str]] = to(_SHIFTED, "bitwise_left_shift bitwise_right_shift") | {"vecdot": _SUMS}
+_COMPUTES: Mapping[str, Mapping[str, str]] = (
+    to(_SHIFTED, "bitwise_left_shift bitwise_right_shift")
+    | {"vecdot": _SUMS}
+    | to(UNCONVERTED, "l1_loss mse_loss")  # these do not convert integers to floats
+)
 
 
 class _Number(NamedTuple):
@@ -125,11 +127,8 @@ class MlxRules(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    reads_ints: ClassVar[bool] = True
-
-    def key_of(self, operand: Operand) -> Hashable:
-        """As in the base class."""
-        return (super().key_of(operand), operand.ndim == 0)
+    reads_numbers: ClassVar[tuple[type, ...]] = (int,)
+    reads_dimensions: ClassVar[bool] = True
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         if why := _refusal(operation.name, operands):
@@ -150,9 +149,6 @@ class MlxRules(RuleSet):
                 return Verdict.refuse(*met.reason, why, overflow=True)
             wrapping.append(f"{letter(position)} is out of range for {number.row}, and MLX wraps it around silently")
         return Verdict.accept(as_format(met.name).dtype, len(operands), *met.reason, *wrapping)
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:
-        return dtype if operation.name in _KEEPS_INTEGERS else _FLOAT32.dtype
 
     def _reduce(self, operation: Operation, operands: Operands) -> Verdict:
         verdict, own = super()._reduce(operation, operands), operands[0].dtype
@@ -234,7 +230,7 @@ _CASTS = ArrayCasts(
     _FORMATS,
     C_ROUTES,
     is_defined=False,
-    through=through_float32(*HALVES),
+    through=IN_FLOAT32,
 )
 MLX = MlxRules(
     name="mlx",
@@ -243,6 +239,7 @@ MLX = MlxRules(
     accepts=_ACCEPTS,
     formats=_FORMATS,
     computes=_COMPUTES,
+    quotients=_FLOATS,
     gives=to(REAL_PARTS, "huber_loss l1_loss"),
     measured=MEASURED,
     stands_in=to("atan2", "hypot copysign nextafter")

@@ -22,7 +22,7 @@ from supremum.formats import CATEGORIES, FORMATS, Format, as_format
 from supremum.number_conversion import Steps, converts, interval, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules.array_casts import BYTES, C_ROUTES, ArrayCasts, named, through_float32
+from supremum.rules.array_casts import BYTES, C_ROUTES, ArrayCasts, named
 from supremum.rules.numpy_casts import casts_same_kind, common_of_all, default_of, has_cast, objection_to_cast
 from supremum.rules.numpy_loops import FUNCTIONS, compares_by_value, find_loop, listed
 from supremum.rules.reductions import REAL_PARTS, TRUTH, Reduction, to, to_default
@@ -54,7 +54,7 @@ _CASTS = ArrayCasts(
     named("complex32", "bcomplex32"),
     C_ROUTES,
     is_defined=False,
-    through=through_float32("bfloat16", *BYTES),  # of ml_dtypes; to its own float16 NumPy rounds once
+    through=to("float32", ("bfloat16", *BYTES)),  # of ml_dtypes; to its own float16 NumPy rounds once
 )
 _MAXIMUM = as_operation("maximum")
 _FOLLOWS = to("result_type", "concat stack diff cross tensordot") | {"outer": "multiply"}

@@ -11,18 +11,19 @@ those of eager mode, and of the operator if there is one; tests/conformance/depa
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import ClassVar
 
 from supremum.decisions import Verdict
 from supremum.formats import CATEGORIES, DType, as_format
 from supremum.lattice import Lattice
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
 from supremum.operations import OPERATIONS, REDUCTIONS, Operation
-from supremum.rules.array_casts import C_ROUTES, HALVES, NATIVE, ArrayCasts, through_float32
+from supremum.rules.array_casts import C_ROUTES, HALVES, NATIVE, ArrayCasts
 from supremum.rules.lattices import INEXACT, SIGNED
-from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
+from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, UNCONVERTED, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, MEASURED, Storing
 
@@ -148,12 +149,7 @@ class PaddleRuleSet(RuleSet):
         name, summary, source: as for every rule set.
     """
 
-    def key_of(self, operand: Operand) -> Hashable:
-        """As in the base class."""
-        return (super().key_of(operand), operand.ndim == 0)
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return dtype
+    reads_dimensions: ClassVar[bool] = True
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         row = _TABLE[operation.name]
@@ -263,7 +259,7 @@ _CASTS = ArrayCasts(
     NATIVE - {"uint16", "uint32", "uint64"} | {*HALVES},
     C_ROUTES,
     is_defined=False,
-    through=through_float32(*HALVES),
+    through=IN_FLOAT32,
 )
 PADDLE = PaddleRuleSet(
     name="paddle",
@@ -272,6 +268,7 @@ PADDLE = PaddleRuleSet(
     accepts=_ACCEPTS,
     formats=frozenset((*_ORDER.nodes, *_UNORDERED)),
     computes=_COMPUTES,
+    quotients=UNCONVERTED,  # what converts them is in `computes`
     gives={"l1_loss": REAL_PARTS},
     measured=MEASURED,
     item=Storing.CAST,  # in place, `a.add_(b)` changes the dtype of `a`, and `a += b` makes a new tensor

@@ -19,12 +19,12 @@ from functools import partial
 from typing import NamedTuple
 
 from supremum.decisions import Verdict
-from supremum.formats import CATEGORIES, COLUMN_FORMATS, FORMATS, DType, Format, Kind, as_format
+from supremum.formats import CATEGORIES, COLUMN_FORMATS, FORMATS, Format, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, is_beyond_integers
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, Operands
 from supremum.operations import ASSIGN, Operation, Result
-from supremum.rules.array_casts import ArrayCasts, through_float32
+from supremum.rules.array_casts import ArrayCasts
 from supremum.rules.columns import Columns
 from supremum.rules.lattices import SIGNED, UNSIGNED
 from supremum.rules.reductions import BITS, INTEGERS, TRUTH, Reduction, to
@@ -259,9 +259,6 @@ class PolarsRules(RuleSet):
         narrowest = next(row.name for row in (*rows, _UNSIGNED_ROWS[-1], _WIDEST) if fits(value, row))
         return self._joined(_NEGATIVE if value < 0 else self.integers, column.name, narrowest)
 
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return _row(_DEFAULT_FLOAT).dtype
-
     def _power(self, operands: Operands) -> Verdict:
         """The verdict on a power, which has the type of its base, or of the exponent if only that is a float."""
         base, exponent = types = [_type_of(operand) for operand in operands]
@@ -321,7 +318,7 @@ _CASTS = ArrayCasts(
     "Polars",
     "Polars 2.1 on x86-64",
     frozenset({*_FLOAT_OF, *_FLOATS.nodes}),
-    through=through_float32("float16"),
+    through={"float16": "float32"},
     raises=is_beyond_integers,  # a cast that is not strict gives null
 )
 _LITERAL = _row(_DEFAULT_FLOAT)
@@ -336,6 +333,7 @@ POLARS = PolarsRules(
     reductions=_REDUCTIONS,
     formats=_CASTS.formats,
     computes=_COMPUTES,
+    quotients=_MEANS,
     columns=Columns(never_missing=frozenset(("sum", "prod", "any", "all"))),
     item=Storing.CAST,  # except with a mask; what does not fit becomes null
     library="Polars",

@@ -24,7 +24,7 @@ from supremum.operations import OPERATIONS, Family, Operation
 from supremum.rules.array_casts import C_ROUTES, ArrayCasts
 from supremum.rules.columns import Columns
 from supremum.rules.lattices import SIGNED, UNSIGNED
-from supremum.rules.reductions import Reduction, to, to_default
+from supremum.rules.reductions import UNCONVERTED, Reduction, to, to_default
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, Storing, climb
 
@@ -138,9 +138,6 @@ class PyArrowRules(RuleSet):
             return Verdict.refuse(*met.reason, f"{self.library} has no {operation.name} of {dtype}")
         return super()._refusal_of_category(operation, met, dtype)
 
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        return dtype  # what it converts, it converts before it promotes
-
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         if not value.is_python_scalar and value.dtype != into.dtype:
             return Verdict.refuse(f"pyarrow stores only values of the same type, got {value.dtype} for {into.dtype}")
@@ -208,6 +205,7 @@ PYARROW = PyArrowRules(
     source="PyArrow 26.0.1, CommonNumeric in arrow/compute/kernels/codegen_internal.cc",
     accepts=_ACCEPTS,
     gives={"sign": to("int8", _INTEGERS)},
+    quotients=UNCONVERTED,  # what it converts, it converts before it promotes
     measured=MEASURED,
     stands_in=_STANDS_IN,
     lacks=to(_HALF, (name for name in OPERATIONS if name not in _OF_HALF.split())),

@@ -13,6 +13,8 @@ from supremum.formats import CATEGORIES, FORMATS, as_format
 T = TypeVar("T")
 INTEGERS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "integer")
 BITS: tuple[str, ...] = ("bool", *INTEGERS)
+UNCONVERTED: Mapping[str, str] = {name: name for name in BITS}
+"""The `quotients` of rules whose divisions compute integers as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def to_default(signed: str, unsigned: str, *, least_bits: int = 1) -> dict[str, 
 
 
 IN_FLOAT32: Mapping[str, str] = to("float32", "float16 bfloat16")
-"""The accumulators of frameworks that add up 16-bit floats in float32."""
+"""float32 for the 16-bit floats: frameworks add them up in it, and convert wider numbers to them through it."""
 REAL_PARTS: Mapping[str, str] = {row.name: row.component.name for row in FORMATS if row.category == "complex"}
 """The complex formats and the formats of their components, which variances have."""
 

@@ -59,12 +59,14 @@ class RuleSet(ABC):
         formats: the names of the formats that the framework has; None for all that arrays have.
         computes: for each operation, the formats that it does not compute in, and those that it uses instead.
         gives: for each operation, the formats that it computes in but does not return, and those that it returns.
+        quotients: for bool and the integers, the float that operations such as division convert them to.
         reductions: the dtypes in which reductions accumulate and the dtypes of their results.
         library: the name of the library in explanations.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
         array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
         columns: what becomes of missing values in columns of data frames.
+        weak_arrays: whether the rules know weak arrays, as JAX does; other rules treat a weak array like any other.
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
@@ -75,11 +77,11 @@ class RuleSet(ABC):
     False
     """
 
-    weak_arrays: ClassVar[bool] = False
-    """Whether the rules know weak arrays, as JAX does; other rules treat a weak array like any other."""
+    reads_numbers: ClassVar[tuple[type, ...]] = ()
+    """The types of the Python numbers whose values verdicts depend on."""
 
-    reads_ints: ClassVar[bool] = False
-    """Whether verdicts depend on the values of Python ints."""
+    reads_dimensions: ClassVar[bool] = False
+    """Whether verdicts depend on which arrays are 0-d."""
 
     reads_values: ClassVar[bool] = False
     """Whether the result depends on the values of 0-d arrays, as in NumPy 1."""
@@ -95,12 +97,14 @@ class RuleSet(ABC):
     formats: frozenset[str] | None = field(default=None, kw_only=True)
     computes: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"], kw_only=True)
     gives: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"], kw_only=True)
+    quotients: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
     library: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
     array_casts: ArrayCasts | None = field(default=None, kw_only=True)
     columns: Columns = field(default=Columns(), kw_only=True)
+    weak_arrays: bool = field(default=False, kw_only=True)
 
     @cached_property
     def memory(self) -> Memory:
@@ -331,8 +335,10 @@ class RuleSet(ABC):
 
     def key_of(self, operand: Operand) -> Hashable:
         """The part of an operand that verdicts depend on, as a cache key; rule sets that look at more override this."""
-        value = interval(operand.value) if self.reads_ints and isinstance(operand.value, int) else None
-        return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar, value)
+        value = operand.value
+        number = interval(value) if value is not None and isinstance(value, self.reads_numbers) else None
+        is_0d = self.reads_dimensions and operand.ndim == 0
+        return (operand.category, operand.dtype, operand.weak, operand.is_python_scalar, is_0d, number)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:  # noqa: ARG002
         """The formats that the number at a position is converted to, in order, if it is computed in the target."""
@@ -341,10 +347,6 @@ class RuleSet(ABC):
     @abstractmethod
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         """The common type of the operands, before the operation changes it."""
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
-        """The float dtype of operations such as division for an integer or bool dtype; None refuses."""
-        raise NotImplementedError(f"{self.name} does not define the float dtype of {operation.name} for {dtype}")
 
     def _refusal_of_category(self, operation: Operation, met: Verdict, dtype: DType) -> Verdict | None:
         """The refusal of an operation that does not accept the common type of its operands; None if it does."""
@@ -396,13 +398,14 @@ class RuleSet(ABC):
 
     def _computed(self, operation: Operation, met: Verdict, common: ResultType) -> Verdict:
         """The verdict on an operation that accepts the common type of its operands."""
-        name, dtype, target = operation.name, common.dtype, common.dtype
-        if other := self.computes.get(name, {}).get(str(dtype)):
-            target = as_format(other).dtype
-        elif operation.result is Result.FLOAT and not as_format(dtype).is_inexact:
-            target = self._float_for(operation, dtype)
-            if target is None:
-                return Verdict.refuse(*met.reason, f"{name} does not convert {dtype} to a float")
+        name, dtype = operation.name, common.dtype
+        computed = self.computes.get(name, {}).get(str(dtype))
+        if computed is None:
+            needs_float = operation.result is Result.FLOAT and not as_format(dtype).is_inexact
+            computed = self.quotients.get(str(dtype)) if needs_float else str(dtype)
+        if computed is None:
+            return Verdict.refuse(*met.reason, f"{name} does not convert {dtype} to a float")
+        target = as_format(computed, columns=True).dtype
         if target != dtype:
             reason = (*met.reason, f"{name} converts {dtype} to {target}")
             met = Verdict.accept(target, len(met.compute), *reason, weak=common.weak)
@@ -458,13 +461,12 @@ class LatticeRuleSet(RuleSet):
     ('float64', 'int32')
     """
 
-    weak_arrays: ClassVar[bool] = True
-
     lattice: Lattice
     defaults: Mapping[str, str]
     held_as: Mapping[str, str] = field(default_factory=dict[str, str])
     held_because: str = ""
     joins_defaults: bool = True
+    weak_arrays: bool = field(default=True, kw_only=True)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as

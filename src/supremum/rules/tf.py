@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from supremum.decisions import ResultType, Verdict
-from supremum.formats import CATEGORIES, DType, Format, as_format
+from supremum.formats import CATEGORIES, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, usual_steps
 from supremum.operands import Operand, Operands
 from supremum.operations import ASSIGN, Operation
-from supremum.rules.array_casts import HALVES, NATIVE, PACKING_ROUTES, ArrayCasts, through_float32
+from supremum.rules.array_casts import HALVES, NATIVE, PACKING_ROUTES, ArrayCasts
 from supremum.rules.lattices import INEXACT, SIGNED, UNSIGNED
-from supremum.rules.reductions import NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
+from supremum.rules.reductions import IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.verdicts import ALREADY, LOSSES_AS_DIVISION, MEASURED, climb, ints_beyond
 
@@ -80,6 +80,10 @@ REDUCTIONS: dict[str, Reduction] = (
 """TensorFlow's reductions; tensors keep their dtype, and integers wrap around."""
 
 
+QUOTIENTS: dict[str, str] = to("float32", "uint8 int8 uint16 int16") | to("float64", "uint32 int32 uint64 int64")
+"""The floats to which TensorFlow's division converts integers."""
+
+
 class Mode(enum.Enum):
     """How much promotion is implicit."""
 
@@ -97,7 +101,7 @@ class TensorFlowRules(RuleSet):
         mode: the mode.
     """
 
-    reads_ints: ClassVar[bool] = True
+    reads_numbers: ClassVar[tuple[type, ...]] = (int,)
 
     mode: Mode
 
@@ -141,18 +145,6 @@ class TensorFlowRules(RuleSet):
         if self.mode is Mode.SAFE and (objection := _objection(nodes, met, row)):
             return Verdict.refuse(reason, objection)
         return Verdict(ResultType(row.dtype, met.startswith(_WEAK)), (row.dtype,) * len(operands), (reason,), paths)
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:
-        if operation.name != "divide" or as_format(dtype).category != "integer":
-            return None
-        return (_FLOAT32 if as_format(dtype).bits <= 16 else _FLOAT64).dtype
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class WeakTensorFlowRules(TensorFlowRules):
-    """The rules of a mode with weak tensors."""
-
-    weak_arrays = True
 
 
 def _node(operand: Operand) -> str:
@@ -216,31 +208,38 @@ CASTS = ArrayCasts(
     NATIVE | {*HALVES, "float8_e4m3fn", "float8_e5m2"},
     PACKING_ROUTES,
     is_defined=False,
-    through=through_float32(*HALVES),
+    through=IN_FLOAT32,
     flushes=frozenset(("float32",)),
     drops_imaginary=True,
 )
 
 
-def _in_mode(kind: type[TensorFlowRules], mode: Mode, summary: str) -> TensorFlowRules:
-    return kind(
-        name=f"tf-{mode.name.lower()}",
-        summary=summary,
-        source="TensorFlow 2.21.0",
-        mode=mode,
-        formats=frozenset(_STRONG),
-        accepts=_ACCEPTS,
-        measured=MEASURED,
-        stands_in=_STANDS_IN,
-        lacks={"solve": NARROW_FLOATS},
-        reductions=REDUCTIONS,
-        library="tf.math",
-        array_casts=CASTS,
-    )
-
-
 _AS_SHIPPED = "TensorFlow as shipped with dtype_conversion_mode="
-_OPERATORS = "TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype"
-TF_OFF = _in_mode(TensorFlowRules, Mode.OFF, _OPERATORS)
-TF_ALL = _in_mode(WeakTensorFlowRules, Mode.ALL, f"{_AS_SHIPPED}'all': a lattice, weak tensors included")
-TF_SAFE = _in_mode(WeakTensorFlowRules, Mode.SAFE, f"{_AS_SHIPPED}'safe': that lattice where nothing widens or is lost")
+TF_OFF = TensorFlowRules(
+    name="tf-off",
+    summary="TensorFlow's own operators, which promote nothing: tensors must agree, Python numbers take their dtype",
+    source="TensorFlow 2.21.0",
+    mode=Mode.OFF,
+    formats=frozenset(_STRONG),
+    accepts=_ACCEPTS,
+    computes={"divide": QUOTIENTS},
+    measured=MEASURED,
+    stands_in=_STANDS_IN,
+    lacks={"solve": NARROW_FLOATS},
+    reductions=REDUCTIONS,
+    library="tf.math",
+    array_casts=CASTS,
+)
+TF_ALL = replace(
+    TF_OFF,
+    name="tf-all",
+    summary=f"{_AS_SHIPPED}'all': a lattice, weak tensors included",
+    mode=Mode.ALL,
+    weak_arrays=True,
+)
+TF_SAFE = replace(
+    TF_ALL,
+    name="tf-safe",
+    summary=f"{_AS_SHIPPED}'safe': that lattice where nothing widens or is lost",
+    mode=Mode.SAFE,
+)

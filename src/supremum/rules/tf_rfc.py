@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from supremum.decisions import Verdict
 from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, Format, Kind, as_format
-from supremum.number_conversion import fits, interval
+from supremum.number_conversion import fits
 from supremum.operands import Operand, Operands, weak_name
 from supremum.operations import OPERATIONS, Operation, Result
 from supremum.rules.rule_set import RuleSet
-from supremum.rules.tf import CASTS, REDUCTIONS
+from supremum.rules.tf import CASTS, QUOTIENTS, REDUCTIONS
 from supremum.rules.verdicts import ALREADY, MEASURED
 
 
@@ -43,7 +44,6 @@ _CAPS = {row.category: row for row in map(as_format, ("float64", "complex128"))}
 # The dtypes of Python numbers without a tensor to take them from (D4, D5, D6, D14).
 _PYTHON = {"integer": as_format("int32"), "float": as_format("float32"), "complex": as_format("complex128")}
 _NARROWEST_COMPLEX = as_format("complex64")
-_SHORT_FLOAT, _LONG_FLOAT = as_format("float32"), as_format("float64")
 _BEYOND_THE_RFC = "the RFC defines promotion of two operands only; Supremum promotes more of them at once"
 
 
@@ -108,11 +108,9 @@ class TensorFlowRfcRuleSet(RuleSet):
         mode: the mode.
     """
 
-    mode: Mode
+    reads_numbers: ClassVar[tuple[type, ...]] = (int, float, complex)
 
-    def key_of(self, operand: Operand) -> Hashable:
-        """As in the base class."""
-        return (super().key_of(operand), None if operand.value is None else interval(operand.value))
+    mode: Mode
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:  # noqa: ARG002 (one for all)
         tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
@@ -149,10 +147,6 @@ class TensorFlowRfcRuleSet(RuleSet):
         if self.mode is Mode.SAFE and not all(map(met.holds, tensors)):
             return f"the result {met} would not preserve the precision of {names}"
         return None
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType:  # noqa: ARG002 (one for all)
-        """Section "What happens to truediv operations?": float32 for 8 and 16 bits, float64 above."""
-        return (_SHORT_FLOAT if as_format(dtype).bits <= 16 else _LONG_FLOAT).dtype
 
     def _first_targets(self, operands: Operands) -> list[DType]:
         """The result of mode ALL first, then wider formats that a Python number or the operation may need.
@@ -205,6 +199,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     source=_SOURCE,
     mode=Mode.ALL,
     accepts=_ACCEPTS,
+    quotients=QUOTIENTS | {"bool": "float32"},  # section "What happens to truediv operations?"
     measured=MEASURED,
     reductions=REDUCTIONS,
     array_casts=CASTS,

@@ -23,11 +23,10 @@ from supremum.rules.array_casts import (
     HALVES,
     ArrayCasts,
     packed_from_register,
-    through_float32,
     through_int32,
 )
 from supremum.rules.lattices import SIGNED, UNSIGNED, weak_defaults
-from supremum.rules.reductions import BITS, TRUTH, Reduction, to
+from supremum.rules.reductions import BITS, IN_FLOAT32, TRUTH, Reduction, to
 from supremum.rules.rule_set import LatticeRuleSet
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED, Storing, with_result_of
 
@@ -81,9 +80,9 @@ _REAL = CATEGORIES[:3]
 _LACKS = "logical_and logical_or logical_xor conj real imag cross solve"
 _OF_BITS = "bitwise_and bitwise_or bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift"
 _SUMS = {**to("int32", "bool int8 int16"), **to("uint32", "uint8 uint16")}
-_IN_FLOAT32 = to("float32", (*_FLOAT8, *HALVES))
+_ACCUMULATES = to("float32", (*_FLOAT8, *HALVES))
 _KEPT = Reduction(_REAL, numbers=False)
-_SUMMED = replace(_KEPT, gives=_SUMS, accumulates=_IN_FLOAT32, source="`sum_acc_dtype` in tinygrad/dtype.py")
+_SUMMED = replace(_KEPT, gives=_SUMS, accumulates=_ACCUMULATES, source="`sum_acc_dtype` in tinygrad/dtype.py")
 # The variance of integers loses the fractions of its squares: that of 1 and 2 is 0.
 _AVERAGED = replace(_SUMMED, accepts=("float",), gives={}, keeps_weak=True)
 _REDUCTIONS: Mapping[str, Reduction] = (
@@ -92,7 +91,7 @@ _REDUCTIONS: Mapping[str, Reduction] = (
     | {
         "mean": replace(
             _AVERAGED, accepts=_REAL, gives=_TO_FLOAT32,
-            accumulates={**_IN_FLOAT32, **{name: _SUMS.get(name, name) for name in BITS}},
+            accumulates={**_ACCUMULATES, **{name: _SUMS.get(name, name) for name in BITS}},
         ),
     }
     | to(_AVERAGED, "var std")
@@ -167,7 +166,7 @@ _CASTS = ArrayCasts(
     {name: C_ROUTES[name] for name in ("int8", "uint8", "int32", "int64")}
     | {"int16": (through_int32, packed_from_register)},
     is_defined=False,
-    through=through_float32(*HALVES),
+    through=IN_FLOAT32,
 )
 TINYGRAD = TinygradRules(
     name="tinygrad",

@@ -22,12 +22,12 @@ import numpy as np
 from supremum.decisions import Verdict
 from supremum.errors import ArgumentError
 from supremum.fix import Fix
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format, is_available
+from supremum.formats import CATEGORIES, FORMATS, Format, Kind, as_format, is_available
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import Operand, OperandLike, Operands, as_operand
 from supremum.operations import OPERATIONS, Operation, Result, as_operation
-from supremum.rules.array_casts import BYTES, C_ROUTES, HALVES, NATIVE, ArrayCasts, through_float32
+from supremum.rules.array_casts import BYTES, C_ROUTES, HALVES, NATIVE, ArrayCasts
 from supremum.rules.lattices import INEXACT, SIGNED
 from supremum.rules.reductions import BITS, IN_FLOAT32, NARROW_FLOATS, REAL_PARTS, TRUTH, Reduction, to
 from supremum.rules.rule_set import RuleSet, Target
@@ -212,7 +212,7 @@ class TorchRules(RuleSet):
 
     Args:
         name, summary, source: as for every rule set.
-        default_dtype: the value of `torch.get_default_dtype()`: the dtype of Python floats and of integer quotients.
+        default_dtype: the value of `torch.get_default_dtype()`: the dtype of Python floats. It is in `quotients`, too.
     """
 
     default_dtype: str = "float32"
@@ -235,7 +235,8 @@ class TorchRules(RuleSet):
         if default == TORCH.default_dtype:
             return TORCH
         summary = f"PyTorch after torch.set_default_dtype(torch.{default})"
-        return replace(TORCH, name=f"{TORCH.name}[{default}]", summary=summary, default_dtype=default)
+        name, quotients = f"{TORCH.name}[{default}]", to(default, BITS)
+        return replace(TORCH, name=name, summary=summary, default_dtype=default, quotients=quotients)
 
     def read(self, value: OperandLike) -> Any:
         """As in the base class; PyTorch reads a NumPy bool as a float (torch/csrc/utils/python_arg_parser.cpp)."""
@@ -273,9 +274,6 @@ class TorchRules(RuleSet):
         if shell is not None and not _accepts_shell(operation, operands, names, met.name):
             return Verdict.refuse(_shell_objection(shell))
         return Verdict.accept(as_format(met.name).dtype, len(operands), *(met.reason or (ALREADY,)))
-
-    def _float_for(self, operation: Operation, dtype: DType) -> DType | None:  # noqa: ARG002
-        return as_format(self.default_dtype).dtype
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         if refusal := self._refusal_of_numbers(operation, operands):
@@ -459,7 +457,7 @@ _CASTS = ArrayCasts(
     NATIVE | {*HALVES, "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"},
     C_ROUTES,
     is_defined=False,
-    through=through_float32(*HALVES, *BYTES),
+    through=to("float32", (*HALVES, *BYTES)),
     clamps=frozenset(("float8_e4m3fn",)),
 )
 TORCH = TorchRules(
@@ -468,6 +466,7 @@ TORCH = TorchRules(
     source="PyTorch 2.13",
     accepts=_ACCEPTS,
     formats=_KNOWN,
+    quotients=to(TorchRules.default_dtype, BITS),
     in_place=Storing.SAME_KIND,  # `canCast` in c10/core/ScalarType.h, called by TensorIterator::compute_types
     item=Storing.CAST,  # `copy_` and `fill_`, which check the range of Python numbers only
     agreeing=frozenset(("matmul", "tensordot", "vecdot", "cross", "solve")),
