@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import jax
 
-from conformance.departures import Departure, applies_to, departures_of_table
+from conformance.departures import Departure, applies_to, departures_of_table, rows_by_reason
 from supremum.rules.names import FOLLOWING
 
 _JAX = " ".join(FOLLOWING["jax"])
@@ -57,55 +57,67 @@ ARRAY_DEPARTURES: list[Departure] = [
     if applies_to(row.form, "array", jax.__version_info__)
 ]
 
-_SUMMED = "the weights are added, in the dtype that the rules decide for sums; NumPy "
-_IN_FLOAT64 = "the rules decide the dtype of every step; NumPy computes in float64, whatever the dtypes"
-_NO_BOOLS = "the rules convert bools to floats first; NumPy subtracts them, which it refuses"
-_NARROW, _UNSIGNED = "int8 int16 int32", "uint8 uint16 uint32"
-NUMPY_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {
-    ("quantile", "accepted"): ("bool", _NO_BOOLS),
-    ("quantile of an array", "accepted"): ("bool", _NO_BOOLS),
-    ("quantile by a midpoint", "accepted"): ("bool", _NO_BOOLS),
-    ("percentile", "accepted"): ("bool", _NO_BOOLS),
-    ("gradient", "accepted"): ("bool", _NO_BOOLS),
-    ("pad", "refused"): ("bool", "the rules do not store the int 1 in bools; NumPy casts whatever it is given"),
-    ("histogram", "refused"): ("complex64 complex128", "complex numbers have no order; NumPy warns and drops parts"),
-    ("histogram(density=)", "refused"): ("complex64 complex128", "as for `histogram`"),
-    ("histogram(weights=)", "int64"): (f"bool {_NARROW}", _SUMMED + "keeps narrow integers, which wrap around"),
-    ("histogram(weights=)", "uint64"): (_UNSIGNED, _SUMMED + "keeps narrow integers, which wrap around"),
-    ("bincount(weights=)", "int64"): (f"bool {_NARROW} int64", _SUMMED + "converts weights to float64"),
-    ("bincount(weights=)", "uint64"): (f"{_UNSIGNED} uint64", _SUMMED + "converts weights to float64"),
-    ("bincount(weights=)", "float16"): ("float16", _SUMMED + "converts weights to float64"),
-    ("bincount(weights=)", "float32"): ("float32", _SUMMED + "converts weights to float64"),
-    ("bincount(weights=)", "accepted"): ("complex64 complex128", _SUMMED + "has no complex weights"),
-    ("interp", "float16"): ("float16", _IN_FLOAT64),
-    ("interp", "float32"): ("float32", _IN_FLOAT64),
-}
+_SUMMED = "the weights are added, in the dtype that the rules decide for sums"
+_NARROW, _UNSIGNED, _COMPLEX = "int8 int16 int32", "uint8 uint16 uint32", "complex64 complex128"
+_OF_NUMPY = f"""\
+the rules convert bools to floats first; NumPy subtracts them, which it refuses
+  quantile | accepted | bool
+  quantile of an array | accepted | bool
+  quantile by a midpoint | accepted | bool
+  percentile | accepted | bool
+  gradient | accepted | bool
+the rules do not store the int 1 in bools; NumPy casts whatever it is given
+  pad | refused | bool
+complex numbers have no order; NumPy warns and drops parts
+  histogram | refused | {_COMPLEX}
+  histogram(density=) | refused | {_COMPLEX}
+{_SUMMED}; NumPy keeps narrow integers, which wrap around
+  histogram(weights=) | int64 | bool {_NARROW}
+  histogram(weights=) | uint64 | {_UNSIGNED}
+{_SUMMED}; NumPy converts weights to float64
+  bincount(weights=) | int64 | bool {_NARROW} int64
+  bincount(weights=) | uint64 | {_UNSIGNED} uint64
+  bincount(weights=) | float16 | float16
+  bincount(weights=) | float32 | float32
+{_SUMMED}; NumPy has no complex weights
+  bincount(weights=) | accepted | {_COMPLEX}
+the rules decide the dtype of every step; NumPy computes in float64, whatever the dtypes
+  interp | float16 | float16
+  interp | float32 | float32
+"""
+_ALL = "int8 float16 float64"
+_OF_JAX = f"""\
+q may have any number of dimensions, as in NumPy; in JAX at most one
+  quantile of an array | accepted | {_ALL}
+an element keeps its dtype, as in NumPy; JAX converts it to float
+  quantile by an element | int8 | int8
+lists are converted to arrays, as in NumPy; JAX refuses them
+  percentile | accepted | {_ALL}
+  histogram | accepted | {_ALL}
+counts are integers, as in NumPy; JAX counts in floats
+  histogram | int64 | {_ALL}
+{_SUMMED}; JAX keeps int8, which wraps around
+  histogram(weights=) | int64 | int8
+  bincount(weights=) | int64 | int8
+the rules decide the sum of the weights; JAX promotes the values
+  histogram(weights=) | float16 | float16
+JAX has no `edge_order`
+  gradient | accepted | {_ALL}
+sums of products of integers are integers, as in NumPy; JAX converts them to float
+  convolve | int8 | int8
+"""
+
+
+def _of_functions(table: str) -> dict[tuple[str, str], tuple[str, str]]:
+    return {(name, ours): (dtypes, reason) for reason, (name, ours, dtypes) in rows_by_reason(table)}
+
+
+NUMPY_FUNCTION_DEPARTURES = _of_functions(_OF_NUMPY)
 """Differences between NumPy's functions beyond the standard and ours under its rules, with the dtypes and the reason.
 
 The keys are names of `numpy_function_judge.TABLES`, and what ours do: they refuse, accept, or give a dtype.
 """
-
-_ALL = "int8 float16 float64"
-_LISTS = "lists are converted to arrays, as in NumPy; JAX refuses them"
-_WRAPPED = "the weights are added, in the dtype that the rules decide for sums; JAX keeps int8, which wraps around"
-JAX_FUNCTION_DEPARTURES: dict[tuple[str, str], tuple[str, str]] = {
-    ("quantile of an array", "accepted"): (
-        _ALL,
-        "q may have any number of dimensions, as in NumPy; in JAX at most one",
-    ),
-    ("quantile by an element", "int8"): ("int8", "an element keeps its dtype, as in NumPy; JAX converts it to float"),
-    ("percentile", "accepted"): (_ALL, _LISTS),
-    ("histogram", "int64"): (_ALL, "counts are integers, as in NumPy; JAX counts in floats"),
-    ("histogram", "accepted"): (_ALL, _LISTS),
-    ("histogram(weights=)", "int64"): ("int8", _WRAPPED),
-    ("histogram(weights=)", "float16"): ("float16", "the rules decide the sum of the weights; JAX promotes the values"),
-    ("bincount(weights=)", "int64"): ("int8", _WRAPPED),
-    ("gradient", "accepted"): (_ALL, "JAX has no `edge_order`"),
-    ("convolve", "int8"): (
-        "int8",
-        "sums of products of integers are integers, as in NumPy; JAX converts them to float",
-    ),
-}
+JAX_FUNCTION_DEPARTURES = _of_functions(_OF_JAX)
 """The same for JAX's functions, under its rules."""
 
 # By rule set: how many sums of a tensor and a NumPy array have a dtype that our rule for two tensors does not give.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conformance.departures import rows_by_reason
+
 
 @dataclass(frozen=True, slots=True)
 class AutocastDeparture:
@@ -23,39 +25,33 @@ class AutocastDeparture:
     reason: str
 
 
-_ONE_PRIMITIVE = "JAX has one primitive for all products, and it follows matmul's rule"
-_WEIGHTS = "JAX computes it as a product with a matrix of weights"
+_ROWS = """\
+our row is for division in general; only a number divided by an array runs in float32, as a tested exception
+  reciprocal __rdiv__ __rtruediv__ | widest | float32
+adds in the dtype of the target array, not in the widest of both dtypes
+  scatter_add | declared | widest
+our row is for multiplication in general; only an array multiplied by itself, as in jnp.linalg.norm, runs in float32, as
+an exception
+  norm | widest | float32
+"""
+_COMPOSITIONS = """\
+composed of JAX operations here; the weight is multiplied element by element, and 32-bit operands stay 32-bit
+  prelu | gt | compute
+JAX has one primitive for all products, and it follows matmul's rule
+  dot vdot | dot_general | widest
+  tensordot | dot_general | widest
+  bilinear | dot_general | widest
+composed of JAX operations, the first of which take only the coordinates
+  grid_sampler | floor sub mul | widest
+JAX computes it as a product with a matrix of weights
+  upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d | dot_general | float32
+  upsample_bicubic2d _upsample_bicubic2d_aa | dot_general | float32
+"""
 
-AUTOCAST_ROWS: list[AutocastDeparture] = [
-    AutocastDeparture(
-        "reciprocal __rdiv__ __rtruediv__", "widest", "float32",
-        "our row is for division in general; only a number divided by an array runs in float32, as a tested exception",
-    ),
-    AutocastDeparture(
-        "scatter_add", "declared", "widest", "adds in the dtype of the target array, not in the widest of both dtypes",
-    ),
-    AutocastDeparture(
-        "norm", "widest", "float32",
-        "our row is for multiplication in general; only an array multiplied by itself, as in jnp.linalg.norm, runs in "
-        "float32, as an exception",
-    ),
-]  # fmt: skip
 
-AUTOCAST_COMPOSITIONS: list[AutocastDeparture] = [
-    AutocastDeparture(
-        "prelu", "gt", "compute",
-        "composed of JAX operations here; the weight is multiplied element by element, and 32-bit operands stay 32-bit",
-    ),
-    AutocastDeparture("dot vdot", "dot_general", "widest", _ONE_PRIMITIVE),
-    AutocastDeparture("tensordot", "dot_general", "widest", _ONE_PRIMITIVE),
-    AutocastDeparture("bilinear", "dot_general", "widest", _ONE_PRIMITIVE),
-    AutocastDeparture(
-        "grid_sampler", "floor sub mul", "widest",
-        "composed of JAX operations, the first of which take only the coordinates",
-    ),
-    AutocastDeparture(
-        "upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d", "dot_general", "float32",
-        _WEIGHTS,
-    ),
-    AutocastDeparture("upsample_bicubic2d _upsample_bicubic2d_aa", "dot_general", "float32", _WEIGHTS),
-]  # fmt: skip
+def _departures(table: str) -> list[AutocastDeparture]:
+    return [AutocastDeparture(*row, reason) for reason, row in rows_by_reason(table)]
+
+
+AUTOCAST_ROWS: list[AutocastDeparture] = _departures(_ROWS)
+AUTOCAST_COMPOSITIONS: list[AutocastDeparture] = _departures(_COMPOSITIONS)
