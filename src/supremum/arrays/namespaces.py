@@ -48,7 +48,7 @@ _STANDARD = {"": FUNCTIONS, "linalg": LINALG, "fft": FFT}
 _MISSING = object()
 
 
-def namespace_of(library: Any, api_version: str | None = None) -> Namespace:
+def namespace_of(library: str | Backend, api_version: str | None = None) -> Namespace:
     """The namespace of a library; always the same one.
 
     Args:

@@ -149,7 +149,7 @@ def _interpolation_arguments(start: Any, end: Any, weight: Any, /) -> Arguments:
 def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     xp = backend.xp
 
-    def lerp(start: Raw, end: Raw, weight: Raw) -> Raw:
+    def lerp(start: Any, end: Any, weight: Any) -> Raw:
         change = end - start
         return xp.where(abs(weight) < 1 / 2, start + weight * change, end - change * (1 - weight))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from supremum.rules import RuleSet, find_rules
 from supremum.typing import Scalar
 
 
-def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:
+def elementwise_function(
+    backend: Backend, plan: Plan, module: ModuleType, names: Mapping[str, str]
+) -> Callable[..., Raw]:
     """The library's function for an elementwise operation.
 
     Args:
@@ -170,10 +173,9 @@ def has_usual_steps(plan: Plan) -> bool:
 
 
 def compose(
-    function: Callable[..., Raw],
-    converters: Sequence[Callable[[Any], Any] | None],
-    finish: Callable[[Raw], Raw] | None = None,
-) -> Callable[..., Raw]:
+    function: Callable[..., Any], converters: Sequence[Callable[[Any], Any] | None],
+    finish: Callable[[Any], Any] | None = None,
+) -> Callable[..., Any]:  # fmt: skip
     """A function of converted operands whose result is finished; the function itself if there is nothing to do.
 
     One and two operands are written out, as most operations have them: a loop over them costs as much as an addition.
@@ -299,7 +301,7 @@ def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan
         return prepared
     highest, xp = as_format(plan.compute[position]).max, backend.xp
 
-    def power(base: Raw, exponent: int) -> Raw:
+    def power(base: Any, exponent: int) -> Raw:
         if exponent <= highest:
             return prepared(base, exponent)
         # Squares wrap around as products do. NumPy would make scalars of 0-d arrays, and warn when they wrap around.

@@ -5,7 +5,7 @@ The first parameter of each function is the library of the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,14 +22,15 @@ from supremum.formats import CATEGORIES, argument_dtype
 from supremum.operands import TYPE_OF_CATEGORY
 from supremum.promotion import explain
 from supremum.rules import get_rules
+from supremum.typing import ArrayLike, DTypeLike, SupportsArray
 
 
-def _float_dtype(backend: Backend, dtype: Any) -> Any:
+def _float_dtype(backend: Backend, dtype: DTypeLike | None) -> Any:
     """The library's name of a dtype; of the rules' default float for None."""
     return backend.native_dtype(default_dtype(backend, "float")) if dtype is None else native(backend, dtype)
 
 
-def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lowest: str) -> Any:
+def _dtype_of_numbers(backend: Backend, dtype: DTypeLike | None, numbers: tuple[Any, ...], lowest: str) -> Any:
     """The library's name of a dtype; for None, of the common dtype of arrays among numbers, or else of the default."""
     if dtype is not None:
         return native(backend, dtype)
@@ -41,7 +42,7 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*numbers, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _make_array(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
+def _make_array(backend: Backend, name: str, *args: object, device: object, **options: object) -> Any:
     """The array that a library's function makes, on a device if one is given."""
     given = {option: as_option(value) for option, value in options.items()}
     on = {} if device is None else {"device": device}
@@ -51,7 +52,9 @@ def _make_array(backend: Backend, name: str, *args: Any, device: Any, **options:
 def _array_filler(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    def make(
+        backend: Backend, shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: object = None
+    ) -> Any:
         """An array made by the library's function of the same name.
 
         Args:
@@ -69,7 +72,10 @@ def _array_filler(name: str) -> Callable[..., Any]:
     return make
 
 
-def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def asarray(
+    backend: Backend, obj: ArrayLike, /, *, dtype: DTypeLike | None = None, device: object = None,
+    copy: bool | None = None,
+) -> Any:  # fmt: skip
     """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
@@ -82,7 +88,10 @@ def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = N
     return convert(obj, dtype, library=backend, device=device, copy=copy)
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(
+    backend: Backend, shape: int | Sequence[int], fill_value: ArrayLike, *, dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Any:  # fmt: skip
     """An array with equal elements.
 
     Args:
@@ -101,7 +110,9 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
     return _make_array(backend, "full", shape, value.unwrap(), dtype=given, device=device)
 
 
-def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full_like(
+    backend: Backend, x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: object = None
+) -> Any:
     """An array with equal elements, the shape of another array, and its dtype unless one is given.
 
     Args:
@@ -127,8 +138,9 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
 
 
 def arange(
-    backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Any:
+    backend: Backend, start: ArrayLike, /, stop: ArrayLike | None = None, step: ArrayLike = 1, *,
+    dtype: DTypeLike | None = None, device: object = None,
+) -> Any:  # fmt: skip
     """Evenly spaced numbers without the end.
 
     Args:
@@ -150,13 +162,13 @@ def arange(
 
 def linspace(
     backend: Backend,
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     /,
     num: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: object = None,
     endpoint: bool = True,
 ) -> Any:
     """A given number of evenly spaced numbers.
@@ -179,8 +191,9 @@ def linspace(
 
 
 def eye(
-    backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Any:
+    backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Any:  # fmt: skip
     """A matrix with ones on a diagonal.
 
     Args:
@@ -197,7 +210,7 @@ def eye(
     return _make_array(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
 
 
-def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(backend: Backend, x: SupportsArray, /, *, device: object = None, copy: bool | None = None) -> Any:
     """An array that shares memory with an array of any library.
 
     Args:
@@ -216,7 +229,7 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     return new_array(*backend.with_key(backend.xp.from_dlpack(given, **options)))
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: SupportsArray, dtype: DTypeLike, /, *, copy: bool = True, device: object = None) -> Any:
     """A strong array in another dtype. The rules never refuse an explicit cast.
 
     Args:
@@ -230,7 +243,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     """
 
 
-def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
+def _cast(backend: Backend, dtype: DTypeLike, *, copy: bool = True, device: object = None) -> Callable[[Raw], Raw]:
     cast = partial(backend.astype, dtype=argument_dtype(dtype), copy=flag("copy", copy))
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
@@ -241,7 +254,9 @@ ASTYPE = PassThroughFunction("astype", astype, _cast)
 def _frequencies(name: str) -> Callable[..., Any]:
     """A function of `fft` that makes an array."""
 
-    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+    def make(
+        backend: Backend, n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: object = None
+    ) -> Any:
         """Frequencies made by the library's function of the same name.
 
         Args:

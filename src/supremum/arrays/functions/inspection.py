@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from supremum import promotion
 from supremum.arrays.backends import Backend
@@ -16,8 +16,12 @@ from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.wrapped import library_of
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, DType, Format, Kind, argument_dtype, as_format
+from supremum.operands import OperandLike
 from supremum.rules import get_rules
+from supremum.typing import DTypeLike
 
+DTypeKind: TypeAlias = "DTypeLike | tuple[DTypeLike, ...]"
+"""A name of `_KINDS`, a dtype, or a tuple of them."""
 _KINDS: dict[str, tuple[Kind, ...]] = {kind.value: (kind,) for kind in Kind} | {
     "integral": (Kind.UNSIGNED, Kind.SIGNED),
     "numeric": (Kind.UNSIGNED, Kind.SIGNED, Kind.FLOAT, Kind.COMPLEX),
@@ -29,7 +33,7 @@ def _row(value: Any) -> Format:
     return as_format(value.dtype if library_of(value) is not None else argument_dtype(value))
 
 
-def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
+def isdtype(backend: Backend, dtype: DTypeLike, kind: DTypeKind) -> bool:  # noqa: ARG001 (a function of a namespace)
     """Whether a dtype has a kind.
 
     Args:
@@ -53,7 +57,7 @@ def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a
     return True in {_is_of(row, each) for each in kinds}  # a set looks at all kinds, and so finds misspelled ones
 
 
-def _is_of(row: Format, kind: Any) -> bool:
+def _is_of(row: Format, kind: DTypeLike) -> bool:
     if isinstance(kind, str) and kind not in _KINDS:
         raise UnknownNameError("kind of dtype", kind, _KINDS)
     return row.kind in _KINDS[kind] if isinstance(kind, str) else row == as_format(kind)
@@ -97,7 +101,7 @@ class IntegerInfo:
     dtype: DType
 
 
-def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
+def finfo(backend: Backend, type: DTypeLike, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of a floating-point or complex format.
 
     Args:
@@ -118,7 +122,7 @@ def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (t
     return FloatInfo(real.bits, real.eps, float(real.max), float(real.min), real.smallest_normal, real.dtype)
 
 
-def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
+def iinfo(backend: Backend, type: DTypeLike, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of an integer format.
 
     Args:
@@ -134,7 +138,7 @@ def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 
-def result_type(backend: Backend, /, *arrays_and_dtypes: Any) -> DType:
+def result_type(backend: Backend, /, *arrays_and_dtypes: OperandLike) -> DType:
     """The same as `supremum.result_type`, under the rules that arrays of the library follow.
 
     Args:
@@ -147,7 +151,7 @@ def result_type(backend: Backend, /, *arrays_and_dtypes: Any) -> DType:
     return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=backend.in_jax))
 
 
-def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
+def can_cast(backend: Backend, from_: DTypeLike, to: DTypeLike, /) -> bool:
     """Whether the rules promote one dtype to another.
 
     Args:
@@ -193,7 +197,7 @@ class NamespaceInfo:
         """All devices of the library."""
         return list(self._info.devices())
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
+    def default_dtypes(self, *, device: object = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
         """The default dtypes of new arrays under the rules in force.
 
         Args:
@@ -203,7 +207,7 @@ class NamespaceInfo:
         found = {kind: default_dtype(self._backend, category) for kind, category in categories.items()}
         return {**found, "indexing": as_format(self._info.default_dtypes()["indexing"]).dtype}
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
+    def dtypes(self, *, device: object = None, kind: DTypeKind | None = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
         """The dtypes of the standard that arrays can have now, by name.
 
         Args:
