@@ -410,7 +410,7 @@ def test_matmul_operator_promotes_on_both_sides_and_in_place(xp):
         3 @ a
     c = a
     c @= ints
-    assert (c.dtype, c.tolist()) == (ml_dtypes.bfloat16, [[3, 2], [7, 4]])
+    assert (c is a, c.dtype, c.tolist()) == (a.backend.mutable, ml_dtypes.bfloat16, [[3, 2], [7, 4]])
     with pytest.raises(InPlaceError):
         c @= a.astype("float32")
     with pytest.raises(PromotionError, match=re.escape("matmul(bfloat16, float8_e5m2)")):
