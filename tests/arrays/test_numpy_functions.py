@@ -32,7 +32,7 @@ np.argmax(a,axis=1) np.argmin(a,axis=1) np.cumsum(a,axis=1) np.cumprod(a,axis=1)
 np.cumulative_sum(a,axis=1,include_initial=True) np.cumulative_prod(a,axis=0) np.diff(a,n=1,prepend=b)
 np.imag(a.astype("complex64")) np.clip(a,2,b) np.where(a>2,a,b) np.concatenate((a,b),1) np.stack([a,b],axis=-1)
 np.unstack(a,axis=1) np.expand_dims(a,1) np.broadcast_to(a,(3,2,2)) np.broadcast_arrays(a,b[0])
-np.meshgrid(a[0],b[1],indexing="ij") np.moveaxis(a,0,1) np.flip(a,axis=0) np.roll(a,1,axis=1) np.repeat(a,2,axis=0)
+np.meshgrid(a[0],b[1],indexing="ij") np.moveaxis(b,0,1) np.flip(a,axis=0) np.roll(a,1,axis=1) np.repeat(a,2,axis=0)
 np.tril(a,-1) np.triu(a,k=1) np.take(a,b[0].astype("int64")-1,axis=1)
 np.take_along_axis(a,b[:1].astype("int64")-1,axis=0) np.sort(a,axis=0) np.argsort(a,axis=0,stable=True)
 np.searchsorted(b[0],a[0],side="right") np.isin(a,b,invert=True) np.astype(a,"float32") np.zeros_like(a,dtype="int8")
@@ -42,8 +42,8 @@ np.linalg.diagonal(a,offset=1) np.linalg.matmul(a,b) np.linalg.matrix_norm(a,ord
 np.linalg.outer(a[0],b[0]) np.linalg.pinv(a,rtol=1e-9) np.linalg.solve(a,b) np.linalg.svd(a,full_matrices=False)
 np.linalg.tensordot(a,b,axes=1) np.linalg.trace(a,offset=1) np.linalg.vecdot(a,b)
 np.linalg.vector_norm(a,axis=0,ord=1) np.fft.fft(a,n=3,norm="ortho") np.fft.irfft(a.astype("complex128"))
-np.fft.hfft(a.astype("complex128")) np.fft.irfftn(a.astype("complex128")) np.transpose(a,(1,0)) np.squeeze(a[:1])
-np.reshape(a,-1) np.tile(a,(2,1)) np.swapaxes(a,0,-1) np.dot(a,b[0]) np.inner(a,b) np.outer(a,b)
+np.fft.hfft(a.astype("complex128")) np.fft.irfftn(a.astype("complex128")) np.transpose(b,(1,0)) np.squeeze(a[:1])
+np.reshape(a,-1) np.tile(a,(2,1)) np.swapaxes(b,0,-1) np.dot(a,b[0]) np.inner(a,b) np.outer(a,b)
 """
 CALLS = {call[3 : call.index("(")]: call for call in _CALLS.split()}
 

@@ -144,11 +144,11 @@ def test_assignments_change_the_variable_and_not_earlier_values(library):
     variable = ArrayVariable(start, library=library, name="w")
     variable[2] = 2
     before = variable.value
+    variable[0] = 5
+    assert np.asarray(before).tolist() == start.tolist() == [0, 1, 2]
     assert variable.assign(np.ones(3, "float32")) is variable
     variable.assign_add(2).assign_sub(0.5).assign_mul(np.full(3, 2, "float32"))
     assert np.asarray(variable).tolist() == [5, 5, 5]
-    variable[0] = 5
-    assert np.asarray(before).tolist() == start.tolist() == [0, 1, 2]
     first = variable
     variable /= 2
     variable -= 1.5

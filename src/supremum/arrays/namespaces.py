@@ -12,7 +12,7 @@ import numpy as np
 
 from supremum.argument_checks import chosen
 from supremum.arrays.array_api_names import CONSTANTS, FFT, FUNCTIONS, LINALG, VERSION, VERSIONS
-from supremum.arrays.backend_errors import raise_computation_error
+from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import Function
@@ -145,11 +145,8 @@ def _bound(backend: Backend, first: Any, name: str, function: Callable[..., Any]
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        try:
+        with computation_errors(name, backend, *args, **options):
             return function(first, *args, **options)
-        except Exception as error:
-            raise_computation_error(name, backend, args, options, error)
-            raise
 
     call.__name__ = call.__qualname__ = name
     plain = inspect.signature(function)

@@ -229,14 +229,11 @@ _COMPOSED: dict[str, Callable[..., Call]] = {
     "take": lambda xp, a, indices, axis=None: _along("take", None)(xp, a, _whole_numbers(xp, indices), axis=axis),
     "tile": lambda xp, a, reps: partial(xp.tile, a, _lengths(reps)),
     "transpose": _transpose,
-    "where": lambda xp, condition, *values: (
-        partial(xp.where, condition, *values) if values else partial(xp.nonzero, condition)
-    ),
 }
 # Those of them whose calls do not depend on how many dimensions an array has, if it has any.
-_OF_ANY_RANK = ("around", "copy", "dot", "ravel", "reshape", "round", "where")
+_OF_ANY_RANK = ("around", "copy", "dot", "ravel", "reshape", "round")
 # Those of them with operands that may be numbers.
-_PROMOTING = ("dot", "inner", "where")
+_PROMOTING = ("dot", "inner")
 
 
 def _names(text: str) -> dict[str, str]:

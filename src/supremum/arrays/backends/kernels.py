@@ -14,7 +14,7 @@ import numpy as np
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
-from supremum.number_conversion import Steps, fits, usual_steps
+from supremum.number_conversion import fits, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY
 from supremum.operations import Family, as_operation
 from supremum.rules import RuleSet, find_rules
@@ -133,15 +133,15 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
     return make_quietly if row.category == "complex" else make_in_range
 
 
-def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = True) -> Callable[[Scalar], Any]:
+def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
     """A function that makes a NumPy scalar from a Python number, through the formats that the rules name.
 
     Args:
-        category: of the number.
-        dtype: of the scalar.
-        steps: the formats that a number, or each component of it, is converted to.
+        plan: the plan.
+        position: of the number among its operands.
         silent: as for `caster_of`.
     """
+    category, dtype, steps = plan.keys[position].operand.category, plan.compute[position], plan.number_steps[position]
     cast = caster_of(dtype, silent=silent)
     if not steps or steps == usual_steps(category, as_format(dtype).component):
         return cast
@@ -155,12 +155,6 @@ def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = T
     if "complex" not in (category, as_format(dtype).category):
         return along
     return lambda value: cast(complex(along(value.real), along(value.imag)))
-
-
-def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
-    """`number_caster` for an operand of a plan."""
-    category, dtype = plan.keys[position].operand.category, plan.compute[position]
-    return number_caster(category, dtype, plan.number_steps[position], silent=silent)
 
 
 def has_usual_steps(plan: Plan) -> bool:

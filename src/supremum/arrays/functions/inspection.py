@@ -219,15 +219,6 @@ class NamespaceInfo:
         return {row.name: row.dtype for row in wanted if _has_dtype(self._backend, row.dtype)}
 
 
-def namespace_info(backend: Backend) -> NamespaceInfo:
-    """The inspection functions of the standard.
-
-    Args:
-        backend: the library.
-    """
-    return NamespaceInfo(backend)
-
-
 def _has_dtype(backend: Backend, dtype: DType) -> bool:
     """Whether the library has a dtype, with its flags as they are now."""
     try:
@@ -239,5 +230,5 @@ def _has_dtype(backend: Backend, dtype: DType) -> bool:
 
 INSPECTION_FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (can_cast, finfo, iinfo, isdtype, result_type)
-} | {"__array_namespace_info__": namespace_info}
+} | {"__array_namespace_info__": NamespaceInfo}
 """The functions of the namespace by name."""
