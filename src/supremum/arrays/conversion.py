@@ -83,7 +83,7 @@ def _convert_data(
         if weak:  # a weak array takes the default dtype, which may differ in the new library
             host = narrowed(default_dtype(backend, as_operand(host).category), host)
         raw = backend.asarray(host, target, device, copy)
-    if weak and backend.has_weak_arrays:
+    if weak and backend.in_jax:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return new_array(*backend.with_key(raw, weak))
 

@@ -105,16 +105,14 @@ class Backend(ABC):
     Attributes:
         name: the name that users know.
         namespace: the module that follows the Python array API standard for this library.
-        has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
         passed_through: its own errors that `ComputationError` does not replace.
-        in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
+        in_jax: whether JAX holds its arrays, which have a weak flag, and need JAX's flags to have 64 bits.
         rules: the name of the rule set that its own functions follow; empty if there is none.
     """
 
     name: str
     namespace: str
-    has_weak_arrays: bool = False
     mutable: bool = True
     in_jax: bool = False
     rules: str = ""

@@ -37,7 +37,6 @@ class JaxBackend(Backend):
 
     name = "jax"
     namespace = "jax.numpy"
-    has_weak_arrays = True
     mutable = False
     in_jax = True
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)

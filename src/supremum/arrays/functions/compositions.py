@@ -396,7 +396,5 @@ def norm(
 
 COMPOSED_FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (allclose, gradient, hstack, interp, isclose, pad, unique, vstack)
-}
-"""The functions of the namespace itself, by name."""
-COMPOSED_LINALG_FUNCTIONS: dict[str, Callable[..., Any]] = {"norm": norm}
-"""The functions of its `linalg`."""
+} | {"linalg.norm": norm}
+"""The functions by name, with their extension."""

@@ -1,12 +1,13 @@
 """Functions of the standard about dtypes and about what a library can do.
 
-The first parameter of each function is the library of the namespace.
+The first parameter of each function is the namespace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from supremum import promotion
@@ -33,11 +34,11 @@ def _row(value: Any) -> Format:
     return as_format(value.dtype if library_of(value) is not None else argument_dtype(value))
 
 
-def isdtype(backend: Backend, dtype: DTypeLike, kind: DTypeKind) -> bool:  # noqa: ARG001 (a function of a namespace)
+def isdtype(xp: ModuleType, dtype: DTypeLike, kind: DTypeKind) -> bool:  # noqa: ARG001 (a function of a namespace)
     """Whether a dtype has a kind.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         dtype: the dtype.
         kind: `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real floating"`,
             `"complex floating"`, `"numeric"`, a dtype, or a tuple of them.
@@ -101,11 +102,11 @@ class IntegerInfo:
     dtype: DType
 
 
-def finfo(backend: Backend, type: DTypeLike, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
+def finfo(xp: ModuleType, type: DTypeLike, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of a floating-point or complex format.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         type: a dtype or an array.
 
     Raises:
@@ -122,11 +123,11 @@ def finfo(backend: Backend, type: DTypeLike, /) -> FloatInfo:  # noqa: A002, ARG
     return FloatInfo(real.bits, real.eps, float(real.max), float(real.min), real.smallest_normal, real.dtype)
 
 
-def iinfo(backend: Backend, type: DTypeLike, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
+def iinfo(xp: ModuleType, type: DTypeLike, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of an integer format.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         type: a dtype or an array.
 
     Raises:
@@ -138,24 +139,24 @@ def iinfo(backend: Backend, type: DTypeLike, /) -> IntegerInfo:  # noqa: A002, A
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 
-def result_type(backend: Backend, /, *arrays_and_dtypes: OperandLike) -> DType:
+def result_type(xp: ModuleType, /, *arrays_and_dtypes: OperandLike) -> DType:
     """The same as `supremum.result_type`, under the rules that arrays of the library follow.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         arrays_and_dtypes: arrays, dtypes and Python numbers.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=backend.in_jax))
+    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=xp.backend.in_jax))
 
 
-def can_cast(backend: Backend, from_: DTypeLike, to: DTypeLike, /) -> bool:
+def can_cast(xp: ModuleType, from_: DTypeLike, to: DTypeLike, /) -> bool:
     """Whether the rules promote one dtype to another.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         from_: a dtype or an array.
         to: the other dtype.
 
@@ -165,7 +166,7 @@ def can_cast(backend: Backend, from_: DTypeLike, to: DTypeLike, /) -> bool:
     (True, False)
     """
     target = argument_dtype(to)
-    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=backend.in_jax))
+    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=xp.backend.in_jax))
     return bool(decision) and decision.dtype == target
 
 
@@ -173,17 +174,17 @@ class NamespaceInfo:
     """The inspection functions of the standard for one library.
 
     Args:
-        backend: the library.
+        xp: the namespace.
     """
 
-    __slots__ = ("_backend",)
+    __slots__ = ("_xp",)
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, xp: ModuleType) -> None:
+        self._xp = xp
 
     @property
     def _info(self) -> Any:
-        return self._backend.xp.__array_namespace_info__()
+        return self._xp.backend.xp.__array_namespace_info__()
 
     def capabilities(self) -> dict[str, Any]:
         """The capabilities that the library declares."""
@@ -204,7 +205,7 @@ class NamespaceInfo:
             device: ignored, as all devices have the same.
         """
         categories = {"real floating": "float", "complex floating": "complex", "integral": "integer"}
-        found = {kind: default_dtype(self._backend, category) for kind, category in categories.items()}
+        found = {kind: default_dtype(self._xp.backend, category) for kind, category in categories.items()}
         return {**found, "indexing": as_format(self._info.default_dtypes()["indexing"]).dtype}
 
     def dtypes(self, *, device: object = None, kind: DTypeKind | None = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
@@ -215,8 +216,8 @@ class NamespaceInfo:
             kind: as for `isdtype`; None for all.
         """
         rows = [row for row in FORMATS if row.is_builtin and row.name != "float16"]
-        wanted = [row for row in rows if kind is None or isdtype(self._backend, row.dtype, kind)]
-        return {row.name: row.dtype for row in wanted if _has_dtype(self._backend, row.dtype)}
+        wanted = [row for row in rows if kind is None or isdtype(self._xp, row.dtype, kind)]
+        return {row.name: row.dtype for row in wanted if _has_dtype(self._xp.backend, row.dtype)}
 
 
 def _has_dtype(backend: Backend, dtype: DType) -> bool:

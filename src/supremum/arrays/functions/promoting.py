@@ -319,12 +319,9 @@ PROMOTING_FUNCTIONS: dict[str, PromotingFunction] = {
     "stack": PromotingFunction("stack", stack, _of_list("stack")),
     "where": _Where("where", where, _choice, promoted=slice(1, None)),
     **_PRODUCTS,
+    **{f"linalg.{name}": function for name, function in _PRODUCTS.items()},
+    "linalg.cross": PromotingFunction("cross", cross, by_name("linalg.cross")),
+    "linalg.outer": PromotingFunction("outer", outer, by_name("linalg.outer")),
+    "linalg.solve": PromotingFunction("solve", solve, by_name("linalg.solve")),
 }
-"""The functions of the namespace itself, by name."""
-PROMOTING_LINALG_FUNCTIONS: dict[str, PromotingFunction] = {
-    "cross": PromotingFunction("cross", cross, by_name("linalg.cross")),
-    "outer": PromotingFunction("outer", outer, by_name("linalg.outer")),
-    "solve": PromotingFunction("solve", solve, by_name("linalg.solve")),
-    **_PRODUCTS,
-}
-"""The functions of its `linalg`."""
+"""The functions by name, with their extension."""
