@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.assignment_judge import IN_PLACE
+from conformance.assignment_judge import IN_PLACE, set_all
 from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow, slow
 from supremum import PromotionError, explain, namespace, use_rules
@@ -39,10 +39,7 @@ def _made(values, dtype, library):
 
 
 def _set_all(array, value):
-    if not array.backend.mutable:
-        return array.at[...].set(value)
-    array[...] = value
-    return array
+    return set_all(array, value) if array.backend.mutable else array.at[...].set(value)
 
 
 # Without 64 bits
@@ -257,6 +254,7 @@ def test_jitted_writes_agree_with_eager_writes_except_for_wider_integers(name, r
 # Random programs, compared with NumPy
 
 VALUES = (0, 1, 2, 3, 7, 100)
+WRITE = IN_PLACE | {"assign": set_all}
 OFTEN = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "complex64")
 
 
@@ -295,13 +293,6 @@ def _steps(seed):
     return arrays, steps
 
 
-def _write(name, target, value):
-    if name == "assign":
-        target[...] = value
-        return target
-    return IN_PLACE[name](target, value)
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("seeds", [range(60), slow(range(60, 1500))])
@@ -316,13 +307,13 @@ def test_random_programs_agree_with_numpy_unless_numpy_loses_information(seeds):
                 before = theirs[i].copy()
                 value = theirs[j] if number is None else number
                 try:
-                    _write(name, theirs[i], value)
+                    WRITE[name](theirs[i], value)
                     happened = True
                 except (TypeError, OverflowError, ValueError):
                     theirs[i][...] = before
                     happened = False
                 try:
-                    _write(name, ours[i], ours[j] if number is None else number)
+                    WRITE[name](ours[i], ours[j] if number is None else number)
                     assert happened, (seed, name, before, value)
                     assert theirs[i].tobytes() == ours[i].unwrap().tobytes(), (seed, name, before, value, ours[i])
                     stored += 1

@@ -16,7 +16,6 @@ import pytest
 import memory
 import supremum
 from arrays import every_format
-from arrays.libraries import NAMES, library
 from optional_packages import import_or_skip
 from slowly import for_each
 from supremum import Array, PromotionError, explain, namespace, result_type, use_rules
@@ -39,12 +38,6 @@ MIXED = {
 CLASSIC = [row.name for row in FORMATS if row.is_builtin or row.name == "bfloat16"]
 RULE_SETS = ["jax-x64", "numpy", "torch", "array-api", "keras", "tf-rfc-all"]
 RULE_SETS = [name for name in RULE_SETS if name in supremum.rules.rule_names()]
-
-
-@pytest.fixture(params=NAMES)
-def xp(request):
-    with library(request.param) as found:
-        yield found
 
 
 # Promotion

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import supremum
-from arrays.libraries import NAMES, library
 from supremum import PromotionError, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
 from supremum.arrays.calls import Function, function_of, read
@@ -27,12 +26,6 @@ xp.squeeze(x[None],axis=0) x.transpose(1,0) x.reshape(4,-1) xp.broadcast_to(y,(2
 np.sum(x,0) np.clip(x,0.5,2.0) np.where(b,x,0.5) np.dot(x,x) np.transpose(x) np.reshape(x,-1)
 np.concatenate((x,x),axis=0)
 """
-
-
-@pytest.fixture(params=NAMES)
-def xp(request):
-    with library(request.param) as found:
-        yield found
 
 
 def _operands(xp):
