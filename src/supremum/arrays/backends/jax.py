@@ -171,22 +171,16 @@ class JaxBackend(Backend):
         self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
     ) -> Raw:
         """An array; a conversion that would lose bits is refused."""
-        if isinstance(data, jax.Array) and dtype is None:
-            return jnp.asarray(data, device=device, copy=copy)
         is_on_device = isinstance(data, jax.Array)
+        if is_on_device and dtype is None:
+            return jnp.asarray(data, device=device, copy=copy)
         host = data if is_on_device else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
-        is_narrow = not _is_wide(target) or is_x64()
-        if (
-            host.dtype == target
-            and as_format(target).is_builtin
-            and device is None
-            and is_narrow
-            and not is_on_device
-            and copy is not False
-        ):
+        keeps_bits = not _is_wide(target) or is_x64()
+        is_ready = not is_on_device and host.dtype == target and as_format(target).is_builtin
+        if is_ready and keeps_bits and device is None and copy is not False:
             return _moved(host)
-        if copy and _is_wide(target) and not is_x64() and isinstance(host, np.ndarray):
+        if copy and not keeps_bits and isinstance(host, np.ndarray):
             # JAX would make the copy in 32 bits.
             host, copy = host.copy(), None
         try:

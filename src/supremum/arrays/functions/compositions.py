@@ -359,14 +359,9 @@ def _at_end(h: Any, g: Any) -> tuple[Any, Any, Any]:
 
 
 def norm(
-    xp: ModuleType,
-    x: ArrayLike,
-    /,
-    ord: float | str | None = None,  # noqa: A002
-    *,
-    axis: Axes = None,
+    xp: ModuleType, x: ArrayLike, /, ord: float | str | None = None, *, axis: Axes = None,  # noqa: A002
     keepdims: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """The norm of vectors or matrices, in the dtype of its elements, or as the rules divide integers.
 
     Args:
